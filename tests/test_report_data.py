@@ -386,6 +386,25 @@ def test_a_step_shows_what_the_model_thought_and_a_test_log_too() -> None:
     assert log[0][2] == [["test", "Where?"], ["reasoning", "It was here."], ["agent", "Here."]]
 
 
+def logged_step(content: JSON, made: list[JSON]) -> dict[str, Any]:
+    """A step as a page shows it, of an answer with these calls that were made."""
+    note: JSON = {"role": "handler_log", "event": "decode_success", "model_response_decoded": made}
+    turns: Any = shown_turns([[]], None, [{"step_0": [{"role": "assistant", "content": content}, note]}], None)
+    step: dict[str, Any] = turns[0]["steps"][0]
+    return step
+
+
+def test_a_step_shows_the_calls_that_were_made_however_they_were_written() -> None:
+    written = "<function=cd><parameter=folder>\n1\n</parameter></function>"
+    step = logged_step(written, ["cd(folder='1')"])
+    assert step["calls"] == logged_step("[cd(folder='1')]", ["cd(folder='1')"])["calls"] != []
+
+
+def test_a_call_that_was_not_made_is_text_in_a_step() -> None:
+    step = logged_step("[cd(folder='documents')]", [])
+    assert (step["calls"], step["text"]) == ([], "[cd(folder='documents')]")
+
+
 def conversation_states(**columns: JSON) -> list[Any]:
     """The turns of a conversation in which the model forgot to make a file, as a page shows them."""
     start: JSON = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": {}}}}}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
+from tunecheck.conversations._inference_log import Course
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
@@ -128,6 +131,7 @@ def shown_turns(
     entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
     results = result if isinstance(result, list) else []
+    course = Course.read({"inference_log": log})
     left = truth() if len(states) > 1 else ()
     count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
     shown: list[JSON] = []
@@ -136,14 +140,15 @@ def shown_turns(
         # The log's messages, where it is there, are what was sent.
         messages = logged if isinstance(logged, list) else _item([*asked], at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
-        steps = [*_logged_steps(entries[at])] if at < len(entries) else [*_recorded_steps(_item(results, at))]
+        made = _item(course.calls_made, at)
+        steps = [*_logged_steps(entries[at], made)] if at < len(entries) else [*_recorded_steps(_item(results, at))]
         turn["steps"] = steps[:_MOST_STEPS]
         if len(steps) > _MOST_STEPS:
             turn["left_out"] = len(steps) - _MOST_STEPS
-        made = {text for step in steps for text in _taken(step)}
+        called = {text for step in steps for text in _taken(step)}
         expected = _item(ground_truth, at)
         if isinstance(expected, list):
-            turn["expected"] = _expected(expected, made)
+            turn["expected"] = _expected(expected, called)
         if at + 1 < len(states):
             after = _states(states[at + 1])
             turn["changes"] = [*_changes(_states(states[at]), after)][:_MOST_CHANGES]
@@ -157,15 +162,15 @@ def _item(values: JSON, at: int) -> JSON:
     return values[at] if isinstance(values, list) and at < len(values) else None
 
 
-def _logged_steps(entry: Mapping[str, JSON]) -> Iterator[JSON]:
-    for key, items in entry.items():
-        if key.startswith("step_") and isinstance(items, list):
-            yield _logged_step([item for item in items if isinstance(item, dict)])
+def _logged_steps(entry: Mapping[str, JSON], made: JSON) -> Iterator[JSON]:
+    steps = (items for key, items in entry.items() if key.startswith("step_") and isinstance(items, list))
+    for number, items in enumerate(steps):
+        yield _logged_step([item for item in items if isinstance(item, dict)], _item(made, number))
 
 
-def _logged_step(items: Sequence[Mapping[str, JSON]]) -> JSON:
+def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON) -> JSON:
     said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
-    step = _answer(said.get("content"))
+    step = _answer(said.get("content"), made)
     if thought := said.get("reasoning_content"):
         step["reasoning"] = as_text(thought)
     answers = (as_text(item.get("content")) for item in items if item.get("role") == "tool")
@@ -183,13 +188,21 @@ def _recorded_steps(turn: JSON) -> Iterator[JSON]:
         yield _answer(step)
 
 
-def _answer(content: JSON) -> dict[str, JSON]:
-    """What the model said in a step: calls as in BFCL's result files, or text."""
+def _answer(content: JSON, made: JSON = None) -> dict[str, JSON]:
+    """What the model said in a step: calls as in BFCL's result files, or text.
+
+    `made` are the calls that were made then, as the log says: those alone, whatever else could be read as one.
+    """
     reading = read_calls(content)
+    if isinstance(made, list):
+        calls = [call for each in made for call in _written_call(each).calls]
+        reading = replace(
+            reading, calls=tuple(calls), text=reading.text if calls and reading.calls else as_text(content)
+        )
     if reading.calls:
-        calls: list[JSON] = [shown_call(call) for call in reading.calls[:_MOST_ITEMS]]
+        shown: list[JSON] = [shown_call(call) for call in reading.calls[:_MOST_ITEMS]]
         texts: list[JSON] = [canonical_text([call]) for call in reading.calls]
-        return {"calls": calls, "text": cut(reading.text), "same": texts}
+        return {"calls": shown, "text": cut(reading.text), "same": texts}
     return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
 
 
@@ -199,6 +212,11 @@ def _taken(step: JSON) -> Iterator[str]:
     yield from (str(text) for text in texts) if isinstance(texts, list) else ()
 
 
+def _written_call(call: JSON) -> Reading:
+    """A call as ground truths and logs have it."""
+    return read_python_calls(call) if isinstance(call, str) else read_calls(call)
+
+
 def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """The ground truth's calls as `[call, made]`: whether the model made the very same one in this turn.
 
@@ -206,7 +224,7 @@ def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """
     expected: list[JSON] = []
     for text in calls[:_MOST_ITEMS]:
-        reading = read_python_calls(text) if isinstance(text, str) else read_calls(text)
+        reading = _written_call(text)
         if not reading.calls:
             expected.append([[as_text(text)[:_MOST_VALUE], []], False])
         for call in reading.calls:
