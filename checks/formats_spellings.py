@@ -102,7 +102,6 @@ _CALLS: list[tuple[list[Call], list[str]]] = [
             "Sure!\n\n```python\nget_weather(city='Rome', days=3)\n```",
             'To answer this I call:\n\n```json\n{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}\n```',
             '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}\n</tool_call>',
-            "functions.get_weather(city='Rome', days=3)",
             'Action: get_weather\nAction Input: {"city": "Rome", "days": 3}',
         ],
     ),
@@ -173,6 +172,7 @@ _CALLS: list[tuple[list[Call], list[str]]] = [
             'find_flights\n{"route": {"from": "Rome", "to": "Oslo"}, "dates": ["1 May", "2 May"]}',
         ],
     ),
+    ([("functions.get_weather", {"city": "Rome", "days": 3})], ["functions.get_weather(city='Rome', days=3)"]),
     (_STOP, ["stop()", "[stop()]", '{"stop": {}}', '[{"stop": {}}]', '{"name": "stop", "arguments": {}}']),
 ]
 

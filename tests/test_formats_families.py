@@ -60,6 +60,13 @@ BOTH = {
     "minimax_m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax'
     '[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name="stop">'
     "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+    "minicpm3": "<|tool_call_start|>\n```python\nget_weather(city='Paris', days=3)\nstop()\n```\n<|tool_call_end|>",
+    "gorilla": '<<function>>get_weather(city="Paris", days=3)<<function>>stop()',
+    "nexusraven": "Call: get_weather(city='Paris', days=3); stop()<bot_end> \nThought: The weather is asked for.",
+    "qwen_agent": f"✿FUNCTION✿: get_weather\n✿ARGS✿: {JSON}\n✿FUNCTION✿: stop\n✿ARGS✿:\n✿RESULT✿",
+    "functionary": f"get_weather\n<|content|>{JSON}\n<|from|>assistant\n<|recipient|>stop\n<|content|>{{}}",
+    "gemma3": "```tool_code\nprint(default_api.get_weather(city='Paris', days=3))\nprint(default_api.stop())\n```",
+    "pythonic": "<|python_start|>[get_weather(city='Paris', days=3), stop()]<|python_end|>",
 }  # fmt: skip
 
 
@@ -75,6 +82,25 @@ def test_a_chosen_family_reads_no_other_form() -> None:
     assert read_calls(f'{{"name": "get_weather", "arguments": {JSON}}}', tools=TOOLS, format="json").calls == (WEATHER,)
     with pytest.raises(PluginError, match="there is no plugin 'hermess' among the formats; did you mean 'hermes'"):
         read_calls("x", format="hermess")
+
+
+@pytest.mark.parametrize("family", ["json", "pythonic", "hammer_in_two"])
+def test_a_family_without_marks_is_read_out_of_fences(family: str) -> None:
+    objects = [f'{{"name": "get_weather", "arguments": {JSON}}}', '{"name": "stop", "arguments": {}}']
+    texts = {
+        "json": f"```json\n[{', '.join(objects)}]\n```",
+        "pythonic": "```python\n[get_weather(city='Paris', days=3), stop()]\n```",
+        "hammer_in_two": "Two:\n" + "\nand\n".join(f"```\n{one}\n```" for one in objects),
+    }
+    profile = "json" if family == "hammer_in_two" else family
+    assert read_calls(texts[family], tools=TOOLS, format=profile).calls == (WEATHER, STOP)
+
+
+def test_an_agent_that_acts_once_is_read_up_to_what_it_makes_up_itself() -> None:
+    text = f"Thought: I look.\nAction: get_weather\nAction Input:\n```json\n{JSON}\n```\nObservation: sun\n"
+    again = "Action: stop\nAction Input: {}"
+    assert read_calls(text + again, tools=TOOLS).calls == (WEATHER,)
+    assert read_calls(text + again, tools=TOOLS, format="react").calls == (WEATHER,)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +136,18 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
         "`[get_weather(city='Paris', days=3)]`",
         f"get_weather:\n\n{JSON}",
         "[get\\_weather(city='Paris', days=3)]",
+        "[get_weather(city: 'Paris', days: 3)]",
+        "[get_weather('city'='Paris', \"days\": 3)]",
+        "[get_weather(city=Paris, days=3)]",
+        "print(get_weather(city='Paris', days=3))",
+        "1. get_weather(city='Paris', days=3)",
+        "- `get_weather(city='Paris', days=3)`",
+        "# as asked\nawait get_weather(city='Paris', days=3)  # the weather",
+        "Function call: get_weather(city='Paris', days=3)",
+        "weather = get_weather(city='Paris', days=3)",
+        f'{{"name": "get_weather", "params": {JSON}}}',
+        f'Action:\n```json\n{{"action": "get_weather", "action_input": {JSON}}}\n```',
+        "get_weather\n```python\ntool_call(city='Paris', days=3)\n```",
     ],
 )
 def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
@@ -119,8 +157,26 @@ def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_t
 
 
 def unknown(text: str) -> tuple[FunctionCall, ...]:
-    """Harmony's recipient is unmistakable whatever its name."""
-    return (FunctionCall("get_water", WEATHER.arguments),) if "to=functions" in text else ()
+    """Harmony's recipient and a fenced action are unmistakable whatever the name."""
+    sure = "to=functions" in text or "Action:\n```" in text
+    return (FunctionCall("get_water", WEATHER.arguments),) if sure else ()
+
+
+def test_the_namespace_of_tools_stays_in_the_name_that_a_model_gives() -> None:
+    for text in (f'{{"name": "functions.get_weather", "arguments": {JSON}}}', "[functions.get_weather(city='Paris')]"):
+        (call,) = read_calls(text, tools=TOOLS).calls
+        assert call.name == "functions.get_weather"
+
+
+def test_words_without_quotes_are_a_text_only_where_the_parameter_takes_one() -> None:
+    assert read_calls("[get_weather(city=Paris, days=three)]", tools=TOOLS).problem
+    assert read_calls("[get_weather(city=New York, NY)]", tools=TOOLS).problem
+    assert read_calls("[get_weather(city=Paris)]").problem
+
+
+def test_a_built_in_tool_of_llama_is_called_by_its_own_name() -> None:
+    (call,) = read_calls('<|python_tag|>get_weather.call(city="Paris", days=3)', tools=TOOLS).calls
+    assert call == WEATHER
 
 
 def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
@@ -140,6 +196,13 @@ def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
         '{"name": "Paris", "parameters": {"size": 3}}',
         "[see get_water(x='y')]",
         "Call get_weather(city='Paris') to know.",
+        f'The object would be {{"name": "get_weather", "arguments": {JSON}}} if I could call it.',
+        "One could say [get_weather(city='Paris')] here.",
+        "get_weather(city: string, days: integer)",
+        "get_weather(city: str, days: int = 1) -> dict",
+        "Hermes marks calls with `<tool_call>` in its text.",
+        '```json\n{"name": "Ada Lovelace", "arguments": ["for", "against"]}\n```',
+        'Action:\n```json\n{"action": "Final Answer", "action_input": "It is sunny."}\n```',
         json.dumps(TOOLS),
     ],
 )
@@ -213,6 +276,12 @@ def test_a_call_that_is_cut_off_is_unreadable_and_says_where(family: str) -> Non
          "name": "get_weather", "input": WEATHER.arguments}]},
         {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": True},
          {"functionCall": {"name": "get_weather", "args": WEATHER.arguments}}]}}]},
+        {"role": "model", "parts": [{"text": "Hm.", "thought": True},
+         {"function_call": {"id": None, "name": "get_weather", "args": WEATHER.arguments}}]},
+        {"type": "ai", "content": "", "reasoning_content": "Hm.", "tool_calls": [
+         {"name": "get_weather", "args": WEATHER.arguments, "id": "t", "type": "tool_call"}]},
+        {"status": "requires_action", "required_action": {"submit_tool_outputs": {"reasoning": "Hm.", "tool_calls": [
+         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]}}},
         {"output": {"message": {"role": "assistant", "content": [
          {"reasoningContent": {"reasoningText": {"text": "Hm."}}},
          {"toolUse": {"toolUseId": "t", "name": "get_weather", "input": WEATHER.arguments}}]}}},

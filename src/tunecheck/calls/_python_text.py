@@ -14,7 +14,7 @@ syntax can have such a name, so nothing clashes; `bind_positional` gives them th
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
@@ -26,7 +26,6 @@ NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
 """A name of a function or of an argument, dotted or hyphenated, in any script."""
 
 _NAME = re.compile(NAME)
-_KEYWORD = re.compile(rf"({NAME})\s*+=(?!=)")
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 _QUOTE = re.compile(r"([A-Za-z]{0,2})('''|\"\"\"|'|\")")
 _BODIES = {
@@ -55,6 +54,9 @@ class PythonScanner:
     """
 
     __slots__ = ("_depth", "position", "text")
+
+    keyword: ClassVar[re.Pattern[str]] = re.compile(rf"({NAME})\s*+=(?!=)")
+    """What stands before a named argument."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
@@ -136,7 +138,7 @@ class PythonScanner:
         self._skip()
         if self.text.startswith("**", self.position):
             return self._unpacked(arguments, positions)
-        if keyword := _KEYWORD.match(self.text, self.position):
+        if keyword := self.keyword.match(self.text, self.position):
             self.position = keyword.end()
             name = keyword[1]
             positions[0] = -1

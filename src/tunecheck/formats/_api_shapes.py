@@ -30,7 +30,7 @@ def take_part(part: Mapping[str, Any], collector: CallCollector) -> list[str] | 
     """One part of another API's message: a call or a thought, or text, which is given back; None if it is neither."""
     if part.get("type") == "tool_use" and "name" in part:
         collector.add("anthropic", part["name"], part.get("input"), part.get("id"))
-    elif isinstance(call := part.get("functionCall"), dict):
+    elif (call := _gemini_call(part)) is not None:
         collector.add("gemini", call.get("name"), call.get("args"), call.get("id"))
     elif isinstance(call := part.get("toolUse"), dict):
         collector.add("bedrock", call.get("name"), call.get("input"), call.get("toolUseId"))
@@ -49,7 +49,14 @@ def is_call_part(part: Mapping[str, Any]) -> bool:
     """Whether this is a call as one of these APIs writes it."""
     if part.get("type") == "tool_use":
         return "name" in part
-    return any(isinstance(part.get(key), dict) and "name" in part[key] for key in ("functionCall", "toolUse"))
+    call = _gemini_call(part) or part.get("toolUse")
+    return isinstance(call, dict) and "name" in call
+
+
+def _gemini_call(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Gemini's call, under the name that its API or its Python client gives it; OpenAI's has `arguments`."""
+    call = part.get("functionCall") or part.get("function_call")
+    return call if isinstance(call, dict) and ("functionCall" in part or "args" in call) else None
 
 
 _REASONS = ("stop_reason", "stopReason", "finish_reason")

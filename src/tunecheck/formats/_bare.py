@@ -7,9 +7,10 @@ of these.
 import re
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
-from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._call_text import CALL, CallScanner
+from tunecheck.formats._collector import NAMESPACE, CallCollector
 from tunecheck.formats._json_shapes import ReadText, is_definition
 from tunecheck.formats._spellings import take_value
 
@@ -17,21 +18,28 @@ _MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the
 
 _CANDIDATE = re.compile(
     rf"(?P<result><tool_response>(?s:.*?)(?:</tool_response>|\Z))"
-    rf"|\bAction[ \t]*:[ \t]*(?P<action>[^\s()]++)[ \t]*\n+\s*Action[ _]Input[ \t]*:\s*+"
+    rf"|\bAction[ \t]*:[ \t]*(?P<action>[^\s()]{{1,160}}+)[ \t]*+\n\s*+Action[ _]Input[ \t]*:\s*+(?:```(?:json)?\s*+)?"
     rf"|(?<!`)(?P<list>\[)\s*+(?P<listed>{NAME})\s*+\("
     rf"|(?P<json>[\[{{])(?=\s*+(?:[\[{{]\s*+)?(?:[\[{{]\s*+)?[\"'])"
-    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d*+)?[ \t]*+\n{{0,2}}(?:```(?:json)?\s*+)?"
-    r"(?=[ \t]*+\{\s*+[\"'}])"
+    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d*+)?[ \t]*+\n{{0,2}}"
+    r"(?:```(?:json|python)?\s*+|<\|content\|>)?"
+    r"(?=[ \t]*+(?:\{\s*+[\"'}]|tool_call\())"
 )
 _CLOSING = re.compile(r"\s*+```")
-_BETWEEN = re.compile(r"(?:[ \t\r]*+[;,\n])*+\s*+")
-_FENCE = re.compile(r"\s*+```[\w+-]*+[ \t]*+\r?\n(.*?)(?:\r?\n?[ \t]*+```\s*+)?", re.DOTALL)
+_LABEL = re.compile(r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"(?:[\s;,`]++|#[^\n]*+|(?:and|await)\b|(?:\d++[.)]|[-*])[ \t]++"
+    rf"|{NAME}[ \t]*+=[ \t]*+(?=(?:await[ \t]++)?{NAME}\())*+"
+)
+"""What stands around calls that are all that a text says: list marks, comments, the name of a result."""
+_FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )
-_LIST_START = re.compile(rf"\s*+(?:{NAME}\s*+=(?!=)|[\"'\d\[{{)]|\Z)")
+_LIST_START = re.compile(rf"\s*+(?:[\"']?{NAME}[\"']?\s*+(?:=(?!=)|:\s*+[\"'\d\[{{])|[\"'\d\[{{)]|\Z)")
+_GOES_ON = re.compile(r",?[ \t]+[^\W\d_]")
 _QUOTED = re.compile(r"(`{1,3})([^`]++)\1\s*+")
-_CALL_START = re.compile(rf"\s*+({NAME})\s*+\(")
+_CALL_START = re.compile(CALL)
 _ID_LENGTH = 9  # of Mistral's
 _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
 
@@ -56,6 +64,9 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
             failures += error.costly
             position = max(candidate.start() + 1, error.position)
             continue
+        if _is_mentioned(body, candidate, end):
+            position = end
+            continue
         collector.add_text(body[said : held.begun])
         collector.spans.append((held.begun, end))
         collector.take_over(held)
@@ -66,6 +77,13 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         return False
     collector.add_text(body[said:])
     return True
+
+
+def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
+    """Whether a value stands in the middle of a sentence: "you could say [f(a=1)] if you want"."""
+    start = candidate.start()
+    named = candidate["list"] is None and candidate["json"] is None
+    return not named and body.endswith(" ", 0, start) and body[start - 2].isalnum() and bool(_GOES_ON.match(body, end))
 
 
 class _NoCallError(Exception):
@@ -92,7 +110,10 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
     arguments: JSON = None
     end = candidate.end()
     end = skip_space(body, end)
-    if candidate["named"] or body.startswith("{", end):
+    if body.startswith("tool_call(", end):  # in Python, as ChatGLM3 writes them
+        scanner = CallScanner(body, end, held)
+        arguments, end = scanner.call().arguments, scanner.position
+    elif candidate["named"] or body.startswith("{", end):
         arguments, end = decode_at(body, end)
         if is_definition(arguments):
             raise _NoCallError(end)
@@ -107,12 +128,12 @@ def _tool_in(given: str, held: CallCollector) -> tuple[str, int] | None:
     """The tool whose name this is, and where it begins, without what stripped tokens leave around it: the end of a
     sentence, an id, a word of the protocol.
     """
-    if held.knows(given):
+    if held.knows(given) and not given.startswith(NAMESPACE):
         return given, 0
     starts = [0, *(match.end() for match in re.finditer(r"\.", given))]
     for start in starts:
         prefix = _PREFIX.match(given, start)
-        for first in (start, prefix.end() if prefix else start):
+        for first in (prefix.end() if prefix else start, start):
             rest = given[first:]
             shorter = (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary"))
             name = next((one for one in shorter if one and held.knows(one)), None)
@@ -125,7 +146,7 @@ def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
     if not held.knows(candidate["listed"]) or not _LIST_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
     held.format = "bfcl_text"
-    scanner = PythonScanner(body, candidate.start())
+    scanner = CallScanner(body, candidate.start(), held)
     try:
         calls = scanner.calls()
     except UnreadableError:
@@ -146,7 +167,12 @@ def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) 
         if announced and held.knows(announced[1]):
             raise
         raise _NoCallError(start + 1, costly=True) from None
-    taken = take_value(value, held, read_text)
+    try:
+        taken = take_value(value, held, read_text)
+    except UnreadableError:
+        if not held.ambiguous or held.names_tool(body[start:end]):
+            raise
+        raise _NoCallError(end) from None
     if not taken or not held.calls or not all(held.knows(call.name) for call in held.calls):
         raise _NoCallError(end)
     return end
@@ -162,23 +188,28 @@ def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bo
     return True
 
 
+def _beside(text: str, position: int) -> int:
+    beside = _BESIDE.match(text, position)
+    return beside.end() if beside else position
+
+
 def _take_lines(body: str, collector: CallCollector) -> bool:
     """`f(a=1)` on lines of their own, fenced or not, where all the text is calls of tools."""
-    fenced = _FENCE.fullmatch(body)
-    text = fenced[1] if fenced else body
-    first = _CALL_START.match(text)
-    if not first or not collector.knows(first[1]):
+    fence = _FENCE.match(body)
+    text = body[fence.end() :].removesuffix("```") if fence else body
+    label = _LABEL.match(text)
+    first = _CALL_START.match(text, _beside(text, label.end() if label else 0))
+    if not first or not collector.knows(first["called"]):
         return False
     held = collector.fresh()
-    scanner = PythonScanner(text)
+    scanner = CallScanner(text, first.start(), held)
     try:
-        while not scanner.at_end():
+        while scanner.position < len(text):
             call = scanner.call()
             if not held.knows(call.name):
                 return False
             held.add("bfcl_text", call.name, call.arguments)
-            between = _BETWEEN.match(text, scanner.position)
-            scanner.position = between.end() if between else scanner.position
+            scanner.position = _beside(text, scanner.position)
     except UnreadableError:
         if held.calls or not _LIST_START.match(text, first.end()):
             return False

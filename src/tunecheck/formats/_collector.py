@@ -4,7 +4,7 @@ import re
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
-from tunecheck.calls._schemas import Schema, ToolDefinitions
+from tunecheck.calls._schemas import FunctionDefinition, Schema, ToolDefinitions
 from tunecheck.calls._strict_json import (
     MAX_CALLS,
     MAX_DEPTH,
@@ -16,7 +16,9 @@ from tunecheck.calls._strict_json import (
     quoted,
 )
 
-_PREFIX = "functions."
+NAMESPACE = "functions."
+"""What OpenAI's models and their like put before the names of tools."""
+
 _END_MARKS = (
     *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
     *("<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<turn|>", "<|end|>", "<|END_RESPONSE|>"),
@@ -67,7 +69,7 @@ class CallCollector:
 
     def knows(self, name: str) -> bool:
         """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
-        return self._tools.spelled(name) is not None if self._tools else self._strict
+        return self._definition(name) is not None if self._tools else self._strict
 
     def names_tool(self, text: str) -> bool:
         """Whether a tool's name stands in the text."""
@@ -75,8 +77,11 @@ class CallCollector:
 
     def schema(self, name: str) -> Schema | None:
         """The schema of a tool's parameters, if it is known."""
-        definition = self._tools.spelled(name) if self._tools else None
+        definition = self._definition(name)
         return definition.schema if definition else None
+
+    def _definition(self, name: str) -> FunctionDefinition | None:
+        return self._tools.spelled(name.removeprefix(NAMESPACE)) if self._tools else None
 
     def fresh(self) -> "CallCollector":
         """An empty one with the same tools."""
@@ -141,7 +146,7 @@ class CallCollector:
             raise UnreadableError(f"call {len(self.calls) + 1} is {kind_of(use)}, not an object")
         name = use.get("recipient_name")
         if isinstance(name, str):
-            name = name.removeprefix(_PREFIX)
+            name = name.removeprefix(NAMESPACE)
         self.add(wire_format, name, use.get("parameters"), use.get("id"))
 
     def _add_wrapped(self, wire_format: str | None, arguments: dict[str, JSON]) -> None:

@@ -21,9 +21,11 @@ _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
-_ANSWERING = frozenset({"directly-answer", "directly_answer"})
-_NAMES = ("name", "tool_name", "tool")
-_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer"})
+NAMES = ("name", "tool_name", "tool", "function_name", "function", "action")
+ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input")
+"""The words under which models give the two, beyond the shapes that are agreed upon."""
+
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
 
 
@@ -57,17 +59,20 @@ def take_named(value: object, collector: CallCollector) -> None:
     Raises:
         UnreadableError: it is neither.
     """
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
-        if item.get("tool_name") in _ANSWERING:
-            continue
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
+        name = _first(held, *NAMES)
+        if isinstance(name, str) and name in _ANSWERING:
+            continue
         if "arguments" not in held and is_definition(held.get("parameters")):
-            raise UnreadableError(f"{quoted(_first(held, *_NAMES))} is defined as a tool, not called")
-        arguments = held.get(next((key for key in _ARGUMENTS if key in held), "arguments"))
-        collector.add(collector.format, _first(held, *_NAMES), arguments, _first(item, "id", "tool_call_id"))
+            raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
+        arguments = held.get(next((key for key in ARGUMENTS if key in held), "arguments"))
+        collector.add(collector.format, name, arguments, _first(item, "id", "tool_call_id"))
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
@@ -130,6 +135,12 @@ def _take_output(value: _Object, collector: CallCollector, read_text: ReadText) 
     return _take_response(value, collector, read_text) or _take_other_reply(value, collector, read_text)
 
 
+def _take_required_action(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    """A run of an agent that waits for what its calls come to."""
+    action = value["required_action"]
+    return isinstance(action, dict) and take_shape(action.get("submit_tool_outputs"), collector, read_text)
+
+
 def _take_conversation(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     messages = value["messages"]
     return isinstance(messages, list) and any(map(_is_message, messages)) and _take_list(messages, collector, read_text)
@@ -141,6 +152,7 @@ _ENVELOPES: dict[str, Callable[[_Object, CallCollector, ReadText], bool]] = {
     "message": _take_choice,
     "choices": _take_completion,
     "output": _take_output,
+    "required_action": _take_required_action,
     "candidates": _take_other_reply,
     "content": _take_parts,
     "parts": _take_parts,
@@ -292,7 +304,8 @@ def _take_azure_item(item: _Object, collector: CallCollector) -> None:
         held = function if isinstance(function, dict) else inner
         collector.add("azure_agent", held.get("name"), held.get("arguments"), inner.get("id"))
     else:
-        collector.add("azure_agent", item.get("name"), item.get("arguments"), _first(item, "tool_call_id", "id"))
+        arguments = item.get("arguments", item.get("args"))  # LangChain's
+        collector.add("azure_agent", item.get("name"), arguments, _first(item, "tool_call_id", "id"))
 
 
 def _first(item: _Object, *keys: str) -> object:

@@ -118,7 +118,12 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
 
 
 def _who(profiles: Iterable[Profile], text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
-    """Whose calls follow the mark: whoever's shape begins there, else the first whose mark is sure."""
+    """Whose calls follow the mark: whoever's shape begins there, else the first whose mark is sure.
+
+    A mark between backticks is only spoken of.
+    """
+    if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
+        return None
     sure = None
     for profile in profiles:
         if profile.announces(text, start, mark, collector):

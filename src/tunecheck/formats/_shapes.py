@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode_at, kind_of, place, quoted, skip_space
+from tunecheck.formats._call_text import CALL, CallScanner
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import take_named
 
 _AFTER_VALUE = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _VALUE_END = {quote: re.compile(quote + _AFTER_VALUE) for quote in "'\""}
-_CALL = re.compile(rf"\[?\s*+{NAME}\s*+\(")
+_CALL = re.compile(rf"\[?\s*+{CALL}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +97,24 @@ class NamedCalls:
 
 @dataclass(frozen=True, slots=True)
 class PythonCalls:
-    """`[f(a=1), g()]`, or calls one a line."""
+    """`[f(a=1), g()]`, or calls one a line; `known`: only of tools."""
+
+    known: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """A name and a bracket."""
-        return _CALL.match(text, position) is not None
+        call = _CALL.match(text, position)
+        return call is not None and (not self.known or collector.knows(call["called"]))
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """One list or one call."""
-        listed = text.startswith("[", position)
-        scanner = PythonScanner(text, position)
+        scanner = CallScanner(text, position, collector)
         try:
-            calls = scanner.calls() if listed else [scanner.call()]
+            calls = scanner.calls_here()
         except UnreadableError as error:
-            scanner = _LooseScanner(text, position)
+            scanner = _LooseScanner(text, position, collector)
             try:
-                calls = scanner.calls() if listed else [scanner.call()]
+                calls = scanner.calls_here()
             except UnreadableError:
                 raise error from None
         for call in calls:
@@ -119,7 +122,7 @@ class PythonCalls:
         return scanner.position
 
 
-class _LooseScanner(PythonScanner):
+class _LooseScanner(CallScanner):
     """For templates that put quotes around a text and escape nothing: a quote counts where a value can end."""
 
     __slots__ = ()
@@ -146,12 +149,13 @@ class PythonTagCalls:
             if not text.startswith(("{", "["), position):
                 raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, position)}")
             return JsonCalls().read(text, position, mark, collector)
-        scanner = PythonScanner(text, position)
-        calls = scanner.calls() if text.startswith("[", position) else [scanner.call()]
+        scanner = CallScanner(text, position, collector)
+        calls = scanner.calls_here()
         if not scanner.at_end() and not scanner.sees("<|"):
             raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, scanner.position)}")
         for call in calls:
-            collector.add(collector.format, call.name, call.arguments)
+            name = call.name if collector.knows(call.name) else call.name.removesuffix(".call")  # of a built-in tool
+            collector.add(collector.format, name, call.arguments)
         return scanner.position
 
 

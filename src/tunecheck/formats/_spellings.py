@@ -8,18 +8,16 @@ from itertools import islice
 from typing import TypeAlias
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, place, quoted
+from tunecheck.formats._call_text import CallScanner
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import ReadText, is_bfcl, is_definition, take_shape
-
-_NAMES = ("name", "function", "function_name", "tool", "tool_name", "action")
-_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
+from tunecheck.formats._json_shapes import ARGUMENTS, NAMES, ReadText, is_bfcl, is_definition, take_shape
 
 _MOST_BEGUN = 100  # each costs a look at the text's rest
 _BEGUN = re.compile(
     r"(?:^|[;,])[ \t]*+(?P<opening>[\[{(\"'` \t]*+)"
-    rf"(?:(?:{'|'.join(_NAMES)})[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
+    rf"(?:(?:{'|'.join(NAMES)})[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
     rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
     rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
     re.MULTILINE,
@@ -46,7 +44,7 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
 def _calls_in(value: object, collector: CallCollector) -> _Calls:
     """The calls of tools that the value consists of; none where any part of it is something else."""
     if isinstance(value, str):
-        return [(call.name, call.arguments) for call in _python_calls(value) if collector.knows(call.name)]
+        return [(call.name, call.arguments) for call in _python_calls(value, collector) if collector.knows(call.name)]
     if isinstance(value, dict):
         return _named(value, collector) or _under_names(value.items(), collector)
     if not isinstance(value, (list, tuple)):
@@ -70,16 +68,16 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
 
 def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
     """`{"function": "f", "args": {…}}`, whichever words stand for the two."""
-    name = next((value[key] for key in _NAMES if key in value), None)
-    arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    name = next((value[key] for key in NAMES if key in value), None)
+    arguments = next((value[key] for key in ARGUMENTS if key in value), None)
     return _under_names([(name, arguments)], collector)
 
 
-def _python_calls(text: str) -> list[FunctionCall]:
+def _python_calls(text: str, collector: CallCollector) -> list[FunctionCall]:
     """The calls of `f(a=1)` or `[f(a=1)]`; none where the text is anything else."""
-    scanner = PythonScanner(text)
+    scanner = CallScanner(text, 0, collector)
     try:
-        calls = scanner.calls() if scanner.sees("[") else [scanner.call()]
+        calls = scanner.calls_here()
     except UnreadableError:
         return []
     return calls if scanner.at_end() else []

@@ -9,6 +9,7 @@ from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at
 from tunecheck.formats._bare import take_bare
+from tunecheck.formats._call_text import CallScanner
 from tunecheck.formats._collector import CallCollector, failed, without_end_marks
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
@@ -167,6 +168,8 @@ class TextReader:
         try:
             end = self._take_any_value(body, position, held)
         except UnreadableError:
+            if held.ambiguous and not held.names_tool(body):
+                return None
             collector.format = collector.format or held.format
             raise
         if end is None or (held.ambiguous and not all(held.knows(call.name) for call in held.calls)):
@@ -274,7 +277,7 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
     if collector.gated and name and not collector.knows(name[1]):
         return None
     collector.ambiguous = True
-    scanner = PythonScanner(body, position)
+    scanner = CallScanner(body, position, collector)
     try:
         calls = scanner.calls()
     except UnreadableError:
@@ -291,10 +294,21 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """The calls of a family that was chosen and writes them without a mark, or has forgotten it."""
-    if (profile.marks and profile.sure and not profile.inside) or not profile.shape.begins(body, 0, collector):
+    """The calls of a family that was chosen and writes them without a mark, or has forgotten it: at once, or fenced."""
+    if profile.marks and profile.sure and not profile.inside:
         return False
-    end = profile.take(body, 0, "", collector)
-    collector.spans.append((0, end))
-    collector.add_text(body[end:])
-    return True
+    taken, opening, start = 0, 0, 0
+    while True:
+        if profile.shape.begins(body, start, collector):
+            end = profile.take(body, start, "", collector)
+            collector.spans.append((start, end))
+            collector.add_text(body[taken:opening])
+            closing = _FENCE_END.match(body, end)
+            start = taken = closing.end() if closing else end
+        fence = _FENCE.search(body, start)
+        if not fence:
+            break
+        opening, start = fence.span()
+    if taken:
+        collector.add_text(body[taken:])
+    return bool(taken)

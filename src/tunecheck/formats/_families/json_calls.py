@@ -29,7 +29,7 @@ LONGCAT_FLASH = Profile(
 GRANITE = Profile(
     "granite",
     _OBJECTS,
-    marks=("<|tool_call|>",),
+    marks=("<|tool_call|>", "<tool_call>"),
     closes=("<|/tool_call|>", "</|tool_call|>"),
     thoughts=(THINK,),
     prompt=json_list("<|tool_call|>", "", tools="<|tool|>[{tools}]<|/tool|>"),
@@ -43,7 +43,14 @@ GRANITE_20B = Profile(
     closes=("</function_call>",),
     prompt=json_objects("<function_call> ", ""),
 )
-PHI4 = Profile("phi4", _OBJECTS, marks=("functools",), sure=False, prompt=json_list("functools", ""))
+PHI4 = Profile(
+    "phi4",
+    _OBJECTS,
+    marks=("functools", "<|tool_call|>"),
+    closes=("<|/tool_call|>",),
+    sure=False,
+    prompt=json_list("functools", ""),
+)
 """Phi-4-mini, Firefunction v2."""
 
 COMMAND_R = Profile(

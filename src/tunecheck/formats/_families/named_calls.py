@@ -18,7 +18,7 @@ MISTRAL_CALLS = Profile(
     AnyOf((NamedCalls(_MISTRAL_NAME), JsonCalls())),
     marks=("[TOOL_CALLS]",),
     closes=("[/TOOL_CALLS]",),
-    thoughts=(MISTRAL,),
+    thoughts=(MISTRAL, THINK),
     several=False,
     prompt=json_list("[TOOL_CALLS]", "", tools="[AVAILABLE_TOOLS][{tools}][/AVAILABLE_TOOLS]"),
 )
@@ -113,12 +113,51 @@ HARMONY_CALLS = Profile(
 
 FUNCTIONARY = Profile(
     "functionary",
-    NamedCalls(re.compile(r"(?:(?:all\n.*?)?>>>)?(?P<name>[^\s{}>]+)\n\s*+(?=\{)", re.DOTALL)),
+    NamedCalls(
+        re.compile(
+            r"(?:(?:all\n.*?)?(?:>>>|<\|from\|>assistant\n<\|recipient\|>))?"
+            r"(?P<name>[^\s{}<>|]+)\n(?:<\|content\|>)?\s*+(?=\{)",
+            re.DOTALL,
+        )
+    ),
     thoughts=(THINK,),
     prompt=ToolPrompt(">>>{name}\n{arguments}", between=""),
 )
-"""Functionary v3.2."""
+"""Functionary v2 and v3.2."""
+
+QWEN_AGENT = Profile(
+    "qwen_agent",
+    NamedCalls(
+        re.compile(r"✿FUNCTION✿:[ \t]*+(?P<name>\S+)\s*+✿ARGS✿:\s*+(?P<empty>(?=\Z|✿))?"),
+        "✿FUNCTION✿",
+        re.compile(r"(?:\s*+✿(?:RESULT|RETURN)✿:?)?"),
+    ),
+    marks=("✿FUNCTION✿",),
+    inside=True,
+    prompt=ToolPrompt("✿FUNCTION✿: {name}\n✿ARGS✿: {arguments}", result="✿RESULT✿: {result}"),
+)
+"""Qwen2 and its like in Qwen-Agent's own prompt."""
+
+REACT = Profile(
+    "react",
+    NamedCalls(
+        re.compile(
+            r"Action[ \t]*:[ \t]*(?P<name>[^\s()]{1,160}+)[ \t]*+\n\s*+"
+            r"Action[ _]Input[ \t]*:\s*+(?:```(?:json)?\s*+)?(?=\{)"
+        ),
+        last=re.compile(r".*", re.DOTALL),  # what follows is what the model thinks the tool would say
+    ),
+    marks=("Action:",),
+    thoughts=(THINK,),
+    inside=True,
+    sure=False,
+    prompt=ToolPrompt("Action: {name}\nAction Input: {arguments}", result="Observation: {result}"),
+)
+"""Agents that think aloud and call once in an answer; chosen by name, for unchosen it takes the names of tools."""
 
 GLAIVE = Profile("glaive", GlaiveCalls(), marks=("<functioncall>",), closes=("</functioncall>",), several=False)
 
-PROFILES = (*(GLAIVE, MISTRAL_CALLS, LLAMA, LLAMA_FUNCTION, DEEPSEEK, KIMI_K2, SOLAR_OPEN, HARMONY_CALLS), FUNCTIONARY)
+PROFILES = (
+    *(GLAIVE, MISTRAL_CALLS, LLAMA, LLAMA_FUNCTION, DEEPSEEK, KIMI_K2, SOLAR_OPEN, HARMONY_CALLS),
+    *(FUNCTIONARY, QWEN_AGENT),
+)

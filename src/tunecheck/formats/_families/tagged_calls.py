@@ -19,20 +19,16 @@ _NAMED_PARAMETER = re.compile(r"<parameter name=[\"'](?P<key>[^\"'\n]+)[\"'][^>\
 QWEN3_CODER = Profile(
     "qwen3_coder",
     TaggedCalls(_FUNCTION, _FUNCTION_END, _PARAMETER, "</parameter>", first="<function=", framed=True),
-    marks=("<tool_call>",),
+    marks=("<tool_call>", "<function="),
     closes=("</tool_call>",),
     thoughts=(THINK,),
+    inner=("<function=",),  # these models forget the outer mark at times
     prompt=ToolPrompt(
         "<tool_call>\n<function={name}>\n{parameters}\n</function>\n</tool_call>",
         "<parameter={key}>\n{value}\n</parameter>",
     ),
 )
 """Qwen3-Coder, Qwen3.5, Nemotron 3, Step-3.5."""
-
-QWEN3_CODER_BARE = Profile(
-    "qwen3_coder_bare", QWEN3_CODER.shape, marks=("<function=",), closes=("</tool_call>",), inside=True
-)
-"""The same without its outer mark, which these models forget at times."""
 
 SEED_OSS = Profile(
     "seed_oss",
@@ -187,6 +183,6 @@ FUNCTION_GEMMA = Profile(
 )
 
 PROFILES = (
-    *(QWEN3_CODER, GLM, QWEN3_CODER_BARE, SEED_OSS, HUNYUAN_3, MINIMAX_M2, INVOKE, MINIMAX_M3, DSML),
+    *(QWEN3_CODER, GLM, SEED_OSS, HUNYUAN_3, MINIMAX_M2, INVOKE, MINIMAX_M3, DSML),
     *(KIMI_K3_CALLS, STEP_3, MUSE_CALLS, MINICPM, GEMMA_4, FUNCTION_GEMMA),
 )

@@ -9,6 +9,7 @@ LONGCAT = Thought("<longcat_think>", ("</longcat_think>",))
 HUNYUAN = Thought("<think:opensource>", ("</think:opensource>",))
 MISTRAL = Thought("[THINK]", ("[/THINK]",))
 COMMAND = Thought("<|START_THINKING|>", ("<|END_THINKING|>",))
+MINICPM = Thought("<|thought_start|>", ("<|thought_end|>",))
 APERTUS = Thought("<|inner_prefix|>", ("<|inner_suffix|>",))
 KIMI_K3 = Thought("<|open|>think<|sep|>", ("<|close|>think<|sep|>",))
 GEMMA = Thought("<|channel>thought\n", ("<channel|>",))
@@ -19,7 +20,7 @@ HARMONY = Thought("<|channel|>analysis<|message|>", ("<|end|>", "<|start|>", "<|
 HARMONY_STRIPPED = Thought("analysis", ("assistantcommentary", "assistantfinal"), lone=False, leading=True)
 
 THOUGHTS = (
-    *(THINK, SEED, MINIMAX, LONGCAT, HUNYUAN, MISTRAL, COMMAND, APERTUS),
+    *(THINK, SEED, MINIMAX, LONGCAT, HUNYUAN, MISTRAL, COMMAND, MINICPM, APERTUS),
     *(KIMI_K3, GEMMA, SOLAR, MUSE, APRIEL, HARMONY, HARMONY_STRIPPED),
 )
 """All of them; none is written unless it is meant."""
