@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
+from checks.prompts_parts import PROMPTFLOW, Case, ours, run_theirs
+from tests.conftest import ReferenceEnvironment
 from tests.prompts_parts import SAMPLES, random_template, write
 from tests.reference_environments import AZURE
 
-from tunecheck._errors import TunecheckError
 from tunecheck.prompts._loading import load_prompt
 
 pytestmark = pytest.mark.slow
@@ -54,24 +52,6 @@ VALUES: list[dict[str, object]] = [
 ]
 
 
-def _run(python: Path, which: str, cases: list[tuple[Path | str, list[dict[str, object]]]]) -> dict[str, Any]:
-    order = json.dumps({"cases": [(str(path), values) for path, values in cases]})
-    done = subprocess.run(
-        [str(python), str(ROOT / "checks" / "prompts_azure.py"), which],
-        input=order, capture_output=True, text=True, timeout=280, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def _ours(path: Path | str, values: dict[str, object]) -> Any:
-    try:
-        return load_prompt(path).render(values)
-    except TunecheckError:
-        return None
-
-
 def _values_of(path: Path | str) -> list[dict[str, object]]:
     """Every sample value in every input once, and the optional inputs left out."""
     inputs = load_prompt(path).inputs
@@ -89,13 +69,13 @@ def azure(reference_env: ReferenceEnvironment) -> Path:
 
 @pytest.fixture(scope="module")
 def shipped(azure: Path) -> list[str]:
-    paths: list[str] = _run(azure, "azure", [])["own"]
+    paths: list[str] = run_theirs(azure, "azure", [])["own"]
     return paths
 
 
 @pytest.fixture(scope="module")
 def promptflow(reference_env: ReferenceEnvironment) -> Path:
-    return reference_env("promptflow", "promptflow-core==1.18.5")
+    return reference_env("promptflow", PROMPTFLOW)
 
 
 @pytest.mark.parametrize("which", ["azure", "promptflow"])
@@ -103,8 +83,8 @@ def test_all_prompts_that_azure_ships_render_to_the_same_messages(
     which: str, shipped: list[str], azure: Path, promptflow: Path
 ) -> None:
     assert len(shipped) == 18
-    cases: list[tuple[Path | str, list[dict[str, object]]]] = [(path, _values_of(path)) for path in shipped]
-    theirs = _run(azure if which == "azure" else promptflow, which, cases)["rendered"]
+    cases: list[Case] = [(path, _values_of(path)) for path in shipped]
+    theirs = run_theirs(azure if which == "azure" else promptflow, which, cases)["rendered"]
     for (path, many), rendered in zip(cases, theirs, strict=True):
         for values, expected in zip(many, rendered, strict=True):
             assert expected is not None
@@ -119,8 +99,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_templates_of_all_sorts_render_to_the_same_messages_as_in_azure(written: dict[str, Path], azure: Path) -> None:
-    cases: list[tuple[Path | str, list[dict[str, object]]]] = [(path, VALUES) for path in written.values()]
-    theirs = _run(azure, "azure", cases)["rendered"]
+    cases: list[Case] = [(path, VALUES) for path in written.values()]
+    theirs = run_theirs(azure, "azure", cases)["rendered"]
     for (path, many), rendered in zip(cases, theirs, strict=True):
         for values, expected in zip(many, rendered, strict=True):
             assert expected is not None, path
@@ -129,14 +109,14 @@ def test_templates_of_all_sorts_render_to_the_same_messages_as_in_azure(written:
 
 def test_random_arrangements_of_headers_split_as_in_azure(tmp_path: Path, azure: Path) -> None:
     paths = [write(tmp_path, f"t{seed}", random_template(seed)) for seed in range(RANDOM_TEMPLATES)]
-    theirs = _run(azure, "azure", [(path, [{}]) for path in paths])["rendered"]
+    theirs = run_theirs(azure, "azure", [(path, [{}]) for path in paths])["rendered"]
     compared = 0
     for path, (expected,) in zip(paths, theirs, strict=True):
-        ours = _ours(path, {})
-        if ours and any(_is_lone_image(message) for message in ours):
+        messages = ours(path, {})
+        if messages and any(_is_lone_image(message) for message in messages):
             continue  # a message of one image and nothing else is text in Azure's loader
         # There an empty body is not messages; here it is an error.
-        assert ours == (expected or None), path.read_text()
+        assert messages == (expected or None), path.read_text()
         compared += 1
     assert compared > RANDOM_TEMPLATES * 0.8
 
@@ -156,7 +136,7 @@ HIJACKS = {
 def hijacked(shipped: list[str], azure: Path) -> dict[str, Any]:
     """What Azure's loader makes of its relevance prompt with each of these responses, and with a harmless one."""
     values: list[dict[str, object]] = [{"query": "q", "response": text} for text in ("fine", *HIJACKS.values())]
-    [rendered] = _run(azure, "azure", [(_relevance(shipped), values)])["rendered"]
+    [rendered] = run_theirs(azure, "azure", [(_relevance(shipped), values)])["rendered"]
     return dict(zip(["harmless", *HIJACKS], rendered, strict=True))
 
 

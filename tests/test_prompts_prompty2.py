@@ -232,6 +232,12 @@ def test_a_thread_that_the_template_does_not_place_comes_last() -> None:
     assert _messages("system:\nx\n", inputs, talk=talk) == [("system", "x"), ("user", "hi")]
 
 
+@pytest.mark.parametrize("use", ["{{ talk | upper }}", "{% for m in talk %}{% endfor %}", "{% set x = talk %}"])
+def test_a_thread_is_written_and_nothing_else_is_done_with_it(use: str) -> None:
+    with pytest.raises(PromptError, match=r"^p\.prompty, line 3: .* the template can only write \{\{ talk \}\}"):
+        _prompt("model: m\ninputs: [{name: talk, kind: thread}]", f"{{% if talk %}}{{{{ talk }}}}{{% endif %}}{use}")
+
+
 @pytest.mark.parametrize("talk", ["user:\nhi", [{"role": "judge", "content": "x"}], ["hi"], {"role": "boss"}])
 def test_a_thread_is_a_list_of_messages(talk: object) -> None:
     with pytest.raises(PromptRenderError, match=r"^p\.prompty: the input talk must be a list of messages"):
@@ -293,6 +299,7 @@ REFUSED = {
     "model: j\ntools:\n  - {kind: function}": "line 4: tools.0.name: is missing",
     "model: j\ntools: 5": "line 3: tools: must be a list or a mapping, not 5",
     "model: j\ninputs:\n  - {name: a, kind: string}\n  - {name: b, kind: array}": "line 5: inputs.1.items: is missing",
+    "model: j\ninputs:\n  - {kind: string}": "line 4: inputs.0.name: is missing",
     "model: j\ninputs:\n  - {name: a}": "line 4: inputs.0.kind: is missing",
     "model: j\ninputs:\n  a: 5": "line 4: inputs.a: must be a mapping with `kind:` and more, not 5",
     "model: {id: 5, options: 7}": "line 2: model.options: must be a mapping, not 7",

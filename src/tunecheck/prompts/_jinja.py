@@ -4,6 +4,7 @@ The syntax tree is rewritten so that the template's own text stays known as such
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import NoReturn, TypeVar
@@ -162,6 +163,13 @@ class Jinja(Language):
             filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
             tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
             self.optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+            written = [child for output in tree.find_all(nodes.Output) for child in output.nodes]
+            plain = Counter(
+                node.name
+                for node in (*written, *(each.test for each in tree.find_all(nodes.If)))
+                if isinstance(node, nodes.Name)
+            )
+            self.used = frozenset(Counter(node.name for node in tree.find_all(nodes.Name)) - plain)
             texts = [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
             fields = [node.attr for node in tree.find_all(nodes.Getattr)]
             self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)

@@ -23,12 +23,14 @@ class TemplateError(Exception):
 class Language(Protocol):
     """A compiled template.
 
-    `names`: the variables it takes; `optional`: those that it looks for itself; `own_text`: all text that may come out
+    `names`: the variables it takes; `optional`: those that it looks for itself; `used`: those with which it does more
+    than to write them or to ask whether they are there; `own_text`: all text that may come out
     of it as its own, and the fields of values that it names.
     """
 
     names: frozenset[str]
     optional: frozenset[str]
+    used: frozenset[str]
     own_text: tuple[str, ...]
 
     def rendered(self, values: Mapping[str, JSON], budget: Budget) -> Fragment: ...

@@ -48,6 +48,7 @@ class Mustache(Language):
         outside = {part.keys[0] for part in self._body if isinstance(part, _Value) and part.keys}
         self.names = frozenset(first for first, *_ in keys)
         self.optional = self.names - outside
+        self.used = frozenset()
         self.own_text = (*(part for part in parts if isinstance(part, str)), *(path[-1] for path in keys))
 
     def rendered(self, values: Mapping[str, JSON], budget: Budget) -> Fragment:

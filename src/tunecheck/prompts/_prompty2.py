@@ -81,6 +81,9 @@ def read_prompty2(file: PromptFile) -> Prompt:
         # A conversation that the template does not place comes last.
         body = "\n".join([body, *(f"{{{{{name}}}}}" for name in threads)])
         template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
+    for each in properties:
+        if each.kind in _RICH and each.name in template.used:
+            raise front.error(("inputs",), f"{each.name} is no text: the template can only write {{{{ {each.name} }}}}")
     secrets = Redactor()
     declared = {each.name: _input(front, each, secrets) for each in properties}
     names = [name for name in sorted(template.names) if name not in declared]

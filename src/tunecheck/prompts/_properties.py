@@ -69,7 +69,7 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
     return schema
 
 
-def read_properties(front: Front, *path: str | int) -> tuple[Property, ...]:
+def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple[Property, ...]:
     """The properties at this place, a list of them or a mapping by name."""
     given = front.value(*path)
     if given is None:
@@ -78,13 +78,13 @@ def read_properties(front: Front, *path: str | int) -> tuple[Property, ...]:
         return tuple(_read(front, value, name, (*path, name)) for name, value in given.items())
     if not isinstance(given, list):
         raise front.error(path, f"must be a list or a mapping, not {shown_value(given)}")
-    return tuple(_read(front, value, None, (*path, index)) for index, value in enumerate(given))
+    return tuple(_read(front, value, None if named else "", (*path, index)) for index, value in enumerate(given))
 
 
 def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ...]) -> Property:
     if not isinstance(value, dict):
         raise front.error(path, f"must be a mapping with `kind:` and more, not {shown_value(value)}")
-    name = name or front.text(*path, "name") or ""
+    name = front.required_text(*path, "name") if name is None else name
     required, values = value.get("required"), value.get("enumValues")
     kind, branches = front.required_text(*path, "kind"), value.get("anyOf")
     if kind == "array" and value.get("items") is None:
@@ -100,7 +100,7 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
         values=tuple(values) if isinstance(values, list) else (),
         items=_read(front, value["items"], "", (*path, "items")) if kind == "array" else None,
         properties=read_properties(front, *path, "properties") if kind == "object" else (),
-        any_of=read_properties(front, *path, "anyOf") if kind == "union" and branches else (),
+        any_of=read_properties(front, *path, "anyOf", named=False) if kind == "union" and branches else (),
     )
 
 

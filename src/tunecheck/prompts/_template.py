@@ -48,6 +48,7 @@ class Template:
             # What Python's own compiler refuses: too many nested blocks, too large a number.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
         self.names = self._compiled.names
+        self.used = self._compiled.used
         self.own_text = self._compiled.own_text
 
     def may_lack(self, name: str) -> bool:
