@@ -305,7 +305,29 @@ def test_csv_is_text_and_what_is_empty_is_nan(tmp_path: Path) -> None:
     path.write_text("query,response\n1,abc\n2,\n")
     result = evaluate(tmp_path, data=path, evaluators={"e": lambda query, response: {"t": type(response).__name__}})
     assert column(result, "outputs.e.t") == ["str", "float"]
+    assert math.isnan(column(result, "inputs.response")[1])
     assert column(result, "inputs.query") == ["1", "2"]
+
+
+def test_what_a_row_lacks_is_nan_and_what_is_null_stays_none(tmp_path: Path) -> None:
+    rows = {"a": "x", "n": 1}, {"n": 2}, {"a": None}
+    result = evaluate(tmp_path, *rows, evaluators={"e": lambda a, n: {"seen": type(a).__name__}})
+    assert column(result, "outputs.e.seen") == ["str", "float", "NoneType"]
+    values = [column(result, "inputs.a"), column(result, "inputs.n")]
+    assert [["nan" if value != value else value for value in each] for each in values] == [
+        ["x", "nan", None],
+        [1.0, 2.0, "nan"],
+    ]
+
+
+def test_a_credential_without_a_project_is_not_needed(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, evaluators={"e": length}, credential=object(), user_agent="script/1")["metrics"]
+
+
+def test_evaluators_of_one_kind_stand_beside_each_other(tmp_path: Path) -> None:
+    evaluators = {"low": azure.F1ScoreEvaluator(), "high": azure.F1ScoreEvaluator(threshold=1)}
+    metrics = evaluate(tmp_path, evaluators=evaluators)["metrics"]
+    assert (metrics["low.binary_aggregate"], metrics["high.binary_aggregate"]) == (0.67, 0.67)
 
 
 def test_ids_may_repeat(tmp_path: Path) -> None:

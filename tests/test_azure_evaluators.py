@@ -218,6 +218,14 @@ NEEDS = [
     (azure.FluencyEvaluator, {"response": None}, "Response is a required input and cannot be None."),
     (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response string cannot be empty."),
     (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a string or a list of messages."),
+    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "Conversation must be a dictionary."),
+    (azure.CoherenceEvaluator, {"conversation": {}}, "Each Conversation must contain a 'messages' field."),
+    (azure.FluencyEvaluator, {"conversation": {"messages": []}}, "Conversation messages list cannot be empty."),
+    (
+        azure.FluencyEvaluator,
+        {"conversation": {"messages": [{"role": "user"}]}},
+        "Each message must contain a 'content' field.",
+    ),
     (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is a required input and cannot be None."),
     (
         azure.SimilarityEvaluator,
@@ -336,7 +344,7 @@ def test_without_calls_or_their_definitions_tool_call_accuracy_is_not_applicable
 
 @pytest.mark.usefixtures("azure_s_prompts")
 def test_a_response_that_ends_with_a_call_is_not_judged_yet() -> None:
-    response = [{"role": "assistant", "content": [CALL]}]
+    response = [{"role": "assistant", "content": [{**CALL, "type": "function_call"}]}]
     verdict = azure.IntentResolutionEvaluator(Stars())(query="w?", response=response, tool_definitions=TOOLS)
     assert verdict["intent_resolution_result"] == "not_applicable"
     assert str(verdict["intent_resolution_reason"]).startswith("Not applicable: Intermediate response.")

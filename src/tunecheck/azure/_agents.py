@@ -67,7 +67,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
-        check_given("query", inputs.get("query"), self.error_target)
+        check_given("Query", inputs.get("query"), self.error_target)
         needs = ErrorCategory.MISSING_FIELD
         if not inputs.get("tool_definitions"):
             raise mistake("Tool definitions input is required but not provided.", needs, self.error_target)

@@ -48,13 +48,15 @@ class AzureEvaluator(Evaluator):
         name = type(self).__name__
         if conversation is None:
             for each in self.required:
-                check_given(each, single[each], self.error_target)
+                check_given(each.capitalize(), single[each], self.error_target)
             if not any(self._complete(way, single) for way in self.ways):
                 raise self._incomplete(single)
             return [single]
         if any(single.values()):
             both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
             raise mistake(both, target=ErrorTarget.CONVERSATION)
+        if self.required:
+            _check_conversation(conversation, self.error_target)
         try:
             return conversation_turns(conversation, known)
         except ValueError as error:
@@ -68,23 +70,31 @@ class AzureEvaluator(Evaluator):
         return mistake(message, target=ErrorTarget.CONVERSATION)
 
 
-def check_given(name: str, value: object, target: ErrorTarget) -> None:
-    """A text or a list of messages, as Azure AI Evaluation says it."""
-    said = name.capitalize()
+def check_given(label: str, value: object, target: ErrorTarget) -> None:
+    """See that it is a text or a list of messages.
+
+    Raises:
+        EvaluationException: it is not, in Azure AI Evaluation's words.
+    """
     if value is None:
-        raise mistake(f"{said} is a required input and cannot be None.", ErrorCategory.MISSING_FIELD, target)
-    if isinstance(value, str):
-        if not value:
-            raise mistake(f"{said} string cannot be empty.", ErrorCategory.MISSING_FIELD, target)
-        return
-    if not isinstance(value, list):
-        raise mistake(f"{said} must be a string or a list of messages.", ErrorCategory.INVALID_VALUE, target)
-    if not value:
-        raise mistake(f"{said} list cannot be empty.", ErrorCategory.MISSING_FIELD, target)
-    for message in value:
+        raise mistake(f"{label} is a required input and cannot be None.", ErrorCategory.MISSING_FIELD, target)
+    if not value and isinstance(value, (str, list)):
+        kind = "string" if isinstance(value, str) else "list"
+        raise mistake(f"{label} {kind} cannot be empty.", ErrorCategory.MISSING_FIELD, target)
+    if not isinstance(value, (str, list)):
+        raise mistake(f"{label} must be a string or a list of messages.", ErrorCategory.INVALID_VALUE, target)
+    for message in value if isinstance(value, list) else ():
         if not isinstance(message, dict):
-            wrong = f"Each message in the {name} list must be a dictionary."
+            wrong = f"Each message in the {label.lower()} list must be a dictionary."
             raise mistake(wrong, ErrorCategory.INVALID_VALUE, target)
         for key in ("role", "content"):
             if key not in message:
                 raise mistake(f"Each message must contain a '{key}' field.", ErrorCategory.MISSING_FIELD, target)
+
+
+def _check_conversation(conversation: object, target: ErrorTarget) -> None:
+    if not isinstance(conversation, dict):
+        raise mistake("Conversation must be a dictionary.", ErrorCategory.INVALID_VALUE, target)
+    if "messages" not in conversation:
+        raise mistake("Each Conversation must contain a 'messages' field.", ErrorCategory.MISSING_FIELD, target)
+    check_given("Conversation messages", conversation["messages"], target)

@@ -64,13 +64,14 @@ def evaluate(
     """
     with in_azure_s_terms():
         _check(data, evaluators, evaluation_name, target, output_path, azure_ai_project)
+        credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
-        uploader = uploader_to(azure_ai_project, kwargs.get("credential"), agent, allow_simulated=False)
+        uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
         script = _Script(Path(data), target, evaluators, evaluator_config or {})
         execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
         result = _run(execution, uploader, kwargs)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
-        table = table_of(rows, script.columns, evaluators)
+        table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
             script.check_parameters({each.removeprefix(_OUTPUTS) for each in table if each.startswith(_OUTPUTS)})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
@@ -166,9 +167,9 @@ class _Script:
         evaluators: Mapping[str, object],
         config: Mapping[str, EvaluatorConfig],
     ) -> None:
-        self._dataset = AzureRows(data, numbered=target is not None)
+        self.dataset = AzureRows(data, numbered=target is not None)
         try:
-            self.columns = self._dataset.scan().columns
+            self.columns = self.dataset.scan().columns
         except DataError as error:
             supported = "Supported formats are JSONL and CSV."
             raise mistake(f"Unable to load data from '{data}'. {supported} Detailed error: {error}.") from error
@@ -191,7 +192,7 @@ class _Script:
         for mapping in self._own.values():
             _check_mapping(mapping)
         read = {name: _needed(mapping, name) for name, mapping in self._own.items()}
-        default: dict[str, Mapped] = {**self._dataset.leaf_mapping(), **read.get("default", {})}
+        default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
     def execution(
@@ -202,7 +203,7 @@ class _Script:
         if self._target is not None:
             target = CallableTarget(self._target, {}, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
         keeping = Keeping.of(arguments, name=name, tags=tags)
-        return Execution(self._dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
+        return Execution(self.dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
 
     def check_parameters(self, answers: Collection[str] | None) -> None:
         """See that every evaluator's parameters have columns; `answers` are the target's, where there is one.

@@ -214,11 +214,11 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
 
 
 def _is_intermediate(response: object) -> bool:
-    """Whether an agent's response ends with calls, whose results are still to come."""
+    """Whether an agent's response ends with what somebody has still to answer: a call, or a wish for approval."""
     last = response[-1] if isinstance(response, list) and response else None
     content = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
-    parts = content if isinstance(content, list) else []
-    return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "tool_call" for part in parts)
+    part = content[-1] if isinstance(content, list) and content else None
+    return isinstance(part, Mapping) and part.get("type") in ("function_call", "mcp_approval_request")
 
 
 class CoherenceEvaluator(AzureJudge):

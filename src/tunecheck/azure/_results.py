@@ -53,11 +53,19 @@ _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _WITHOUT_MEAN = ("_threshold", "_result", *(f"{metric}_{tokens}" for metric in _COUNT_TOKENS for tokens in _TOKENS))
 
 
-def table_of(rows: Sequence[ResultRow], columns: Collection[str], evaluators: Iterable[str]) -> Table:
-    """The columns of a run's rows, as pandas would have them: the data's `columns`, the target's, each evaluator's."""
+def table_of(
+    rows: Sequence[ResultRow], columns: Collection[str], evaluators: Iterable[str], gaps: Mapping[int, Sequence[str]]
+) -> Table:
+    """The columns of a run's rows, as pandas would have them: the data's `columns`, the target's, each evaluator's.
+
+    `gaps` are the data's columns that rows lack.
+    """
     own = tuple(f"{_OUTPUTS}{name}." for name in evaluators)
     apart = takes_apart(columns)
     shown = [_unfolded(row, own, apart=apart) for row in rows]
+    for number, names in gaps.items():
+        for name in names:
+            del shown[number][f"{_INPUTS}{name}"]
     seen = dict.fromkeys(column for row in shown for column in row)
     order: dict[int, list[str]] = defaultdict(list)
     for column in seen:

@@ -55,12 +55,16 @@ class AzureRows(Dataset):
         self._is_csv = path.suffix.lower() == ".csv"
         super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path), number_ids=True)
         self._numbered = numbered
+        self.gaps: dict[int, list[str]] = {}
+        """By a row's place, its columns that are NaN; known when it was read."""
 
     def rows(self) -> Iterator[Row]:
         """The rows, with these columns."""
         columns = sorted(self.scan().columns)
         for row in super().rows():
             gaps = [name for name in columns if name not in row.values or (self._is_csv and row.values[name] == "")]
+            if gaps:
+                self.gaps[row.index] = gaps
             number: dict[str, JSON] = {"line_number": row.index} if self._numbered else {}
             yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
 

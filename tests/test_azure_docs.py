@@ -1,0 +1,317 @@
+"""docs/azure.md: each difference that its tables name is one, as seen from here; checks/ see it from there."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from tests.azure_parts import QA, column, evaluate, jsonl
+from tests.conftest import ROOT
+from tests.judge_parts import Scripted, judgement
+
+import tunecheck
+from tunecheck import azure
+
+PAGE = (ROOT / "docs" / "azure.md").read_text("utf-8")
+
+
+def lines_of(title: str) -> list[str]:
+    """The first cells of the table below a title; the header has none."""
+    section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| ([^|]+?) \|", section, re.MULTILINE)
+
+
+def ours(folder: Path, rows: Any, **arguments: Any) -> Any:
+    return tunecheck.evaluate(**{"data": rows, "results_dir": folder / "runs", "workers": 0, **arguments})
+
+
+def picky(response: str) -> dict[str, Any]:
+    if response == "red":
+        raise ValueError("not red")
+    return {"n": len(response), "n_result": "pass"}
+
+
+def failing_on_q2(query: str) -> dict[str, str]:
+    if query == "q2":
+        raise ConnectionError("500")
+    return {"answer": query}
+
+
+def failing(query: str) -> NoReturn:
+    raise ConnectionError("500")
+
+
+class Total:
+    def __call__(self, response: str) -> dict[str, Any]:
+        return picky(response)
+
+    def __aggregate__(self, rows: list[Any]) -> int:
+        return len(rows)
+
+
+def mapped(**columns: Any) -> dict[str, Any]:
+    return {"column_mapping": columns}
+
+
+# -- tunecheck.azure
+
+
+def target_on_some_rows(folder: Path) -> None:
+    result = evaluate(folder, target=failing_on_q2, evaluators={"e": lambda answer: 1})
+    assert [value == 1 for value in column(result, "outputs.e.output")] == [True, False, True]
+
+
+def mapped_target(folder: Path) -> None:
+    config = {"e": mapped(text="${target.answer}")}
+    evaluators = {"e": lambda text: {"text": text}}
+    result = evaluate(folder, target=lambda query: {"answer": query}, evaluators=evaluators, evaluator_config=config)
+    assert column(result, "outputs.e.text") == ["q1", "q2", "q3"]
+
+
+def date(folder: Path) -> None:
+    result = evaluate(folder, {"date": "2024-01-05"}, evaluators={"e": lambda date: {"date": date}})
+    assert column(result, "outputs.e.date") == ["2024-01-05"]
+
+
+def infinity(folder: Path) -> None:
+    result = evaluate(folder, evaluators={"e": lambda query: {"n": math.inf if query == "q2" else 1.0}})
+    assert math.isnan(column(result, "outputs.e.n")[1])
+    assert result["metrics"] == {"e.n": 1.0}
+
+
+def first_error(folder: Path) -> None:
+    seen: list[str] = []
+
+    async def watched(query: str) -> None:
+        seen.append(query)
+        raise ValueError(query)
+
+    rows = [{"query": f"q{number}"} for number in range(50)]
+    with pytest.raises(azure.EvaluationException):
+        evaluate(folder, *rows, evaluators={"e": watched}, fail_on_evaluator_errors=True, concurrency=1)
+    assert len(seen) < 50
+
+
+def given_class(folder: Path) -> None:
+    assert evaluate(folder, evaluators={"f1": azure.F1ScoreEvaluator})["metrics"]["f1.binary_aggregate"] == 0.67
+
+
+def openai_calls(folder: Path) -> None:
+    call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    judge = azure.ToolCallAccuracyEvaluator(Scripted())
+    given: dict[str, object] = {
+        "query": "q",
+        "tool_calls": [call],
+        "tool_definitions": [{"name": "f"}],
+        "response": None,
+    }
+    prepared: Any = judge._prepared(given)
+    assert prepared["tool_calls"] == [call]
+
+
+def own_prompts(folder: Path) -> None:
+    model = Scripted(judgement(4))
+    azure.GroundednessEvaluator(model)(query="how?", response="so", context="it is so")
+    assert "how?" in str(model.requests[0].messages)
+
+
+def unreadable(folder: Path) -> None:
+    model = Scripted("no idea", judgement(4))
+    assert azure.RelevanceEvaluator(model)(query="q", response="r")["relevance"] == 4.0
+    assert len(model.requests) == 2
+
+
+def strict_json(folder: Path) -> None:
+    evaluate(folder, evaluators={"e": picky}, output_path=folder / "out.json")
+    assert json.loads((folder / "out.json").read_text(), parse_constant=pytest.fail)["rows"][1]["outputs.e.n"] is None
+
+
+def leaves(folder: Path) -> None:
+    rows = {"a": {"x": 1, "y": {"x": 2}}}, {"a": {"z": 3}}
+    result = evaluate(folder, *rows, evaluators={"e": lambda x=None: {"x": x}})
+    assert "inputs.a.x" not in result["rows"][1]
+    assert column(result, "outputs.e.x")[0] == 1
+
+
+def failing_aggregate(folder: Path) -> None:
+    class Failing(Total):
+        def __aggregate__(self, rows: list[Any]) -> NoReturn:
+            raise ValueError("too few")
+
+    with pytest.warns(UserWarning, match="too few"):
+        evaluate(folder, evaluators={"e": Failing()})
+
+
+def csv(folder: Path) -> None:
+    (folder / "data.csv").write_text("response\nNA\nnull\n")
+    result = evaluate(folder, data=folder / "data.csv", evaluators={"e": lambda response: {"r": response}})
+    assert column(result, "outputs.e.r") == ["NA", "null"]
+
+
+OF_AZURE: dict[str, Callable[[Path], None]] = {
+    "a target that fails on some rows": target_on_some_rows,
+    "`${target.answer}` for a parameter of another name": mapped_target,
+    "a column called `date`": date,
+    "infinity in an output": infinity,
+    "`fail_on_evaluator_errors`": first_error,
+    "an evaluator given as a class": given_class,
+    "calls as OpenAI writes them": openai_calls,
+    "the prompts of relevance and groundedness": own_prompts,
+    "a judge's reply that cannot be read": unreadable,
+    "NaN in `output_path`": strict_json,
+    "leaves of objects": leaves,
+    "an `__aggregate__` that fails": failing_aggregate,
+    "`NA` and `null` in a CSV file": csv,
+}
+
+
+# -- tunecheck.evaluate
+
+
+def pass_rate(folder: Path) -> None:
+    said = {"q1": "pass", "q2": "pass", "q3": "fail", "q4": "not_applicable"}
+    rows = [{"query": query} for query in [*said, "q5"]]
+    metrics = ours(folder, rows, evaluators={"e": lambda query: {"m_result": said[query]}})["metrics"]
+    assert metrics["e.binary_aggregate"] == 2 / 3
+    assert (metrics["e.error_count"], metrics["e.not_applicable_count"]) == (1, 1)
+
+
+def target_error(folder: Path) -> None:
+    rows = ours(folder, [*QA], target=failing_on_q2, evaluators={"e": lambda answer: 1})["rows"]
+    assert rows[1]["error.target"]["type"] == "ConnectionError"
+    assert rows[2]["outputs.e.e"] == 1
+
+
+def all_unanswered(folder: Path) -> None:
+    with pytest.raises(tunecheck.UnansweredError) as raised:
+        ours(folder, [*QA], target=failing, evaluators={"e": lambda answer: 1})
+    assert raised.value.result.failed_row_count == 3
+    with pytest.raises(azure.EvaluationException):
+        evaluate(folder, target=failing, evaluators={"e": lambda answer: 1})
+
+
+def evaluator_error(folder: Path) -> None:
+    rows = ours(folder, [*QA], evaluators={"e": picky})["rows"]
+    assert rows[1]["error.e"] == {"type": "ValueError", "message": "not red"}
+
+
+def refused(said: str, **arguments: Any) -> Callable[[Path], None]:
+    def check(folder: Path) -> None:
+        with pytest.raises(tunecheck.ConfigurationError, match=said):
+            ours(folder, [*QA], **{"evaluators": {"e": picky}, **arguments})
+
+    return check
+
+
+def unknown_names(folder: Path) -> None:
+    refused("no argument 'evaluator_configs'", evaluator_configs={})(folder)
+    refused("evaluator_config names 'f'", evaluator_config={"f": mapped(response="${data.query}")})(folder)
+
+
+def nested(folder: Path) -> None:
+    rows = [{"response": "top", "expected": {"response": "leaf"}}]
+    assert ours(folder, rows, evaluators={"e": lambda response: len(response)})["rows"][0]["outputs.e.e"] == 3
+    assert column(evaluate(folder, *rows, evaluators={"e": lambda response: len(response)}), "outputs.e.output") == [4]
+
+
+def merged(folder: Path) -> None:
+    config = {"default": mapped(a="${data.query}"), "e": mapped(b="${data.context}")}
+    evaluators = {"e": lambda a="no", b="no": {"seen": [a, b]}}
+    assert ours(folder, [*QA], evaluators=evaluators, evaluator_config=config)["rows"][0]["outputs.e.seen"] == [
+        "q1",
+        "c1",
+    ]
+    theirs = evaluate(folder, evaluators=evaluators, evaluator_config=config)
+    assert column(theirs, "outputs.e.seen")[0] == ["no", "c1"]
+
+
+def references(folder: Path) -> None:
+    config = {"e": mapped(a="${data.items[0].name}", b="${data['a column']}", c="plain")}
+    rows = [{"items": [{"name": "x"}], "a column": "y"}]
+    result = ours(folder, rows, evaluators={"e": lambda a, b, c: {"seen": [a, b, c]}}, evaluator_config=config)
+    assert result["rows"][0]["outputs.e.seen"] == ["x", "y", "plain"]
+
+
+def numbers(folder: Path) -> None:
+    row = ours(folder, [*QA], target=lambda query: 7, evaluators={"e": lambda response: response})["rows"][0]
+    assert (row["outputs.response"], row["outputs.e.e"]) == (7, 7)
+    theirs = evaluate(folder, target=lambda query: 7, evaluators={"e": lambda output: output})["rows"][0]
+    assert (theirs["outputs.output"], theirs["outputs.e.output"]) == (7, 7)
+
+
+def defaults(folder: Path) -> None:
+    def target(query: str, context: str = "none") -> dict[str, str]:
+        return {"answer": context}
+
+    evaluators = {"e": lambda answer: 1}
+    assert ours(folder, [*QA], target=target, evaluators=evaluators)["rows"][0]["outputs.answer"] == "c1"
+    assert evaluate(folder, target=target, evaluators=evaluators)["rows"][0]["outputs.answer"] == "none"
+
+
+def aggregates(folder: Path) -> None:
+    assert ours(folder, [*QA], evaluators={"e": Total()})["metrics"]["e.aggregate"] == 2
+    assert evaluate(folder, evaluators={"e": Total()})["metrics"] == {"e.n": 7.5, "e.binary_aggregate": 0.67}
+
+
+def calls_as_text(folder: Path) -> None:
+    call = json.dumps({"name": "f", "arguments": {}})
+    given = {"response": call, "ground_truth": call}
+    assert tunecheck.BleuScoreEvaluator()(**given)["bleu_result"] == "not_applicable"
+    assert azure.BleuScoreEvaluator()(**given)["bleu_result"] == "pass"
+
+
+def turns(folder: Path) -> None:
+    said = [{"role": role, "content": "c"} for role in ("user", "assistant") * 2]
+    results = []
+    for kind in (tunecheck.RelevanceEvaluator, azure.RelevanceEvaluator):
+        judge: Any = kind(Scripted(judgement(5), judgement(2)))
+        results.append(judge(conversation={"messages": said})["relevance_result"])
+    assert results == ["pass", "fail"]
+
+
+def killed(folder: Path) -> None:
+    result = ours(folder, jsonl(folder), evaluators={"e": picky})
+    again = ours(folder, jsonl(folder), evaluators={"e": picky}, resume=result.run_dir)
+    assert again.reused["verdicts"] == 2
+
+
+def offline(folder: Path) -> None:
+    verdict = azure.MeteorScoreEvaluator()(response="The cats sat.", ground_truth="The cat sits.")
+    assert verdict["meteor_status"] == "completed"
+
+
+OF_OURS: dict[str, Callable[[Path], None]] = {
+    "`<evaluator>.binary_aggregate`": pass_rate,
+    "one row of a target fails": target_error,
+    "every row of a target fails": all_unanswered,
+    "one evaluator fails on a row": evaluator_error,
+    "a mapped column that no row has": refused(
+        "no column 'answer'", evaluator_config={"e": mapped(response="${data.answer}")}
+    ),
+    "an unknown keyword or evaluator name in the configuration": unknown_names,
+    "nested columns": nested,
+    "`default` and an evaluator's own mapping": merged,
+    "references": references,
+    "a number that an evaluator or target returns": numbers,
+    "a parameter of a target with a default": defaults,
+    "an `__aggregate__`": aggregates,
+    "a function call as ground truth of a text metric": calls_as_text,
+    "a conversation's `<metric>_result`": turns,
+    "a killed run": killed,
+    "text data": offline,
+}
+
+
+@pytest.mark.parametrize(("title", "checks"), [("tunecheck.azure", OF_AZURE), ("tunecheck.evaluate", OF_OURS)])
+def test_each_line_of_a_table_is_held_by_a_test(title: str, checks: dict[str, Any]) -> None:
+    assert lines_of(f"What `{title}` does otherwise") == [*checks]
+
+
+@pytest.mark.parametrize("line", OF_AZURE | OF_OURS)
+def test_a_difference_is_one(tmp_path: Path, line: str) -> None:
+    (OF_AZURE | OF_OURS)[line](tmp_path)
