@@ -27,7 +27,9 @@ def main(given: dict[str, Any]) -> None:
     source: Any = TypeAdapter(RunCreateParams).validate_python(given["run"])["data_source"]
     contents = list(source["source"]["content"])
 
-    client = AIProjectClient(endpoint=given["project"], credential=Credential()).get_openai_client()
+    project = AIProjectClient(endpoint=given["project"], credential=Credential())
+    project.datasets.upload_file(name="theirs", version="1", file_path=given["file"])
+    client = project.get_openai_client()
     made = client.evals.create(**given["evaluation"])
     client.evals.runs.create(made.id, **given["run"])
 

@@ -17,12 +17,16 @@ STEPS = (
     ("create run of evals", "POST", rf"{_EVALS}/[^/]+/runs"),
     ("get run of evals", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+"),
     ("delete run of evals", "DELETE", rf"{_EVALS}/[^/]+/runs/[^/]+"),
+    ("reserve rows", "POST", rf"{PROJECT}/datasets/[^/]+/versions/1/startPendingUpload"),
+    ("register rows", "PATCH", rf"{PROJECT}/datasets/[^/]+/versions/1"),
     ("list items", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+/output_items"),
 )
 
 KEYS = {
     "create eval": {"name", "data_source_config", "testing_criteria", "metadata"},
     "create run of evals": {"name", "data_source", "metadata"},
+    "reserve rows": {"pendingUploadType"},
+    "register rows": {"type", "dataUri"},
 }
 
 _NO_SAMPLE = {
@@ -61,6 +65,7 @@ class EvalsService:
         self.evals: dict[str, dict[str, Any]] = {}
         self.evals_runs: dict[str, dict[str, Any]] = {}
         self.items: dict[str, list[dict[str, Any]]] = {}
+        self.datasets: dict[str, str] = {}
         self.fate = "completed"
 
     def _list_evals(self, asked: Any) -> web.Response:
@@ -82,7 +87,7 @@ class EvalsService:
         run_id = f"evalrun_{uuid.uuid4().hex}"
         self.items[run_id] = [
             _output_item(self.evals[eval_id], run_id, number, given)
-            for number, given in enumerate(asked.json()["data_source"]["source"]["content"])
+            for number, given in enumerate(self._content(asked.json()["data_source"]["source"]))
         ]
         outcomes = [result["passed"] for item in self.items[run_id] for result in item["results"]]
         self.evals_runs[run_id] = {
@@ -105,6 +110,20 @@ class EvalsService:
             },
         }
         return web.json_response(self.evals_runs[run_id], status=201)
+
+    def _content(self, source: dict[str, Any]) -> list[dict[str, Any]]:
+        inline = source["type"] == "file_content"
+        found: list[dict[str, Any]] = source["content"] if inline else self.read_rows(self.datasets[source["id"]])
+        return found
+
+    def read_rows(self, address: str) -> list[dict[str, Any]]:
+        """The lines of a blob."""
+        raise NotImplementedError
+
+    def _register_rows(self, asked: Any) -> web.Response:
+        id_ = f"azureai://accounts/a/projects/project-1/data/{asked.path.split('/')[-3]}/versions/1"
+        self.datasets[id_] = asked.json()["dataUri"]
+        return web.json_response({"id": id_, **asked.json()}, status=201)
 
     def _get_run_of_evals(self, asked: Any) -> web.Response:
         run = self.evals_runs.get(asked.path.rpartition("/")[2])

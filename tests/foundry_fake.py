@@ -243,14 +243,14 @@ class Fake(EvalsService):
                 self.violations.append(f"a blob of type {kind}")
             return
         expected = {"reserve": FOUNDRY, "register": FOUNDRY, "create": FOUNDRY, "complete": FOUNDRY, "list": FOUNDRY}
-        expected |= {"get": FOUNDRY}
+        expected |= {"get": FOUNDRY, "reserve rows": "v1", "register rows": "v1"}
         expected |= {"workspace": HUB, "datastore": HUB, "secrets": HUB}
         if asked.query.get("api-version") != expected.get(asked.step):
             self.violations.append(f"{asked.step}: api-version {asked.query.get('api-version')}")
         if asked.step == "datastore" and asked.query.get("isDefault", "").lower() != "true":
             self.violations.append("datastore: not the default one")
         kind = asked.headers.get("Content-Type", "").partition(";")[0]
-        merge = asked.step == "register"
+        merge = asked.step in ("register", "register rows")
         if asked.body and kind != ("application/merge-patch+json" if merge else "application/json"):
             self.violations.append(f"{asked.step}: content type {kind}")
         self._check_token(asked)
@@ -336,6 +336,17 @@ class Fake(EvalsService):
         }
         pending = {"pendingUploadId": "p", "pendingUploadType": "TemporaryBlobReference"}
         return web.json_response({"blobReferenceForConsumption": place, "blobReference": place, **pending})
+
+    def _reserve_rows(self, asked: Asked) -> web.Response:
+        container = self._new_container(asked.path)
+        address = f"https://localhost:{self.port}/{ACCOUNT}/{container}"
+        place = {"blobUri": address, "credential": {"sasUri": f"{address}?{self._sas(container)}", "type": "SAS"}}
+        return web.json_response({"blobReference": place, "pendingUploadId": "p"})
+
+    def read_rows(self, address: str) -> list[dict[str, Any]]:
+        container, name = address.split("/")[-2:]
+        assert any(container == each.container_name for each in self._containers.values())
+        return self.rows(name)
 
     def _register(self, asked: Asked) -> web.Response:
         name, version = asked.path.split("/")[-3], asked.path.split("/")[-1]

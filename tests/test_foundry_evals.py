@@ -13,6 +13,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import UploadError
+from tunecheck.upload._foundry import evals as foundry_evals
 from tunecheck.upload._uploader import Uploaded
 
 __all__ = ["blob_port", "certificates", "fake", "run"]
@@ -95,11 +96,30 @@ def test_of_changed_results_another_run_takes_the_place_of_the_first(fake: Fake,
     assert list(fake.evals_runs) == [second.run_id] != [first.run_id]
 
 
-@pytest.mark.parametrize("step", ["list evals", "create eval", "create run of evals", "get run of evals"])
-@pytest.mark.parametrize("failure", [{"status": 403}, {"status": 500, "after": True}, {"cut": True, "after": True}])
+def test_many_rows_go_into_a_dataset_of_the_project(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foundry_evals, "MOST_INLINE", 100)
+    done = sent(fake, run)
+    assert [item["datasource_item"]["row_id"] for item in items(fake, done)] == ["a", "b", "c"]
+    assert len(fake.datasets) == 1
+
+
+STEPS = [
+    "list evals",
+    "create eval",
+    "reserve rows",
+    "blob",
+    "register rows",
+    "create run of evals",
+    "get run of evals",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("failure", [{"status": 403}, {"cut": True, "after": True}])
 def test_an_upload_that_failed_is_repeated_and_leaves_one_run(
-    fake: Fake, run: Run, step: str, failure: dict[str, Any]
+    fake: Fake, run: Run, step: str, failure: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(foundry_evals, "MOST_INLINE", 100)
     fake.failures[step] = Failure(**failure, times=100)
     with pytest.raises(UploadError, match=r"go on with: .* --foundry evals"):
         sent(fake, run)

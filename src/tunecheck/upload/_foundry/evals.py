@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote, urlencode
 
@@ -9,17 +10,22 @@ from tunecheck._json import JSON, loads
 from tunecheck.endpoints._auth import Auth
 from tunecheck.upload._calls import Calls, Step, UploadError, value_at
 from tunecheck.upload._contents import Artifact, Contents
+from tunecheck.upload._foundry.blobs import BlobFolder, hide_sas
 from tunecheck.upload._foundry.evaluation import DEFINITION, ITEMS, read_definition
 from tunecheck.upload._record import UploadRecord
 from tunecheck.upload._uploader import CREATE, FIND, RunUpload
 
 FIND_EVALUATION = Step("look for the evaluation")
 CREATE_EVALUATION = Step("create the evaluation", repeatable=False)
+RESERVE = Step("reserve a place for the rows")
+REGISTER = Step("register the rows")
 REPLACE = Step("delete the run's earlier results")
 COMPLETE = Step("wait for the run")
 
-MOST_BYTES = 32 << 20
-"""Most bytes of rows: they go in the one request that creates the run."""
+MOST_INLINE = 1 << 20
+"""Most bytes of rows that go in the request that creates the run; more go into a dataset of the project first."""
+
+API_VERSION = "v1"
 
 _MOST_PAGES = 50
 _WAITS_S = (*(1.0, 2.0, 4.0, 8.0), *[15.0] * 100)
@@ -37,7 +43,7 @@ class EvalsUpload(RunUpload):
 
     def __init__(self, endpoint: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
         super().__init__(calls, auth, record, contents)
-        self._base = f"{endpoint}/openai/v1/evals"
+        self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
 
     async def run(self) -> str | None:
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
@@ -68,19 +74,36 @@ class EvalsUpload(RunUpload):
         return False
 
     async def _create_run(self) -> None:
-        items = self._artifact(ITEMS)
-        if items.size > MOST_BYTES:
-            size = f"{items.size / 2**20:.0f} MiB, and at most {MOST_BYTES >> 20} fit into an evaluation's run"
-            raise CREATE.failed(f"its rows have {size}: upload it without --foundry evals")
-        with items.path.open("rb") as file:
-            content: list[JSON] = [loads(line) for line in file]
         body: JSON = {
             "name": self._contents.name,
-            "data_source": {"type": "jsonl", "source": {"type": "file_content", "content": content}},
+            "data_source": {"type": "jsonl", "source": await self._source(self._artifact(ITEMS))},
             "metadata": self._metadata(),
         }
         reply = await self._calls.json(CREATE, "POST", self._runs_url, self._auth, body)
         self._known.run_id = reply.text("id")
+
+    async def _source(self, items: Artifact) -> JSON:
+        if items.size <= MOST_INLINE:
+            with items.path.open("rb") as file:
+                return {"type": "file_content", "content": [loads(line) for line in file]}
+        if self._known.result_id is None:
+            self._known.result_id = await self._send_rows(items)
+            self._record.save(REGISTER)
+        return {"type": "file_id", "id": self._known.result_id}
+
+    async def _send_rows(self, items: Artifact) -> str:
+        """Put the rows into a dataset of the project, whose id is given. Its name is made anew by each attempt."""
+        place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
+        version = f"?api-version={API_VERSION}"
+        asked: JSON = {"pendingUploadType": "BlobReference"}
+        reserved = await self._calls.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", self._auth, asked)
+        sas = reserved.text("blobReference", "credential", "sasUri")
+        hide_sas(sas, self._calls.redactor)
+        self._record.save(await BlobFolder(self._calls, sas, None).put(items, create_only=True))
+        made: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
+        kind = "application/merge-patch+json"
+        reply = await self._calls.json(REGISTER, "PATCH", f"{place}{version}", self._auth, made, kind=kind)
+        return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
         own = {"tunecheck.run": self._contents.run.id, "tunecheck.upload": self._known.marker}
@@ -94,7 +117,7 @@ class EvalsUpload(RunUpload):
         except UploadError as error:
             if error.status != 404:  # an attempt before got through unanswered
                 raise
-        self._known.run_id = None
+        self._known.run_id = self._known.result_id = None
         self._record.save(REPLACE)
 
     async def _completed(self) -> str | None:
