@@ -12,6 +12,8 @@ import pytest
 from tunecheck import evaluate
 from tunecheck._errors import DataError
 from tunecheck._targets import Row
+from tunecheck.cli._app import main
+from tunecheck.datasets._converting import convert
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.datasets._training.forms import FORMS
 from tunecheck.datasets._training.turns import ConversationError
@@ -308,6 +310,27 @@ def test_a_question_without_answers_asks_for_no_call() -> None:
 )
 def test_a_conversation_that_cannot_be_read_says_where_and_why(form: str, record: dict[str, Any], reason: str) -> None:
     assert refusal(form, record).startswith(reason)
+
+
+# -- datasets convert
+
+
+def test_a_file_is_converted_into_the_folder_of_data_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, CHAT, {"messages": [ASK]})
+    assert main(["datasets", "convert", "openai", "train.jsonl"]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 2 conversations: 2 rows, 1 with 2 function calls" in said
+    assert "left out number 2: holds no turn of the assistant" in said
+    rows = [dict(row.values) for row in open_dataset("datasets/train.jsonl").rows()]
+    assert rows == FORMS["openai"].rows(CHAT, 1)
+
+
+def test_a_file_of_another_form_is_told_which_it_is(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="'conversations' is not a list of turns; it is a chat training file: datasets"):
+        convert(written(tmp_path, CHAT), FORMS["sharegpt"], tmp_path / "rows.jsonl")
 
 
 # -- a file as it is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ _MOST_SHOWN = 20
 class ConvertOptions(CommandOptions):
     format: str = argument("openai (TRL's, too), sharegpt, xlam, or glaive (raw).", "FORMAT")
     source: Path = argument("A JSON array of conversations, JSON Lines, or Parquet.", "FILE")
-    out: Path = option("The data set to write, e.g. datasets/train.jsonl.", "FILE", default=MISSING)
+    out: Path | None = option("The data set to write; by default datasets/, with FILE's name.", "FILE")
     overwrite: bool = flag("Replace FILE if it is there.")
 
 
@@ -45,7 +45,8 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     form = FORMS.get(options.format)
     if form is None:
         raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMS)}")
-    _print_conversion(convert_file(options.source, form, options.out, overwrite=options.overwrite))
+    out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
+    _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite))
     return 0
 
 
