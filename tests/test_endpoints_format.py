@@ -74,8 +74,11 @@ def test_a_format_that_there_is_not_is_refused_with_the_one_that_was_meant() -> 
         load_endpoint(definition)
 
 
-@pytest.mark.parametrize("form", [{}, {"format": "harmony"}])
-def test_tools_in_text_need_a_family_that_says_how(form: dict[str, str]) -> None:
+@pytest.mark.parametrize("form", [{}, {"format": "mine"}])
+def test_tools_in_text_need_a_family_that_says_how(workspace: Path, form: dict[str, str]) -> None:
+    (workspace / "formats").mkdir()
+    profile = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
+    (workspace / "formats" / "mine.py").write_text(profile)
     with pytest.raises(ConfigurationError, match=r"tools: the format .* does not say how tools are shown"):
         load_endpoint({"kind": "openai", "url": "https://x/v1", "model": "m", "tools": "text", **form})
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.formats import Profile, read_calls
+from tunecheck.formats import Profile, ToolPrompt, read_calls
 from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls
 
 TOOLS: list[Any] = [
@@ -32,11 +32,7 @@ CALLS = [
     FunctionCall("book", {"city": "São Paulo", "days": 3, "late": True, "tags": ["a b", "c"], "guest": {"age": 41}}),
     FunctionCall("book", {"city": "{name} <b>", "days": -1}),
 ]
-PROFILES = [
-    profile
-    for profile in (*json_calls.PROFILES, *named_calls.PROFILES, *tagged_calls.PROFILES, *python_calls.PROFILES)
-    if profile.prompt is not None
-]
+PROFILES = (*json_calls.PROFILES, *named_calls.PROFILES, *tagged_calls.PROFILES, *python_calls.PROFILES)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
@@ -53,3 +49,25 @@ def test_the_prompt_shows_the_definitions_and_the_form_of_a_call(profile: Profil
     system = profile.prompt.system(TOOLS)
     assert '"late":{"type":"boolean"}' in system
     assert profile.prompt.written([FunctionCall("function_name", {"parameter_name": "value"})]) in system
+
+
+def test_values_within_values_are_written_as_the_family_writes_them() -> None:
+    call = [FunctionCall("book", {"guest": {"names": ["Ann", "Bo"], "age": 41}})]
+    written = {name: _prompt(name).written(call) for name in ("gemma4", "functiongemma", "minimax_m3", "kimi_k3")}
+    assert written["gemma4"] == '<|tool_call>call:book{guest:{names:[<|"|>Ann<|"|>,<|"|>Bo<|"|>],age:41}}<tool_call|>'
+    assert "call:book{guest:{names:[<escape>Ann<escape>,<escape>Bo<escape>],age:41}}" in written["functiongemma"]
+    plain = written["minimax_m3"].replace("]<]minimax[>[", "")
+    assert "<guest><names><item>Ann</item><item>Bo</item></names><age>41</age></guest>" in plain
+    assert '<|open|>argument key="guest" type="object"<|sep|>' in written["kimi_k3"]
+
+
+def test_an_agent_is_told_what_its_one_call_came_to() -> None:
+    prompt = _prompt("react")
+    assert prompt.written(CALLS[:1]).startswith('Action: book\nAction Input: {"city":"São Paulo"')
+    assert prompt.results(["sun"]) == "Observation: sun"
+
+
+def _prompt(name: str) -> ToolPrompt:
+    prompt = {profile.name: profile.prompt for profile in (*PROFILES, named_calls.REACT)}[name]
+    assert prompt is not None
+    return prompt

@@ -233,7 +233,7 @@ class Schema:
             names.update(name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str))
             values = node.get("enum")
             if kind is None and isinstance(values, list):
-                names.update(_type_of(value) for value in values)
+                names.update(type_of(value) for value in values)
         return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
 
     def default(self, name: str) -> tuple[JSON] | None:
@@ -294,7 +294,8 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
     return place
 
 
-def _type_of(value: JSON) -> str:
+def type_of(value: JSON) -> str:
+    """JSON Schema's word for the kind of a value."""
     if isinstance(value, bool):
         return "boolean"
     names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}

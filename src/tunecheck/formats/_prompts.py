@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import type_of
 
-_PLACE = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|calls|tools|result)\}")
+_PLACE = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|type|calls|tools|result)\}")
 
 _EXAMPLE = FunctionCall("function_name", {"parameter_name": "value"})
 
@@ -17,17 +18,47 @@ _TOOLS = "<tools>\n{tools}\n</tools>"
 
 
 @dataclass(frozen=True, slots=True)
+class Braced:
+    """Values as Gemma writes them: keys bare, texts between marks of their own."""
+
+    quote: str
+
+    def written(self, value: JSON) -> str:
+        """The value with all that it holds."""
+        if isinstance(value, str):
+            return f"{self.quote}{value}{self.quote}"
+        if isinstance(value, dict):
+            return f"{{{','.join(f'{key}:{self.written(item)}' for key, item in value.items())}}}"
+        return f"[{','.join(map(self.written, value))}]" if isinstance(value, list) else _plain(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Values as elements in elements, lists as `<item>`; `prefix` stands before every tag."""
+
+    prefix: str
+
+    def written(self, value: JSON) -> str:
+        """The value with all that it holds."""
+        if not isinstance(value, (dict, list)):
+            return _plain(value)
+        items = value.items() if isinstance(value, dict) else [("item", item) for item in value]
+        return "".join(f"{self.prefix}<{key}>{self.written(item)}{self.prefix}</{key}>" for key, item in items)
+
+
+@dataclass(frozen=True, slots=True)
 class ToolPrompt:
     """The shape in which a family is shown tools, writes calls, and is told what they came to.
 
     Args:
         call: one call, with `{name}`, and `{arguments}`, a JSON object, or `{parameters}`; `{index}` counts calls.
-        parameter: one of the parameters, with `{key}` and `{value}` (a text as it is, all else as JSON) or `{python}`;
-            `{is_text}` is `true` for a text.
+        parameter: one of the parameters, with `{key}` and `{value}` (a text as it is, all else as JSON, unless `nested`
+            writes it) or `{python}`; `{is_text}` is `true` for a text, and `{type}` is JSON Schema's word for it.
         joined: what stands between parameters.
         calls: what stands around all calls of an answer, `{calls}`; `between` stands between them.
         tools: what stands around the definitions, `{tools}`: one a line, or in a JSON list (`listed`).
         result: what stands around what a call came to, `{result}`.
+        nested: how values are written that hold others, in a family that does not write JSON there.
     """
 
     call: str
@@ -38,6 +69,7 @@ class ToolPrompt:
     tools: str = _TOOLS
     listed: bool = False
     result: str = "<tool_response>\n{result}\n</tool_response>"
+    nested: Braced | Elements | None = None
 
     def system(self, tools: Sequence[JSON]) -> str:
         """The part of the system message that tells of tools, as they are defined."""
@@ -69,10 +101,16 @@ class ToolPrompt:
         return _filled(self.call, given)
 
     def _parameter(self, key: str, value: JSON) -> str:
-        is_text = isinstance(value, str)
-        text = value if isinstance(value, str) else dumps(value).decode()
-        given = {"key": key, "value": text, "python": repr(value), "is_text": "true" if is_text else "false"}
-        return _filled(self.parameter, given)
+        text = self.nested.written(value) if self.nested else _plain(value)
+        is_text = "true" if isinstance(value, str) else "false"
+        return _filled(
+            self.parameter,
+            {"key": key, "value": text, "python": repr(value), "is_text": is_text, "type": type_of(value)},
+        )
+
+
+def _plain(value: JSON) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

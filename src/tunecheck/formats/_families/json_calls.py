@@ -32,7 +32,7 @@ GRANITE = Profile(
     marks=("<|tool_call|>", "<tool_call>"),
     closes=("<|/tool_call|>", "</|tool_call|>"),
     thoughts=(THINK,),
-    prompt=json_list("<|tool_call|>", "", tools="<|tool|>[{tools}]<|/tool|>"),
+    prompt=json_list("<|tool_call|>", ""),
 )
 """Granite 3; Phi-4 in newer templates."""
 
@@ -49,12 +49,17 @@ PHI4 = Profile(
     marks=("functools", "<|tool_call|>"),
     closes=("<|/tool_call|>",),
     sure=False,
-    prompt=json_list("functools", ""),
+    prompt=json_list("functools", "", tools="<|tool|>[{tools}]<|/tool|>"),
 )
 """Phi-4-mini, Firefunction v2."""
 
 COMMAND_R = Profile(
-    "command_r", _OBJECTS, marks=("Action:\n```json", "Action: ```json", "Action:```json"), closes=("```",), sure=False
+    "command_r",
+    _OBJECTS,
+    marks=("Action:\n```json", "Action: ```json", "Action:```json"),
+    closes=("```",),
+    sure=False,
+    prompt=json_list("Action: ```json\n", "\n```", call='{"tool_name": "{name}", "parameters": {arguments}}'),
 )
 """Command R and R+."""
 
@@ -99,10 +104,27 @@ INTERNLM = Profile(
     prompt=json_objects("<|action_start|><|plugin|>\n", "<|action_end|>"),
 )
 APERTUS_SWISS = Profile(
-    "apertus", JsonCalls(keyed=True), marks=("<|tools_prefix|>",), closes=("<|tools_suffix|>",), thoughts=(APERTUS,)
+    "apertus",
+    JsonCalls(keyed=True),
+    marks=("<|tools_prefix|>",),
+    closes=("<|tools_suffix|>",),
+    thoughts=(APERTUS,),
+    prompt=json_list("<|tools_prefix|>", "<|tools_suffix|>", call='{"{name}": {arguments}}'),
 )
-GIGACHAT = Profile("gigachat", _OBJECTS, marks=("<|function_call|>", "function call<|role_sep|>"))
-QWEN_CODER_TOOLS = Profile("qwen2.5_coder", _OBJECTS, marks=("<tools>",), closes=("</tools>",), sure=False)
+GIGACHAT = Profile(
+    "gigachat",
+    _OBJECTS,
+    marks=("<|function_call|>", "function call<|role_sep|>"),
+    prompt=json_objects("<|function_call|>", ""),
+)
+QWEN_CODER_TOOLS = Profile(
+    "qwen2.5_coder",
+    _OBJECTS,
+    marks=("<tools>",),
+    closes=("</tools>",),
+    sure=False,
+    prompt=json_objects("<tools>\n", "\n</tools>"),
+)
 
 PROFILES = (
     *(HERMES, LONGCAT_FLASH, GRANITE, GRANITE_20B, PHI4, COMMAND_R, COMMAND_R7B, JAMBA, NEMOTRON, INTERNLM),

@@ -94,6 +94,11 @@ SOLAR_OPEN = Profile(
     inner=("<|tool_call:begin|>",),
     closes=("<|calls|>",),
     thoughts=(SOLAR,),
+    prompt=ToolPrompt(
+        "<|tool_call:begin|>{index}<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>",
+        calls="<|tool_calls|>{calls}",
+        between="",
+    ),
 )
 HARMONY_CALLS = Profile(
     "harmony",
@@ -108,6 +113,10 @@ HARMONY_CALLS = Profile(
     marks=("to=functions.",),
     thoughts=(HARMONY, HARMONY_STRIPPED),
     inside=True,
+    prompt=ToolPrompt(
+        "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}<|call|>",
+        between="<|start|>assistant",
+    ),
 )
 """gpt-oss."""
 
@@ -155,7 +164,16 @@ REACT = Profile(
 )
 """Agents that think aloud and call once in an answer; chosen by name, for unchosen it takes the names of tools."""
 
-GLAIVE = Profile("glaive", GlaiveCalls(), marks=("<functioncall>",), closes=("</functioncall>",), several=False)
+GLAIVE = Profile(
+    "glaive",
+    GlaiveCalls(),
+    marks=("<functioncall>",),
+    closes=("</functioncall>",),
+    several=False,
+    prompt=ToolPrompt(
+        '<functioncall> {"name": "{name}", "arguments": \'{arguments}\'}', result="FUNCTION RESPONSE: {result}"
+    ),
+)
 
 PROFILES = (
     *(GLAIVE, MISTRAL_CALLS, LLAMA, LLAMA_FUNCTION, DEEPSEEK, KIMI_K2, SOLAR_OPEN, HARMONY_CALLS),

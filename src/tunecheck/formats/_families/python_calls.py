@@ -56,7 +56,13 @@ OLMO_3 = Profile(
     closes=("</function_calls>",),
     thoughts=(THINK,),
     sure=False,
-    prompt=ToolPrompt("{name}({parameters})", "{key}={python}", ", ", "<function_calls>{calls}</function_calls>"),
+    prompt=ToolPrompt(
+        "{name}({parameters})",
+        "{key}={python}",
+        ", ",
+        "<function_calls>{calls}</function_calls>",
+        tools="<functions>{tools}</functions>",
+    ),
 )
 GEMMA_3 = Profile(
     "gemma3",

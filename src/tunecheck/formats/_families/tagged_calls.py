@@ -4,7 +4,7 @@ import re
 
 from tunecheck.formats._families.thoughts import GEMMA, HUNYUAN, KIMI_K3, MINIMAX, MUSE, SEED, THINK
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prompts import ToolPrompt
+from tunecheck.formats._prompts import Braced, Elements, ToolPrompt
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\n]+)>")
@@ -72,6 +72,11 @@ HUNYUAN_3 = Profile(
     inner=("<tool_call:opensource>",),
     closes=("</tool_calls:opensource>",),
     thoughts=(HUNYUAN,),
+    prompt=ToolPrompt(
+        "<tool_call:opensource>{name}<tool_sep:opensource>\n{parameters}\n</tool_call:opensource>",
+        "<arg_key:opensource>{key}</arg_key:opensource>\n<arg_value:opensource>{value}</arg_value:opensource>",
+        calls="<tool_calls:opensource>\n{calls}\n</tool_calls:opensource>",
+    ),
 )
 MINIMAX_M2 = Profile(
     "minimax_m2",
@@ -100,6 +105,13 @@ MINIMAX_M3 = Profile(
     marks=("]<]minimax[>[<tool_call>",),
     closes=("]<]minimax[>[</tool_call>",),
     thoughts=(MINIMAX,),
+    prompt=ToolPrompt(
+        ']<]minimax[>[<invoke name="{name}">{parameters}]<]minimax[>[</invoke>',
+        "]<]minimax[>[<{key}>{value}]<]minimax[>[</{key}>",
+        "",
+        "]<]minimax[>[<tool_call>\n{calls}\n]<]minimax[>[</tool_call>",
+        nested=Elements("]<]minimax[>["),
+    ),
 )
 DSML = Profile(
     "deepseek_v32",
@@ -133,6 +145,13 @@ KIMI_K3_CALLS = Profile(
     marks=("<|open|>tools<|sep|>",),
     closes=("<|close|>tools<|sep|>",),
     thoughts=(KIMI_K3,),
+    prompt=ToolPrompt(
+        '<|open|>call tool="{name}" index="{index}"<|sep|>{parameters}<|close|>call<|sep|>',
+        '<|open|>argument key="{key}" type="{type}"<|sep|>{value}<|close|>argument<|sep|>',
+        "",
+        "<|open|>tools<|sep|>{calls}<|close|>tools<|sep|>",
+        "",
+    ),
 )
 STEP_3 = Profile(
     "step_3",
@@ -146,6 +165,12 @@ STEP_3 = Profile(
     marks=("<｜tool_calls_begin｜>",),
     closes=("<｜tool_calls_end｜>",),
     thoughts=(THINK,),
+    prompt=ToolPrompt(
+        '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">\n{parameters}\n</steptml:invoke>'
+        "<｜tool_call_end｜>",
+        '<steptml:parameter name="{key}">{value}</steptml:parameter>',
+        calls="<｜tool_calls_begin｜>\n{calls}\n<｜tool_calls_end｜>",
+    ),
 )
 MUSE_CALLS = Profile(
     "muse",
@@ -159,6 +184,11 @@ MUSE_CALLS = Profile(
     marks=("<atem:function_calls>",),
     closes=("</atem:function_calls>",),
     thoughts=(MUSE,),
+    prompt=ToolPrompt(
+        '<atem:invoke name="{name}">\n{parameters}\n</atem:invoke>',
+        '<atem:parameter name="{key}">{value}</atem:parameter>',
+        calls="<atem:function_calls>\n{calls}\n</atem:function_calls>",
+    ),
 )
 MINICPM = Profile(
     "minicpm5",
@@ -173,13 +203,32 @@ MINICPM = Profile(
     thoughts=(THINK,),
     inside=True,
     sure=False,
+    prompt=ToolPrompt(
+        '<function name="{name}">{parameters}</function>', '<param name="{key}">{value}</param>', joined=""
+    ),
 )
-GEMMA_4 = Profile("gemma4", BracedCalls('<|"|>'), marks=("<|tool_call>",), closes=("<tool_call|>",), thoughts=(GEMMA,))
+GEMMA_4 = Profile(
+    "gemma4",
+    BracedCalls('<|"|>'),
+    marks=("<|tool_call>",),
+    closes=("<tool_call|>",),
+    thoughts=(GEMMA,),
+    prompt=ToolPrompt(
+        "<|tool_call>call:{name}{{parameters}}<tool_call|>", "{key}:{value}", ",", between="", nested=Braced('<|"|>')
+    ),
+)
 FUNCTION_GEMMA = Profile(
     "functiongemma",
     BracedCalls("<escape>", textual=True),
     marks=("<start_function_call>",),
     closes=("<end_function_call>",),
+    prompt=ToolPrompt(
+        "<start_function_call>call:{name}{{parameters}}<end_function_call>",
+        "{key}:{value}",
+        ",",
+        between="",
+        nested=Braced("<escape>"),
+    ),
 )
 
 PROFILES = (
