@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tunecheck import evaluate
 from tunecheck._errors import DataError
+from tunecheck._json import dumps
 from tunecheck._targets import Row
 from tunecheck.cli._app import main
 from tunecheck.datasets._converting import convert
@@ -310,6 +312,34 @@ def test_a_question_without_answers_asks_for_no_call() -> None:
 )
 def test_a_conversation_that_cannot_be_read_says_where_and_why(form: str, record: dict[str, Any], reason: str) -> None:
     assert refusal(form, record).startswith(reason)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "a", "user", "assistant", "human", "[{}]"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "from"]), inner),
+)
+KEYS = ["messages", "tools", "prompt", "chosen", "rejected", "input", "conversations", "query", "answers"]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), values), st.sampled_from(sorted(FORMS)))
+def test_any_record_becomes_rows_or_a_reason(record: dict[str, Any], form: str) -> None:
+    FORMS[form].fits(record)
+    try:
+        rows = FORMS[form].rows(record, 1)
+    except ConversationError as error:
+        assert str(error)
+        return
+    for row in rows:
+        dumps(row)
+
+
+def test_a_conversation_nested_too_deeply_is_told_with_its_line(tmp_path: Path) -> None:
+    deep: Any = "\ud83d"
+    for _ in range(250):
+        deep = [deep]
+    path = written(tmp_path, CHAT, {"messages": [{**ASK, "content": deep}, {"role": "assistant", "content": "Hm."}]})
+    with pytest.raises(DataError, match=r"line 2: .*nested deeper"):
+        open_dataset(path).scan()
 
 
 # -- datasets convert

@@ -81,7 +81,7 @@ class TrainingSource(Source):
         for number, record in self._file.records(digest):
             try:
                 rows = self._form.rows(record, number)
-            except ConversationError as error:
+            except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
                 hint = f"to leave such conversations out: tunecheck datasets convert {self._form.name}"
                 self.refuse(f"{error}; {hint}", number)
             for row in rows:
