@@ -107,6 +107,41 @@ def test_templates_of_all_sorts_render_to_the_same_messages_as_in_azure(written:
             assert load_prompt(path).render(values) == expected, path
 
 
+HISTORIES = {
+    "headed": "system:\nhi\n{% for m in b %}\n{{ m.role }}:\n{{ m.content }}\n{% endfor %}\nuser:\n{{ a }}",
+    "marked": "# system:\nhi\n{% for m in b %}\n  # {{m['role']}} :\n{{m.content}}\n\n{% endfor %}\n# user:\n{{ a }}",
+    "lowered": "system:\nhi\n{% for m in b %}{{ m.role | lower }}:\n{{ m.content }}\n{% endfor %}user:\n{{ a }}",
+    "chosen": "{% for m in b %}\n{% if m.role == 'user' %}user:{% else %}assistant:{% endif %}\n\n{{ m.content }}"
+    "\n{% endfor %}",
+    "in lines": "system:\nhi\n{% for m in b %}\n{{ m.role }}: {{ m.content }}\n{% endfor %}\nuser:\n{{ a }}",
+    "first": "{% for m in b %}\n{{ m.role }}:\n{{ m.content }}\n{% endfor %}",
+    "set": "system:\nhi\n{% for m in b %}{% set role = m.role %}{{ role ~ ':' }}\n{{ m.content }}\n{% endfor %}",
+    "turns": "system:\nhi\n{% for m in c %}\nuser:\n{{ m.inputs.q }}\nassistant:\n{{ m.outputs.a }}\n{% endfor %}",
+}
+TALKS: list[list[dict[str, object]]] = [
+    [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "two\nlines\n\n"},
+        {"role": "user", "content": "three"},
+    ],
+    [{"role": "User", "content": "é: 🙂"}, {"role": "ASSISTANT", "content": None}],
+    [{"role": "system", "content": "{{ x }}"}, {"role": "user", "content": ["a", {"b": 1}], "name": "ann"}],
+    [{"role": "human", "content": "no role"}, {"role": "judge", "content": "either"}],
+]
+
+
+@pytest.mark.parametrize("which", ["azure", "promptflow"])
+def test_conversations_become_the_same_messages(which: str, tmp_path: Path, azure: Path, promptflow: Path) -> None:
+    turns: list[object] = [{"inputs": {"q": f"q{n}\n"}, "outputs": {"a": f"a{n}"}} for n in range(3)]
+    values = [{"a": "end", "b": talk, "c": turns} for talk in TALKS]
+    front = "inputs:\n  a:\n    type: string\n  b:\n    type: list\n  c:\n    type: list\n"
+    cases: list[Case] = [(write(tmp_path, name, body, front), values) for name, body in HISTORIES.items()]
+    theirs = run_theirs(azure if which == "azure" else promptflow, which, cases)["rendered"]
+    for (path, many), rendered in zip(cases, theirs, strict=True):
+        for given, expected in zip(many, rendered, strict=True):
+            assert ours(path, given) == expected, (path, given)
+
+
 def test_random_arrangements_of_headers_split_as_in_azure(tmp_path: Path, azure: Path) -> None:
     paths = [write(tmp_path, f"t{seed}", random_template(seed)) for seed in range(RANDOM_TEMPLATES)]
     theirs = run_theirs(azure, "azure", [(path, [{}]) for path in paths])["rendered"]
