@@ -370,9 +370,18 @@ def test_every_name_can_be_imported() -> None:
         assert getattr(azure, name).__name__ == name
 
 
-def test_a_name_that_only_azure_has_says_what_to_install() -> None:
-    with pytest.raises(AttributeError, match="for Azure's: pip install azure-ai-evaluation"):
-        azure.ViolenceEvaluator  # noqa: B018
+def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
+    from tunecheck.azure import ViolenceEvaluator
+
+    with pytest.raises(azure.EvaluationException) as raised:
+        ViolenceEvaluator(credential=None, azure_ai_project=None)  # type: ignore[operator]
+    said = "ViolenceEvaluator is Azure AI Evaluation's own: pip install azure-ai-evaluation"
+    assert (raised.value.args[0], raised.value.category) == (said, azure.ErrorCategory.MISSING_PACKAGE)
+
+
+def test_a_name_that_nobody_has_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'NopeEvaluator'"):
+        azure.NopeEvaluator  # noqa: B018
 
 
 def test_its_evaluators_work_in_our_evaluate_too(tmp_path: Path) -> None:
@@ -385,3 +394,47 @@ def test_a_verdict_that_a_model_does_not_give_is_an_error_of_its_row(tmp_path: P
     result = evaluate(tmp_path, QUESTION, evaluators=evaluators)
     assert {key.partition(".")[0] for key in result["metrics"]} == {"f1"}
     assert "JudgementError" in (result.run_dir / "eval_results.jsonl").read_text()
+
+
+# -- prompt files of a script's own
+
+
+FRIENDLY = """\
+---
+name: Friendliness
+model:
+  api: chat
+  configuration: {type: openai, model: gpt, api_key: none}
+  parameters: {max_tokens: 20%s}
+inputs:
+  response: {type: string}
+---
+user:
+How friendly is [{{response}}] [{{undeclared}}]?
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"), [("", '{"score": 4}'), (", response_format: {type: json_object}", {"score": 4})]
+)
+def test_an_evaluator_of_one_s_own_asks_with_a_prompt_file(tmp_path: Path, parameter: str, said: Any) -> None:
+    (tmp_path / "friendly.prompty").write_text(FRIENDLY % parameter)
+    model = Scripted(*['{"score": 4}'] * 3)
+
+    class Friendliness:
+        def __init__(self, model_config: Any) -> None:
+            self._flow = azure.load_flow(tmp_path / "friendly.prompty", model={"configuration": model_config})
+
+        def __call__(self, *, response: str, **kwargs: Any) -> dict[str, Any]:
+            return {"said": self._flow(response=response, undeclared="x")}
+
+    result = evaluate(tmp_path, evaluators={"f": Friendliness(model)})
+    assert column(result, "outputs.f.said") == [said] * 3
+    assert model.requests[0].parameters["max_tokens"] == 20
+    assert "[blue sky] []?" in " ".join(str(request.messages[0]["content"]) for request in model.requests)
+
+
+def test_a_prompt_file_names_the_inputs_that_it_declares_and_lacks(tmp_path: Path) -> None:
+    (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
+    with pytest.raises(azure.EvaluationException, match=r"Missing required inputs: \['response'\]"):
+        azure.Prompty.load(tmp_path / "friendly.prompty").render(undeclared="x")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ErrorTarget as ErrorTarget,
         EvaluationException as EvaluationException,
     )
+    from tunecheck.azure._flows import AsyncPrompty as AsyncPrompty, Prompty as Prompty, load_flow as load_flow
     from tunecheck.azure._judges import (
         CoherenceEvaluator as CoherenceEvaluator,
         FluencyEvaluator as FluencyEvaluator,
@@ -54,6 +55,7 @@ _HOMES = {
     "EvaluatorConfig Message OpenAIModelConfiguration",
     "tunecheck.azure._evaluate": "evaluate",
     "tunecheck.azure._exceptions": "ErrorBlame ErrorCategory ErrorTarget EvaluationException",
+    "tunecheck.azure._flows": "AsyncPrompty Prompty load_flow",
     "tunecheck.azure._judges": "CoherenceEvaluator FluencyEvaluator GroundednessEvaluator QAEvaluator "
     "RelevanceEvaluator ResponseCompletenessEvaluator RetrievalEvaluator SimilarityEvaluator",
     "tunecheck.azure._text": "BleuScoreEvaluator F1ScoreEvaluator GleuScoreEvaluator MeteorScoreEvaluator "
@@ -66,19 +68,30 @@ _NAMES = {name: module for module, names in _HOMES.items() for name in names.spl
 
 _PACKAGE = "azure.ai.evaluation"
 
+_THEIRS = frozenset(
+    "AIAgentConverter AzureOpenAIGrader AzureOpenAILabelGrader AzureOpenAIPythonGrader AzureOpenAIScoreModelGrader "
+    "AzureOpenAIStringCheckGrader AzureOpenAITextSimilarityGrader CodeVulnerabilityEvaluator ContentSafetyEvaluator "
+    "DocumentRetrievalEvaluator GroundednessProEvaluator HateUnfairnessEvaluator IndirectAttackEvaluator "
+    "ProtectedMaterialEvaluator SKAgentConverter SelfHarmEvaluator SexualEvaluator UngroundedAttributesEvaluator "
+    "ViolenceEvaluator _ToolCallSuccessEvaluator _ToolOutputUtilizationEvaluator".split()
+)
+"""What azure-ai-evaluation has, and we have not."""
+
 __all__ = sorted(_NAMES)
 
 
 def __getattr__(name: str) -> object:
     """Load a name from where it lives: here, or in azure-ai-evaluation."""
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name not in _NAMES and name not in _THEIRS:
+        raise AttributeError(f"module 'tunecheck.azure' has no attribute {name!r}")
     try:
         value: object = getattr(import_module(_NAMES.get(name, _PACKAGE)), name)
-    except ModuleNotFoundError as error:
+    except ModuleNotFoundError:
         if name in _NAMES:
             raise
-        raise AttributeError(f"no {name!r} in tunecheck.azure; for Azure's: pip install azure-ai-evaluation") from error
+        from tunecheck.azure._exceptions import not_installed
+
+        return not_installed(name)
     globals()[name] = value
     return value
 

@@ -128,8 +128,8 @@ def _check(
         raise mistake("The 'evaluators' parameter must be a dictionary.")
     if output_path is not None and not isinstance(output_path, paths):
         raise mistake("The 'output_path' parameter must be a string or a path-like object.")
-    folder = Path(output_path).parent if output_path is not None else Path()
-    if not folder.is_dir():
+    folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - as it was written
+    if folder and not Path(folder).exists():
         raise mistake(f"The output directory '{folder}' does not exist. Please create the directory manually.")
     if isinstance(project, Mapping) and (missing := sorted({*AzureAIProject.__annotations__} - {*project})):
         fields = ", ".join(missing)

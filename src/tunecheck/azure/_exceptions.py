@@ -127,3 +127,22 @@ def _both(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
         blame=ErrorBlame.USER_ERROR if users else ErrorBlame.SYSTEM_ERROR,
     )
     return told
+
+
+def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:
+    """Something of Azure AI Evaluation's own is needed, and it is not installed."""
+    return EvaluationException(
+        f"{message}: pip install azure-ai-evaluation",
+        target=target,
+        category=ErrorCategory.MISSING_PACKAGE,
+        blame=ErrorBlame.USER_ERROR,
+    )
+
+
+def not_installed(name: str) -> type:
+    """A class of that name, so that a script which imports it starts; to make one says what to install."""
+
+    def refuse(self: object, *args: object, **kwargs: object) -> None:
+        raise missing_package(f"{name} is Azure AI Evaluation's own")
+
+    return type(name, (), {"__init__": refuse, "__module__": "tunecheck.azure"})

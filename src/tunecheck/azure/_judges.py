@@ -12,7 +12,14 @@ from typing import ClassVar
 
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
-from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, in_azure_s_terms, mistake
+from tunecheck.azure._exceptions import (
+    ErrorCategory,
+    ErrorTarget,
+    EvaluationException,
+    in_azure_s_terms,
+    missing_package,
+    mistake,
+)
 from tunecheck.azure._text import F1ScoreEvaluator
 from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
@@ -138,11 +145,8 @@ class AzureJudge(AzureEvaluator):
         except ModuleNotFoundError:
             package = None
         if package is None or not package.submodule_search_locations:
-            raise EvaluationException(
-                f"{type(self).__name__} asks with Azure AI Evaluation's own prompt: pip install azure-ai-evaluation",
-                target=self.error_target,
-                category=ErrorCategory.MISSING_PACKAGE,
-            )
+            asks = f"{type(self).__name__} asks with Azure AI Evaluation's own prompt"
+            raise missing_package(asks, self.error_target)
         return Path(package.submodule_search_locations[0], "_evaluators", self.prompt)
 
     @cached_property
