@@ -17,7 +17,7 @@ from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
-    from tunecheck.upload._uploader import Uploaded
+    from tunecheck.upload._uploader import Uploaded, Uploader
 
 Upload: TypeAlias = "Callable[..., Uploaded]"
 
@@ -84,23 +84,19 @@ def prepare_uploads(
 ) -> list[Upload]:
     """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
     if options.foundry is not None and project is None:
-        raise ConfigurationError(
-            "--foundry says which API of a project of Azure AI Foundry: give --project PROJECT, too"
-        )
-    uploads: list[Upload] = []
+        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
+    uploaders: list[Uploader] = []
     if project is not None:
         from tunecheck.upload._foundry.upload import FoundryUploader
 
-        foundry = FoundryUploader(project, api=options.foundry, allow_simulated=allow_simulated)
-        foundry.check(simulated=simulated)
-        uploads.append(foundry.upload)
+        uploaders.append(FoundryUploader(project, api=options.foundry, allow_simulated=allow_simulated))
     if options.mlflow is not None:
         from tunecheck.upload._mlflow.upload import MlflowUploader
 
-        server = MlflowUploader(options.mlflow, allow_simulated=allow_simulated)
-        server.check(simulated=simulated)
-        uploads.append(server.upload)
-    return uploads
+        uploaders.append(MlflowUploader(options.mlflow, allow_simulated=allow_simulated))
+    for uploader in uploaders:
+        uploader.check(simulated=simulated)
+    return [uploader.upload for uploader in uploaders]
 
 
 def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], TunecheckError | None]:
