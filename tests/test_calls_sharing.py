@@ -1,4 +1,4 @@
-"""What evaluators of one row share: calls are read once, and nothing outlives the row or hides a change."""
+"""What evaluators of one row share: calls are read once, and nothing outlives the run or hides a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.formats._reading import OneRow, once
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.formats._reading import OneRow, once, read_once, remembered_texts
 
 
 def counting(counts: list[int]) -> int:
@@ -35,6 +36,31 @@ def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
         own = ["x"]
         assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
     assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
+
+
+def test_a_text_is_read_once_in_a_run_by_the_same_tools() -> None:
+    tools = ToolDefinitions.read([{"name": "f", "parameters": {}}])
+    with remembered_texts():
+        assert read_once("[f(a=1)]") is read_once("[f(a=1)]")
+        assert read_once("f(a=1)").calls == ()
+        assert [call.name for call in read_once("f(a=1)", tools).calls] == ["f"]
+    assert read_once("[f(a=1)]") is not read_once("[f(a=1)]")
+
+
+def test_who_changes_a_verdict_changes_no_other_row(tmp_path: Path) -> None:
+    match = MatchEvaluator()
+
+    class Emptied:
+        pure = True
+
+        def __call__(self, *, response: str, ground_truth: str) -> Any:
+            verdict: Any = match(response=response, ground_truth=ground_truth)
+            verdict["match_properties"]["faults"][0]["expected"].clear()
+            return verdict
+
+    rows = [{"response": "[f(a=1)]", "ground_truth": "[f(a=1), g(b=2)]"} for _ in range(2)]
+    found: Any = evaluate(data=rows, evaluators={"m": Emptied()}, results_dir=tmp_path, workers=0)
+    assert [row["outputs.m.match_reason"] for row in found["rows"]] == ["missing call g(b=2)"] * 2
 
 
 def test_an_evaluator_may_change_a_list_of_its_own_and_compare_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from tunecheck._causes import CAUSES
 from tunecheck._describe import converted
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, plain
 from tunecheck._messages import clean
 
 CODES: dict[str, str] = {
@@ -162,7 +162,8 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
     if isinstance(value, str):
         return value
     nested = written.count(b"[") + written.count(b"{")
-    return value if len(written) <= _MOST_STORED and nested <= _MOST_NESTED else msgspec.UNSET
+    # A copy: who changes a verdict must not change the calls that were read.
+    return plain(value) if len(written) <= _MOST_STORED and nested <= _MOST_NESTED else msgspec.UNSET
 
 
 # -- in words
@@ -210,7 +211,6 @@ def _parts(faults: Iterable[Fault]) -> Iterator[str]:
 def _words(fault: Fault) -> str:
     if fault.message is not None:
         return fault.message
-    expected = _expected(fault)
     match fault.code:
         case "missing_call":
             return f"missing call {_call(fault.call, fault.expected, any_of=fault.any_of)}"
@@ -221,7 +221,7 @@ def _words(fault: Fault) -> str:
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
             return f"misnamed call {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
         case "missing_argument":
-            return f"{_name(fault)}: missing argument {_path(fault)}, expected {expected}"
+            return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected(fault)}"
         case "unexpected_argument":
             return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
@@ -230,9 +230,10 @@ def _words(fault: Fault) -> str:
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument":
-        actual = shown_value(fault.actual)
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
             expected, actual = _around_difference(fault.expected, fault.actual)
+        else:
+            expected, actual = _expected(fault), shown_value(fault.actual)
         return (
             f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{f' ({kind})' if kind else ''}"
         )

@@ -48,12 +48,13 @@ def read_json(body: bytes) -> JSON:
         ValueError: it is none: NaN, a number beyond any float and a key given twice are not.
     """
     text = body.removeprefix(codecs.BOM_UTF8)
-    try:
-        value: JSON = msgspec.json.decode(text)
-        if text.count(b":") == _keys(value):  # as many as there are colons: none can have been given twice
-            return value
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        pass  # what the fast reader refuses is either no JSON or a lone surrogate
+    if b'\\"' not in text:  # else a text holds JSON or quotes, and colons that are not after keys
+        try:
+            value: JSON = msgspec.json.decode(text)
+            if text.count(b":") == _keys(value):  # as many as there are colons: none can have been given twice
+                return value
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            pass  # what the fast reader refuses is either no JSON or a lone surrogate
     return decode(text.decode("utf-8"))
 
 

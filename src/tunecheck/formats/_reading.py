@@ -14,8 +14,10 @@ A text is looked at in this order, and the first that fits decides:
 Where tools are known, bare JSON and bare calls count only with the name of one of them. Everything else is prose.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from tunecheck import _json as jsontext
@@ -141,6 +143,9 @@ def _text_of(value: object) -> str:
         return ""
 
 
+_MOST_REMEMBERED = 4_000
+"""Characters of a text whose reading is remembered."""
+
 _Made = TypeVar("_Made")
 _NOTHING = object()
 
@@ -179,6 +184,22 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     return cast("_Made", made)
 
 
-def read_once(value: object) -> Reading:
-    """`read_calls`, once a row."""
-    return once("read", (value,), lambda: read_calls(value))
+def read_once(value: object, tools: ToolDefinitions | None = None) -> Reading:
+    """`read_calls`, once a row, for readers that leave the calls as they are."""
+    remembered = _remembered.get()
+    if remembered is not None and type(value) is str and len(value) <= _MOST_REMEMBERED:
+        return remembered(value, tools or None)
+    return read_calls(value, tools=tools) if tools else once("read", (value,), lambda: read_calls(value))
+
+
+_remembered: ContextVar[Callable[[str, ToolDefinitions | None], Reading] | None] = ContextVar("texts", default=None)
+
+
+@contextmanager
+def remembered_texts() -> Iterator[None]:
+    """Within, `read_once` remembers the texts of the latest rows: evaluators, a row's kind and its causes read them."""
+    token = _remembered.set(lru_cache(maxsize=1_024)(lambda text, tools: read_calls(text, tools=tools)))
+    try:
+        yield
+    finally:
+        _remembered.reset(token)

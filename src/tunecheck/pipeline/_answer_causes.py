@@ -16,7 +16,7 @@ from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._matching.names import plain_name
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.formats._reading import read_calls, without_thoughts
+from tunecheck.formats._reading import read_once, without_thoughts
 from tunecheck.pipeline._answer_wording import asks_back, refuses
 
 _FILTERED = frozenset(
@@ -88,7 +88,7 @@ class Answer:
     @cached_property
     def wanted(self) -> Reading:
         """What the ground truth holds."""
-        return read_calls(self.ground_truth, tools=self.tools)
+        return read_once(self.ground_truth, self.tools)
 
     @property
     def is_text(self) -> bool:
@@ -131,10 +131,10 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
     """The calls of an answer; where one was needed, also a bare one in JSON of a function that no tool is."""
-    reading = read_calls(response, tools=tools)
+    reading = read_once(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
-    bare = read_calls(response)
+    bare = read_once(response)
     return bare if bare.calls and bare.format not in _AMBIGUOUS else reading
 
 

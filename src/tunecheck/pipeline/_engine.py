@@ -18,6 +18,7 @@ from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._messages import counted
 from tunecheck._targets import CallContext, Load, Row, Target
+from tunecheck.formats._reading import remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._executors import LATE, AsyncExecutor, Executor, ThreadExecutor
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
@@ -97,21 +98,22 @@ class Engine:
             RunError: the run was stopped; what was finished is in the journal.
         """
         try:
-            async with asyncio.TaskGroup() as group:
-                opening = group.create_task(self._open_lanes(group))
-                for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
-                    self._answering.add(group.create_task(self._answer_rows()))
-                try:
-                    if self.plan.target is None:
-                        await self._ready.wait()
-                    await self._feed_rows()
-                except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
-                    self.stop(error)
-                self._queue.close()
-                await self._until(lambda: self._under_way == 0)
-                await opening
-                for lane in self._lanes:
-                    lane.close()
+            with remembered_texts():
+                async with asyncio.TaskGroup() as group:
+                    opening = group.create_task(self._open_lanes(group))
+                    for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
+                        self._answering.add(group.create_task(self._answer_rows()))
+                    try:
+                        if self.plan.target is None:
+                            await self._ready.wait()
+                        await self._feed_rows()
+                    except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
+                        self.stop(error)
+                    self._queue.close()
+                    await self._until(lambda: self._under_way == 0)
+                    await opening
+                    for lane in self._lanes:
+                        lane.close()
         finally:
             await asyncio.gather(*(lane.executor.close() for lane in self._lanes))
             self.tally.notes += self._remarks()
@@ -333,7 +335,6 @@ class Engine:
             self._leave()
             return
         try:
-            state.kind = self.plan.row_kind(state.row.values, state.target)
             jobs = [(lane, job) for lane in self._lanes if (job := self._job(lane, state)) is not None]
         except Exception as error:  # noqa: BLE001 - a journal that can no longer be read: the run stops in order
             self.stop(error)
@@ -447,6 +448,7 @@ class Engine:
 
     def _finish(self, state: RowState) -> None:
         try:
+            state.kind = self.plan.row_kind(state.row.values, state.target)
             state.cause = decide_cause(state, self.plan.evaluators)
             refused = self._results.write(state.row.index, result_row(state, self._names))
             if refused is not None:

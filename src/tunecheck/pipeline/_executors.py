@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -124,7 +125,7 @@ class ThreadExecutor:
         under_way = UnderWay()
         self._running.append(under_way)
         try:
-            work = partial(self._run, batch, under_way)
+            work = partial(copy_context().run, self._run, batch, under_way)
             return await self._threads.call(work, self._limit_s, lambda: under_way.begun)
         except LateError as error:
             under_way.left = True

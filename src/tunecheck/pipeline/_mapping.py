@@ -17,7 +17,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import read_once
 
 Source = Literal["data", "target"]
 
@@ -367,7 +367,7 @@ def value_reader(
 
 
 def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
-    reading = read_calls(value, tools=tools)
+    reading = read_once(value, tools)
     return bool(reading.calls or reading.problem)
 
 

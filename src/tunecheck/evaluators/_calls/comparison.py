@@ -103,7 +103,7 @@ def compare_calls(
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     value = _given(value)
-    reading = read_calls(value, tools=tools, format=format) if tools or format != AUTO else read_once(value)
+    reading = read_once(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
     if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
     return reading

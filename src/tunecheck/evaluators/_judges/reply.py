@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from tunecheck._errors import ReplyError
@@ -38,7 +39,7 @@ class JudgeRefusalError(JudgementError):
     """The judge declined to judge."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplyKeys:
     """What is looked for in a reply: the keys of score and reason, and those of all declared outputs."""
 
@@ -46,16 +47,17 @@ class ReplyKeys:
     reason: str | None = None
     declared: tuple[str, ...] = ()
 
+    @cached_property
     def all(self) -> tuple[str, ...]:
         named = (self.score, *([self.reason] if self.reason else []), *self.declared)
         return tuple(dict.fromkeys(named))
 
     def named(self, values: dict[str, JSON]) -> dict[str, JSON]:
         """The values under the declared keys, letter case aside; a score under another usual name under its own."""
-        wanted = {key.casefold(): key for key in self.all() if key not in values}
+        wanted = {key.casefold(): key for key in self.all if key not in values}
         named = {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
         others = (name for name in SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
-        other = next((name for name in others if name not in self.all()), None)
+        other = next((name for name in others if name not in self.all), None)
         if self.score not in named and other is not None:
             named[self.score] = named.pop(other)
         return named
@@ -99,12 +101,12 @@ def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
     last: dict[str, JSON] | None = None
     scored = False
     for value in _objects(text):
-        last = keys.named(value)
+        last = value
         for inner in islice(_scored(value, keys, 0), _MOST_VERDICTS):
             scored = True
             yield inner
     if not scored and last is not None:
-        yield last
+        yield keys.named(last)
 
 
 def _scored(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
@@ -172,7 +174,7 @@ _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
 
 def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
     """`<score>4</score>`, with the other values in tags of theirs."""
-    named = {key: [key] for key in keys.all()}
+    named = {key: [key] for key in keys.all}
     named[keys.score].append(_TAGS_OF_AZURE["score"])
     named.get(keys.reason or "", []).append(_TAGS_OF_AZURE["reason"])
     found = {key: values for key, names in named.items() if (values := _tagged(text, names))}
