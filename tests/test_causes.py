@@ -195,6 +195,8 @@ def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Pa
         ({"result": [[""]], "reasoning": "Hm", "finish_reason": "length"}, ["empty_turn", "cut_off"],
          "thinking_used_budget"),
         ({"result": [["I would"]], "finish_reason": "length"}, ["empty_turn", "cut_off"], "cut_off"),
+        ({"result": [["Done."], ["And"]], "finish_reason": "length", "finish_reasons": [["stop"], ["length"]]},
+         ["empty_turn"], "answered_instead_of_calling"),
     ],
 )  # fmt: skip
 def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(

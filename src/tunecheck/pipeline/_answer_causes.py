@@ -71,7 +71,11 @@ class Answer:
         """From a row's kind and columns, the target's columns, and what the failing evaluators were given and found."""
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
-        response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
+        if turns is None:
+            response = _response(columns, arguments)
+        else:
+            number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
+            response, columns = _last_item(columns["result"], number), _of_turn(columns, number)
         tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS)
         expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
@@ -115,10 +119,20 @@ def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
     return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
 
 
-def _last_step(turns: Sequence[Sequence[JSON]], faults: Sequence[Fault]) -> JSON:
-    number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
-    steps = turns[number - 1] if 0 < number <= len(turns) else ()
-    return steps[-1] if steps else None
+def _last_item(by_turn: JSON, number: int) -> JSON:
+    """What a list of turns, each a list of steps, holds for the last step of a turn, counted from 1."""
+    steps = by_turn[number - 1] if isinstance(by_turn, list) and 0 < number <= len(by_turn) else None
+    return steps[-1] if isinstance(steps, list) and steps else None
+
+
+def _of_turn(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
+    """A conversation's columns as those of the last answer of this turn; its tokens are sums, and left out."""
+    usage = columns.get("usage")
+    changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
+    for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
+        if isinstance(columns.get(of_steps), list):
+            changed[name] = _last_item(columns[of_steps], number)
+    return {**columns, **changed}
 
 
 def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:

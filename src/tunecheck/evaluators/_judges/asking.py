@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tunecheck._causes import CUT_OFF
+from tunecheck._causes import CUT_OFF, repeats_itself
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
@@ -72,7 +72,8 @@ class Asking:
             return self._form.read("\n".join(_said(completion))), ""
         except JudgementError as error:
             cut, problem = completion.finish_reason in CUT_OFF, str(error)
-            return None, f"it was cut off at the limit of tokens ({problem})" if cut else problem
+            endless = ", repeating itself" * repeats_itself((completion.text or "").rstrip())
+            return None, f"it was cut off at the limit of tokens{endless} ({problem})" if cut else problem
 
     def _repair(self, text: str, problem: str) -> list[Message]:
         keys = ", ".join(f'"{key}"' for key in self._form.order)
