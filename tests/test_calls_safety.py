@@ -196,6 +196,13 @@ def test_a_familys_mark_again_and_again_is_read_in_the_time_that_its_length_take
     check(read_calls("<function=" * (LENGTH // 10), format="llama_function"))
 
 
+@pytest.mark.parametrize(
+    "text", ["Action:;" * (LENGTH // 8) + "{", "Action: f" + "\n" * LENGTH + "{"], ids=["names", "lines"]
+)
+def test_what_begins_like_a_tools_call_is_read_in_the_time_that_its_length_takes(text: str) -> None:
+    check(read_calls(text, tools=[{"name": "f", "parameters": {"type": "object"}}]))
+
+
 # -- nothing runs -----------------------------------------------------------------------------------------------------
 
 PAYLOADS = [
