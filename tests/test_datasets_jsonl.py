@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, RunError
 from tunecheck.datasets import _sources as sources_module
 from tunecheck.datasets._reading import Dataset, open_dataset
 
@@ -164,6 +165,23 @@ def test_rows_are_refused_when_the_file_changed_after_the_scan(tmp_path: Path) -
     (tmp_path / "data.jsonl").write_bytes(b'{"a": 1}\n{"a": 2}\n')
     with pytest.raises(DataError, match="has changed since it was checked"):
         dataset.rows()
+
+
+def test_rows_end_where_the_file_changes_while_they_are_read(tmp_path: Path) -> None:
+    dataset = written(tmp_path, b'{"a": 1}\n{"a": 2}\n')
+    rows = dataset.rows()
+    assert next(rows).values == {"a": 1}
+    (tmp_path / "data.jsonl").write_bytes(b'{"a": 1}\n{"a": 3, "b": 1}\n')
+    with pytest.raises(RunError, match="has changed since it was checked"):
+        list(rows)
+
+
+def test_a_file_that_got_a_new_date_only_has_not_changed(tmp_path: Path) -> None:
+    dataset = written(tmp_path, b'{"a": 1}\n{"a": 2}\n')
+    rows = dataset.rows()
+    next(rows)
+    os.utime(tmp_path / "data.jsonl", (1, 1))
+    assert [row.values for row in rows] == [{"a": 2}]
 
 
 def test_a_file_that_vanished_is_one_clear_error(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from tunecheck._errors import ConfigurationError, DataError, PluginError, TunecheckError
+from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
 from tunecheck._json import canonical
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
@@ -50,6 +50,9 @@ _WORD = 0xFFFF_FFFF_FFFF_FFFF
 
 _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 """`name:argument`; a Windows drive has one letter and is not a loader."""
+
+_ROWS_BETWEEN_LOOKS = 100
+"""After so many rows it is seen whether the source has changed: to see it takes as long as to read a row."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,25 @@ class Dataset:
 
         Raises:
             DataError: as `scan`; or the file has changed since then; or an iterable is read a second time.
+            RunError: from the iterator, where the file has changed before all its rows were given.
         """
         scan = self.scan()
-        if self._state != self._source.state():
-            self._source.refuse("has changed since it was checked; start again")
+        self._check_unchanged()
         seen = IdCheck() if self._number_ids or not self._source.rereadable else None
         records = islice(self._source.records(), self._limit)
-        return self._identified(records, by_id=scan.ids_unique, seen=seen)
+        return self._watched(self._identified(records, by_id=scan.ids_unique, seen=seen))
+
+    def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """The rows as long as their source does not change; what cannot be read may have been changed."""
+        try:
+            for row in rows:
+                if row.index % _ROWS_BETWEEN_LOOKS == 0:
+                    self._check_unchanged(RunError)
+                yield row
+        except DataError:
+            self._check_unchanged(RunError)
+            raise
+        self._check_unchanged(RunError)
 
     def _identified(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: IdCheck | None) -> Iterator[Row]:
         for index, (number, values) in enumerate(records):
@@ -166,6 +181,22 @@ class Dataset:
                     self._refuse_id(row_id, number)
             whole = {**self.defaults.columns, **values}
             yield Row(index, row_id, whole, fingerprint(whole))
+
+    def _check_unchanged(self, error: type[TunecheckError] = DataError) -> None:
+        """Raise an error where the source holds something else than when it was scanned; a new date alone is none."""
+        state = self._source.state()
+        if state == self._state:
+            return
+        try:
+            same = self._found is not None and self._scan().sha256 == self._found.sha256
+        except DataError:
+            same = False
+        if not same:
+            raise error(
+                f"{self._source.label}: has changed since it was checked: put it back as it was, or begin a new run "
+                "with --reuse RUN, which asks only what is new"
+            )
+        self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
         """Refuse a row with the id of an earlier one, which is named where the source can be read again."""
