@@ -136,6 +136,13 @@ def test_a_run_that_fails_over_there_says_why_and_is_made_anew(fake: Fake, run: 
     assert sent(fake, run).run_id == list(fake.evals_runs)[-1]
 
 
+def test_a_run_without_numbers_makes_no_evaluation(fake: Fake, tmp_path: Path) -> None:
+    run = finished_run(tmp_path, evaluators={"words": lambda response: {"words": response}})
+    with pytest.raises(ConfigurationError, match="has no verdicts and no numbers"):
+        sent(fake, run)
+    assert fake.asked == []
+
+
 def test_a_project_in_a_hub_has_no_such_api(fake: Fake) -> None:
     with pytest.raises(ConfigurationError, match="a project in a hub has no evals API"):
         uploader(fake.hub, api="evals")

@@ -19,7 +19,7 @@ from tunecheck.runs._store import Run
 _LOGS, _REPORT = "multi_turn_logs.jsonl", "report.html"
 
 _CAUSE = "cause"
-_LOG_COLUMN = "outputs.inference_log"
+LOG_COLUMN = "outputs.inference_log"
 """A conversation's whole log: too long for a cell of a table, so it goes into a file of its own."""
 
 _BYTES = "application/octet-stream"
@@ -45,7 +45,7 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     written = 0
     with (folder / _LOGS).open("wb") as file:
         for number, row in enumerate(run.rows()):
-            log = row.get(_LOG_COLUMN)
+            log = row.get(LOG_COLUMN)
             if log is not None:
                 line = {"line_number": number, "row_id": row.get("row_id"), "inference_log": log}
                 written += file.write(dumps_line(line))
@@ -61,7 +61,7 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
     Every row of the table has every column, null where it has no value: readers take the columns from any row.
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != _LOG_COLUMN]
+    shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != LOG_COLUMN]
     more = (f"outputs.{name}" for name in names if name.startswith("error.") or name == _CAUSE)
     return [*shown, *(name for name in more if name not in names)]
 

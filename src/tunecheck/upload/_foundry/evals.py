@@ -11,7 +11,7 @@ from tunecheck.endpoints._auth import Auth
 from tunecheck.upload._calls import Calls, Step, UploadError, value_at
 from tunecheck.upload._contents import Artifact, Contents
 from tunecheck.upload._foundry.blobs import BlobFolder, hide_sas
-from tunecheck.upload._foundry.evaluation import DEFINITION, ITEMS, read_definition
+from tunecheck.upload._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
 from tunecheck.upload._record import UploadRecord
 from tunecheck.upload._uploader import CREATE, FIND, RunUpload
 
@@ -60,8 +60,9 @@ class EvalsUpload(RunUpload):
 
     async def _evaluation(self) -> str:
         definition = read_definition(self._artifact(DEFINITION).path)
+        own = value_at(definition, "metadata", HASH)
         async for found in self._listed(FIND_EVALUATION, self._base):
-            if value_at(found, "metadata") == definition["metadata"] and isinstance(id_ := value_at(found, "id"), str):
+            if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
                 return id_
         reply = await self._calls.json(CREATE_EVALUATION, "POST", self._base, self._auth, definition)
         return reply.text("id")

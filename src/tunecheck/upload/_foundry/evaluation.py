@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, content_hash, dumps, dumps_line, loads
 from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
-from tunecheck.upload._contents import Artifact, artifact
+from tunecheck.upload._contents import LOG_COLUMN, Artifact, artifact
 
 DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"
+
+HASH = "tunecheck.evaluation"
+"""The key of an evaluation's metadata under which the hash of its definition stands."""
 
 _MOST_NAME = 200
 _PASSED = {"pass": True, "fail": False}
@@ -85,6 +89,8 @@ class _Criterion:
 def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """The evaluation's definition, and the items of a run of it, a line each."""
     criteria = _criteria(run)
+    if not criteria:
+        raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
     for row in run.rows():
         for criterion in criteria:
             criterion.look_at(row)
@@ -121,7 +127,7 @@ def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
         "data_source_config": {"type": "custom", "item_schema": _SCHEMA, "include_sample_schema": True},
         "testing_criteria": [criterion.grader() for criterion in criteria],
     }
-    return definition | {"metadata": {"tunecheck.evaluation": content_hash(definition)}}
+    return definition | {"metadata": {HASH: content_hash(definition)}}
 
 
 def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple[str, ...]) -> JSON:
@@ -131,7 +137,7 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple
         "outputs": {
             name.removeprefix("outputs."): row[name]
             for name in row
-            if name.startswith("outputs.") and not name.startswith(evaluators)
+            if name.startswith("outputs.") and not name.startswith(evaluators) and name != LOG_COLUMN
         },
         "verdicts": {criterion.name: as_verdict(criterion.reader, row) for criterion in criteria},
         "errors": {name.removeprefix("error."): row[name] for name in row if name.startswith("error.")},
