@@ -21,7 +21,6 @@ from tests.test_real_servers import free_port, running
 from tunecheck import load_endpoint
 from tunecheck._causes import CAUSES
 from tunecheck._json import JSON
-from tunecheck._yaml import loads
 from tunecheck.endpoints._base import ChatRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), posix_only]
@@ -124,12 +123,12 @@ def test_with_the_definition_that_was_written_the_model_is_told_of_the_tools(
     assert statuses(examined(folder, "better.yaml"), "tools are shown to the model") == ["pass"]
 
 
-async def test_the_tokens_of_a_stream_are_those_that_the_server_counts(server: str) -> None:
+async def test_the_tokens_of_a_stream_are_those_that_the_server_counts(server: str, folder: Path) -> None:
     messages: list[Mapping[str, JSON]] = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Why?"},
     ]
-    endpoint = load_endpoint(loads(DEFINITION.format(url=server, limit=LIMIT), "smol.yaml"))
+    endpoint = load_endpoint(folder / "smol.yaml")
     answer = await endpoint.complete(ChatRequest(messages))
     await endpoint.close()
     assert answer.usage.input_tokens == prompt_tokens(server, messages)
