@@ -63,6 +63,7 @@ REFUSED = {
     "x\n{{/a}}": "line 6: {{/a}} closes a section that is not open",
     "{{#a}}{{/b}}": "line 5: {{/b}} closes a section that is not open",
     "x\n{{a": "line 6: a tag is not closed: }} is missing",
+    "x {{{a}}": "line 5: a tag is not closed: }}} is missing",
     "x {{> /etc/passwd }}": "line 5: partials are not supported in a prompt",
     "x {{=<% %>=}}": "line 5: other delimiters are not supported in a prompt",
     "{{a}}" * 20_001: "line 5: the template has more than 20000 parts",

@@ -105,6 +105,17 @@ def test_inputs_may_stand_by_name_and_have_all_sorts_of_types() -> None:
     }
 
 
+def test_an_input_may_be_given_as_an_example_alone() -> None:
+    inputs = _prompt("model: m\ninputs: {a: Paris, b: 2, c: true, d: 1.5}").inputs
+    kinds = {name: (item.type, item.sample, item.required) for name, item in inputs.items()}
+    assert kinds == {
+        "a": ("string", "Paris", True),
+        "b": ("integer", 2, True),
+        "c": ("boolean", True, True),
+        "d": ("float", 1.5, True),
+    }
+
+
 TOOLS = """model: m
 tools:
   - name: get_weather
@@ -301,7 +312,7 @@ REFUSED = {
     "model: j\ninputs:\n  - {name: a, kind: string}\n  - {name: b, kind: array}": "line 5: inputs.1.items: is missing",
     "model: j\ninputs:\n  - {kind: string}": "line 4: inputs.0.name: is missing",
     "model: j\ninputs:\n  - {name: a}": "line 4: inputs.0.kind: is missing",
-    "model: j\ninputs:\n  a: 5": "line 4: inputs.a: must be a mapping with `kind:` and more, not 5",
+    "model: j\ninputs:\n  a: [5]": "line 4: inputs.a: must be a mapping with `kind:` and more, not a list",
     "model: {id: 5, options: 7}": "line 2: model.options: must be a mapping, not 7",
     "model: j\njudge: {treshold: 1}": "line 3: judge.treshold: unknown key; did you mean 'threshold'?",
     "model: {id: j, provider: foundry, connection: {kind: key}}": "line 2: model.connection.endpoint: is missing",

@@ -156,15 +156,16 @@ def test_an_error_of_the_template_names_its_line(expression: str, problem: str) 
 
 
 def test_an_undefined_part_of_a_value_is_an_error_not_an_empty_text() -> None:
-    for body in (
-        "{{ a.b }}",
-        "{{ 'x' ~ a.b }}",
-        "{% if a.b %}{% endif %}",
-        "{% for x in a.b %}{% endfor %}",
-        "{{ a.b | join }}",
-    ):
+    for body in ("{{ a.b }}", "{{ 'x' ~ a.b }}", "{% for x in a.b %}{% endfor %}", "{{ a.b | join }}"):
         with pytest.raises(PromptRenderError, match="has no attribute 'b'"):
             messages(f"system:\n{body}", a={})
+
+
+def test_a_template_may_ask_for_what_a_value_does_not_have() -> None:
+    body = "system:\n{% if a.x %}x{% elif not a['y'] and a.z %}y{% else %}none{% endif %}{{ 1 if a.x else 2 }}"
+    assert messages(body, a={"z": 0}) == [("system", "none2")]
+    with pytest.raises(PromptRenderError, match="has no attribute 'x'"):
+        messages("system:\n{{ a.x }}", a={})
 
 
 def test_the_filters_of_jinja_work() -> None:

@@ -14,7 +14,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.meta import find_undeclared_variables
 from jinja2.runtime import Context, StrictUndefined, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
-from jinja2.utils import Cycler, Joiner, Namespace, pass_context
+from jinja2.utils import Cycler, Joiner, Namespace, missing, pass_context
 from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptRenderError
@@ -202,6 +202,15 @@ def _check_nunjucks(tree: nodes.Template) -> None:
             _refuse(node, f"of Nunjucks only {{{{ name }}}} is read, no {what}, which may mean something else in Jinja")
 
 
+class _Absent(StrictUndefined):
+    """What a value does not have: an error where it is written, but a template may ask for it with `if`."""
+
+    def __bool__(self) -> bool:  # type: ignore[override]  # the base always raises
+        if self._undefined_obj is missing:
+            self._fail_with_undefined_error()
+        return False
+
+
 class _Environment(ImmutableSandboxedEnvironment):
     """Jinja as prompts have it, with costs counted. `concat` is what Jinja joins captured output with."""
 
@@ -211,11 +220,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     def __init__(self, *, trim_blocks: bool, nunjucks: bool) -> None:
         # Nothing is worked out while compiling: there a constant such as 'a'|center(10**9) would escape the count.
         super().__init__(
-            trim_blocks=trim_blocks,
-            keep_trailing_newline=True,
-            undefined=StrictUndefined,
-            optimized=False,
-            cache_size=0,
+            trim_blocks=trim_blocks, keep_trailing_newline=True, undefined=_Absent, optimized=False, cache_size=0
         )
         self.filters = bounded_filters() | {_filter_name(function): function for function in _OWN_FILTERS}
         self.nunjucks = nunjucks

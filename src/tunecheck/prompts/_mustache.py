@@ -98,7 +98,9 @@ def _tags(body: str) -> Iterator[tuple[int, str, str, int]]:
             raise _error(body, start, "a tag is not closed: }} is missing")
         inner, end = body[start + 2 : close], close + 2
         sign = inner[0] if inner.startswith(_SIGNS) else ""
-        if sign == "{" and body.startswith("}", end):
+        if sign == "{":
+            if not body.startswith("}", end):
+                raise _error(body, start, "a tag is not closed: }}} is missing")
             end += 1
         yield start, sign, inner[len(sign) :].strip(), end
         start = body.find("{{", end)
@@ -162,7 +164,7 @@ def _found(keys: tuple[str, ...], scopes: Sequence[JSON], budget: Budget) -> JSO
         for key in keys:
             if isinstance(value, dict) and key in value:
                 value = value[key]
-            elif isinstance(value, list) and key.isdecimal() and len(key) < 8 and int(key) < len(value):
+            elif isinstance(value, (list, str)) and key.isdecimal() and len(key) < 8 and int(key) < len(value):
                 value = value[int(key)]
             else:
                 break

@@ -79,7 +79,8 @@ def read_prompty2(file: PromptFile) -> Prompt:
     threads = [each.name for each in properties if each.kind == "thread"]
     if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
         # A conversation that the template does not place comes last.
-        body = "\n".join([body, *(f"{{{{{name}}}}}" for name in threads)])
+        end = "" if body.endswith("\n") else "\n"
+        body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
         template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
     for each in properties:
         if each.kind in _RICH and each.name in template.used:

@@ -14,6 +14,9 @@ _TYPES: Mapping[str, str] = MappingProxyType(
     {"float": "number", **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")}}
 )
 
+_SCALARS: Mapping[type, str] = MappingProxyType({str: "string", bool: "boolean", int: "integer", float: "float"})
+"""The kinds of properties by name that are given as an example."""
+
 
 @dataclass(frozen=True, slots=True)
 class Property:
@@ -82,6 +85,8 @@ def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple
 
 
 def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ...]) -> Property:
+    if type(value) in _SCALARS and name:
+        return Property(name, _SCALARS[type(value)], example=value)
     if not isinstance(value, dict):
         raise front.error(path, f"must be a mapping with `kind:` and more, not {shown_value(value)}")
     name = front.required_text(*path, "name") if name is None else name
