@@ -90,7 +90,7 @@ def content_hash(value: object) -> str:
     Raises:
         TypeError: the value has no JSON form.
     """
-    return hashlib.blake2b(canonical(value), digest_size=8).hexdigest()
+    return hashlib.blake2b(_write(value, _encode_sorted, sort_keys=True), digest_size=8).hexdigest()
 
 
 def dumps_line(value: object) -> bytes:

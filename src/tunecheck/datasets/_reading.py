@@ -7,7 +7,6 @@ for row in data.rows(): ...            # streaming; memory stays flat
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
-from tunecheck._json import canonical
+from tunecheck._json import content_hash
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._targets import Row
@@ -414,10 +413,9 @@ def usable_id(value: object) -> str | None:
 def fingerprint(values: Mapping[str, object]) -> str:
     """16 hex digits that are equal for equal content; empty where the content has no JSON form."""
     try:
-        text = canonical(values)
+        return content_hash(values)
     except TypeError:
         return ""
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
 class IdCheck:

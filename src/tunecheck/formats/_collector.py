@@ -45,11 +45,12 @@ class CallCollector:
     """The calls and texts read so far; `format` is that of the first call.
 
     `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
+    `gated`: ambiguous shapes count for the tools' names only.
     `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls, and
     `begun` is where the last of them begins, read or not.
     """
 
-    __slots__ = ("_strict", "_tools", "ambiguous", "begun", "calls", "format", "spans", "texts", "thoughts")
+    __slots__ = ("_strict", "_tools", "ambiguous", "begun", "calls", "format", "gated", "spans", "texts", "thoughts")
 
     def __init__(self, tools: ToolDefinitions | None = None, *, strict: bool = False) -> None:
         self.calls: list[FunctionCall] = []
@@ -61,11 +62,7 @@ class CallCollector:
         self.begun = 0
         self._tools = tools
         self._strict = strict
-
-    @property
-    def gated(self) -> bool:
-        """Whether ambiguous shapes count for the tools' names only."""
-        return bool(self._tools) and not self._strict
+        self.gated = bool(tools) and not strict
 
     def knows(self, name: str) -> bool:
         """Whether there is a tool of that name; where a format was chosen without tools, any may be."""

@@ -17,7 +17,7 @@ Where tools are known, bare JSON and bare calls count only with the name of one 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar, cast
 
 from tunecheck import _json as jsontext
@@ -153,11 +153,14 @@ _NOTHING = object()
 class OneRow:
     """Within, evaluators that change none of these values share what they work out from them."""
 
-    __slots__ = ("_token", "made", "values")
-
     def __init__(self, values: Iterable[object]) -> None:
-        self.values = {id(value): value for value in values}  # held, so that no other object gets their ids
+        self._given = values
         self.made: dict[Hashable, object] = {}
+
+    @cached_property
+    def values(self) -> dict[int, object]:
+        """The values by identity; held, so that no other object gets theirs."""
+        return {id(value): value for value in self._given}
 
     def __enter__(self) -> None:
         self._token = _row.set(self)

@@ -153,7 +153,7 @@ class _Tally:
     scored: int = 0
     errors: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    numbers: dict[str, array[float]] = field(default_factory=dict)
+    numbers: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Which keys outputs had, and the first row that had them."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
@@ -170,15 +170,10 @@ class _Tally:
                 if value in WORDS and key.endswith(RESULT):
                     self.results[key.removesuffix(RESULT)][WORDS[value]] += 1
             elif isinstance(value, (int, float)) and key not in without_mean:
-                self._number(key, value)
-
-    def _number(self, key: str, value: float) -> None:
-        try:
-            self.numbers[key].append(value)
-        except KeyError:
-            self.numbers[key] = array("d", [_as_float(value)])
-        except OverflowError:
-            self.numbers[key].append(_as_float(value))
+                try:
+                    self.numbers[key].append(value)
+                except OverflowError:
+                    self.numbers[key].append(_as_float(value))
 
 
 @dataclass(slots=True)

@@ -287,9 +287,9 @@ def as_output(result: object, name: str) -> Output | Partial:
     odd: dict[str, object] = {}
     given = cast("Output", result if isinstance(result, (dict, Mapping)) else {name: _number(result)})
     for key, value in given.items():
-        if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain(value)):
+        if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             output[key] = value
-        elif type(value) is dict and all(type(each) is str and _is_plain(item) for each, item in value.items()):
+        elif type(value) is dict and _is_flat(value):
             output[key] = value.copy()
         else:
             output[key] = None  # its place among the others
@@ -349,11 +349,17 @@ def has_no_mean(key: str, output: Output) -> bool:
     return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
 
 
-def _is_plain(value: object) -> bool:
-    kind = type(value)
-    if kind is float:
-        return math.isfinite(value)  # type: ignore[arg-type]
-    return kind in _ALWAYS_PLAIN or (kind is int and value.bit_length() <= 64)  # type: ignore[attr-defined]
+def _is_plain_number(value: object) -> bool:
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is int and value.bit_length() <= 64
+
+
+def _is_flat(value: Mapping[str, object]) -> bool:
+    for key, item in value.items():
+        if type(key) is not str or not (type(item) in _ALWAYS_PLAIN or _is_plain_number(item)):
+            return False
+    return True
 
 
 def failure(error: BaseException) -> Failure:
