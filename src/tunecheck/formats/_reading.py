@@ -17,8 +17,8 @@ Where tools are known, bare JSON and bare calls count only with the name of one 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property, lru_cache
-from typing import TypeVar, cast
+from functools import lru_cache
+from typing import Self, TypeVar, cast
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._model import FunctionCall, Reading
@@ -153,17 +153,24 @@ _NOTHING = object()
 class OneRow:
     """Within, evaluators that change none of these values share what they work out from them."""
 
-    def __init__(self, values: Iterable[object]) -> None:
+    def __init__(self, values: Iterable[object] = ()) -> None:
+        self.begin(values)
+
+    def begin(self, values: Iterable[object]) -> None:
+        """Go on to the next row, of these values."""
         self._given = values
+        self._held: dict[int, object] | None = None
         self.made: dict[Hashable, object] = {}
 
-    @cached_property
-    def values(self) -> dict[int, object]:
-        """The values by identity; held, so that no other object gets theirs."""
-        return {id(value): value for value in self._given}
+    def holds(self, value: object) -> bool:
+        """Whether this very value is the row's."""
+        if self._held is None:  # held, so that no other object gets their ids
+            self._held = {id(each): each for each in self._given}
+        return id(value) in self._held
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._token = _row.set(self)
+        return self
 
     def __exit__(self, *_: object) -> None:
         _row.reset(self._token)
@@ -178,7 +185,7 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     if row is None:
         return make()
     for value in values:
-        if value is not None and id(value) not in row.values:
+        if value is not None and not row.holds(value):
             return make()
     key = (task, *map(id, values))
     made = row.made.get(key, _NOTHING)

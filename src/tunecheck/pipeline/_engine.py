@@ -27,7 +27,6 @@ from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_foreign, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline._row_causes import decide_cause
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
 _WINDOW = 1_024
@@ -243,19 +242,18 @@ class Engine:
 
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""
-        state = RowState(row, group=self._group_of(row))
+        state = RowState(row)
         self.tally.read += 1
         self._under_way += 1
         if self.plan.target is None:
             self._evaluate(state)
         else:
+            state.group = self._group_of(row, self.plan.target)
             self._queue.put(state)
         return state.group is not None
 
-    def _group_of(self, row: Row) -> str | None:
-        if self.plan.target is None:
-            return None
-        group = self.plan.target.group_key(row)
+    def _group_of(self, row: Row, target: Target) -> str | None:
+        group = target.group_key(row)
         if group is not None or self.plan.group_column is None:
             return group
         value = row.values.get(self.plan.group_column)
@@ -369,7 +367,7 @@ class Engine:
             job.hashes.append(input_hash)
         if again:
             self._record_verdicts([(state.row.index, again)])
-        return job if any(arguments is not None for arguments in job.arguments) else None
+        return None if job.arguments.count(None) == len(job.arguments) else job
 
     def _bind(
         self, evaluator: BoundEvaluator, state: RowState, hashed: _Hashes
@@ -449,7 +447,10 @@ class Engine:
     def _finish(self, state: RowState) -> None:
         try:
             state.kind = self.plan.row_kind(state.row.values, state.target)
-            state.cause = decide_cause(state, self.plan.evaluators)
+            if state.needs_cause:
+                from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
+
+                state.cause = decide_cause(state, self.plan.evaluators)
             refused = self._results.write(state.row.index, result_row(state, self._names))
             if refused is not None:
                 state.errors["results"] = refused

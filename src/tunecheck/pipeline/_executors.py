@@ -81,10 +81,11 @@ def run_batch(
     """Run synchronous evaluators on some rows, here and now."""
     under_way = under_way or UnderWay()
     process = os.getpid()
-    for row in batch:
-        outcomes: list[Outcome] = []
-        under_way.outcomes.append(outcomes)
-        with OneRow(value for arguments in row if arguments for value in arguments.values()):
+    with OneRow() as shared:
+        for row in batch:
+            outcomes: list[Outcome] = []
+            under_way.outcomes.append(outcomes)
+            shared.begin(value for arguments in row if arguments for value in arguments.values())
             for evaluator, arguments in zip(evaluators, row, strict=True):
                 under_way.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments))

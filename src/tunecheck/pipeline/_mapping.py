@@ -341,7 +341,8 @@ def row_kind_reader(
             return None
         given = definitions(data, target)
         tools = None if given is None else ToolDefinitions.first_of([given])
-        return "call" if _asks_for_call(value, tools) or _turns_ask(value) else "answer"
+        asks = _asks_for_call(value, tools) or (isinstance(value, list) and _turns_ask(value))
+        return "call" if asks else "answer"
 
     return kind
 
@@ -371,7 +372,9 @@ def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
     return bool(reading.calls or reading.problem)
 
 
-def _turns_ask(value: object) -> bool:
+def _turns_ask(value: list[object]) -> bool:
     """Whether a conversation's ground truth, a list of calls for each turn, has one."""
-    turns = value if isinstance(value, list) and all(isinstance(turn, list) for turn in value) else []
+    turns = [turn for turn in value if isinstance(turn, list)]
+    if len(turns) < len(value):
+        return False
     return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for turn in turns for item in turn)

@@ -51,6 +51,11 @@ class RowState:
     cause: Fault | None = None
     """Why it failed: a fault whose code is one of `CAUSES`."""
 
+    @property
+    def needs_cause(self) -> bool:
+        """Whether something failed: it has no answer, or some evaluator says `fail`."""
+        return "target" in self.errors or any("fail" in output.values() for output in self.outputs.values())
+
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     """The row as it stands in `eval_results.jsonl`, evaluators in the order they were given."""

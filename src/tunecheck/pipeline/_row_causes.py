@@ -43,9 +43,7 @@ _LOOSE = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
-    """The cause of a row's failure; None where nothing failed, or nothing that is known holds."""
-    if "target" not in state.errors and not any(_FAILED in output.values() for output in state.outputs.values()):
-        return None
+    """The cause of a row's failure; None where nothing that is known holds."""
     try:
         return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which raise anything: then nothing is known
