@@ -111,9 +111,11 @@ def test_a_run_that_was_deleted_on_the_server_is_noticed_and_made_anew_when_aske
     urllib.request.urlopen(urllib.request.Request(f"{server}/api/2.0/mlflow/runs/delete", body, JSON)).close()
     with pytest.raises(UploadError, match=f"{first.run_id} was deleted over there; make it anew with: .* --again"):
         MlflowUploader(server).upload(run)
-    second = MlflowUploader(server).upload(run, again=True)
+    results = str(run.folder.parent)
+    assert main(["upload", run.id, "--mlflow", server, "--again", "--results-dir", results]) == 0
+    second = MlflowUploader(server).upload(run)
+    assert (second.unchanged, second.run_id != first.run_id) == (True, True)
     assert ask(server, "runs/get", run_id=second.run_id)["run"]["info"]["lifecycle_stage"] == "active"
-    assert MlflowUploader(server).upload(run, again=True).run_id == second.run_id != first.run_id
 
 
 def test_more_figures_than_one_request_takes_are_logged(server: str, tmp_path: Path) -> None:

@@ -93,4 +93,5 @@ def write_azure_results(
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):
             file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
-        file.write(b'\n], "metrics": ' + dumps(dict(metrics)) + b', "studio_url": ' + dumps(studio_url) + b"}\n")
+        rest = dumps_line({"metrics": dict(metrics), "studio_url": studio_url})
+        file.write(b"\n], " + rest.removeprefix(b"{"))
