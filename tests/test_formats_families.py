@@ -145,6 +145,11 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
         "# as asked\nawait get_weather(city='Paris', days=3)  # the weather",
         "Function call: get_weather(city='Paris', days=3)",
         "weather = get_weather(city='Paris', days=3)",
+        "[get_weather(city='Paris', days=3)",
+        "Thought: I look.\nAction: get_weather(city='Paris', days=3)",
+        "<tool_code>\nget_weather(city='Paris', days=3)\n</tool_code>",
+        f'{{"functions": [{{"name": "get_weather", "arguments": {JSON}}}]}}',
+        f'[{{"function": {{"name": "get_weather", "parameters": {JSON}}}}}]',
         f'{{"name": "get_weather", "params": {JSON}}}',
         f'Action:\n```json\n{{"action": "get_weather", "action_input": {JSON}}}\n```',
         "get_weather\n```python\ntool_call(city='Paris', days=3)\n```",
@@ -157,8 +162,8 @@ def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_t
 
 
 def unknown(text: str) -> tuple[FunctionCall, ...]:
-    """Harmony's recipient and a fenced action are unmistakable whatever the name."""
-    sure = "to=functions" in text or "Action:\n```" in text
+    """Harmony's recipient, a fenced action and Gemini's tag are unmistakable whatever the name."""
+    sure = any(mark in text for mark in ("to=functions", "Action:\n```", "<tool_code>"))
     return (FunctionCall("get_water", WEATHER.arguments),) if sure else ()
 
 
@@ -380,6 +385,7 @@ def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(pie
         ('<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b', "Unterminated string"),
         ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
         ("I look. [get_weather(city='Par", "not closed"),
+        ("[get_weather(city='Paris'),", "the text ends at line 1"),
         ("get_weather(city='Par", "a text that is not closed at line 1"),
         ('[{"stop": {}}, {"get_weather": {"ci', "the call of 'get_weather'"),
         ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is cut off"),

@@ -26,12 +26,12 @@ _CANDIDATE = re.compile(
     r"(?=[ \t]*+(?:\{\s*+[\"'}]|tool_call\())"
 )
 _CLOSING = re.compile(r"\s*+```")
-_LABEL = re.compile(r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+", re.IGNORECASE)
+_LABEL = re.compile(r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+|tool_code\n", re.IGNORECASE)
 _BESIDE = re.compile(
-    r"(?:[\s;,`]++|#[^\n]*+|(?:and|await)\b|(?:\d++[.)]|[-*])[ \t]++"
-    rf"|{NAME}[ \t]*+=[ \t]*+(?=(?:await[ \t]++)?{NAME}\())*+"
+    r"(?:[\s;,`\[\]]++|(?:#|//)[^\n]*+|(?:and|await)\b|(?:\d++[.)]|[-*])[ \t]++"
+    rf"|{NAME}[ \t]*+=[ \t]*+(?=(?:await[ \t]++)?\[?{NAME}\())*+"
 )
-"""What stands around calls that are all that a text says: list marks, comments, the name of a result."""
+"""What stands around calls that are all that a text says: list marks, comments, the name of a result, lone brackets."""
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
@@ -199,7 +199,8 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     text = body[fence.end() :].removesuffix("```") if fence else body
     label = _LABEL.match(text)
     first = _CALL_START.match(text, _beside(text, label.end() if label else 0))
-    if not first or not collector.knows(first["called"]):
+    cut_off = text.startswith("[") and text.endswith(",")
+    if not first or not collector.knows(first["called"]) or cut_off:
         return False
     held = collector.fresh()
     scanner = CallScanner(text, first.start(), held)

@@ -23,7 +23,7 @@ _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_i
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer"})
 NAMES = ("name", "tool_name", "tool", "function_name", "function", "action")
-ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input")
+ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input")
 """The words under which models give the two, beyond the shapes that are agreed upon."""
 
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")

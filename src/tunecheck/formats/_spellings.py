@@ -46,7 +46,7 @@ def _calls_in(value: object, collector: CallCollector) -> _Calls:
     if isinstance(value, str):
         return [(call.name, call.arguments) for call in _python_calls(value, collector) if collector.knows(call.name)]
     if isinstance(value, dict):
-        return _named(value, collector) or _under_names(value.items(), collector)
+        return _named(value, collector) or _under_names(value.items(), collector) or _held(value, collector)
     if not isinstance(value, (list, tuple)):
         return []
     if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
@@ -68,9 +68,19 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
 
 def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
     """`{"function": "f", "args": {…}}`, whichever words stand for the two."""
+    inner = value.get("function")
+    value = inner if isinstance(inner, dict) else value
     name = next((value[key] for key in NAMES if key in value), None)
     arguments = next((value[key] for key in ARGUMENTS if key in value), None)
     return _under_names([(name, arguments)], collector)
+
+
+def _held(value: dict[object, object], collector: CallCollector) -> _Calls:
+    """`{"functions": [{"name": "f", …}]}`, whatever the one key."""
+    (held,) = value.values() if len(value) == 1 else (None,)
+    if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
+        return []
+    return _calls_in(held, collector)
 
 
 def _python_calls(text: str, collector: CallCollector) -> list[FunctionCall]:

@@ -281,6 +281,8 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
     try:
         calls = scanner.calls()
     except UnreadableError:
+        if collector.gated:
+            return None  # it is looked at again, call by call
         ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
         if ends_like_calls or _CERTAIN_CALL_LIST.match(body, position):
             collector.format = collector.format or "bfcl_text"

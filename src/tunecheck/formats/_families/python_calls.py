@@ -44,11 +44,13 @@ GORILLA = Profile(
 NEXUSRAVEN = Profile(
     "nexusraven",
     PythonCalls(known=True),
-    marks=("Call:",),
+    marks=("Call:", "Action:"),
     closes=("<bot_end>",),
     sure=False,
     prompt=ToolPrompt("{name}({parameters})", "{key}={python}", ", ", "Call: {calls}", "; "),
 )
+"""NexusRaven, and agents that act in Python's syntax."""
+
 OLMO_3 = Profile(
     "olmo3",
     _CALLS,
@@ -67,8 +69,8 @@ OLMO_3 = Profile(
 GEMMA_3 = Profile(
     "gemma3",
     _CALLS,
-    marks=("```tool_code",),
-    closes=("```",),
+    marks=("```tool_code", "<tool_code>"),
+    closes=("```", "</tool_code>"),
     sure=False,
     prompt=python_list("```tool_code\n", "\n```"),
 )
