@@ -16,7 +16,14 @@ from typing import Any
 import pytest
 from tests.serve_parts import serving
 
-from tunecheck import ConversationTarget, MatchEvaluator, MultiTurnStateEvaluator, evaluate, load_endpoint
+from tunecheck import (
+    ConversationTarget,
+    MatchEvaluator,
+    MultiTurnStateEvaluator,
+    UnansweredError,
+    evaluate,
+    load_endpoint,
+)
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._serving.script import ScriptSource, read_script
 from tunecheck.formats._reading import without_thoughts
@@ -315,13 +322,17 @@ def played(folder: Path, behaviour: Behaviour, *, converse: bool) -> tuple[list[
         written = {"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 3, **(behaviour.definition or {})}
         endpoint = load_endpoint({**written, "limits": {"concurrency": 1}})
         mapping = {} if converse else {"ground_truth": "${data.answer}"}
-        result: Any = evaluate(
-            data=conversation_rows() if converse else single_rows(),
-            target=ConversationTarget(endpoint, step_limit=5) if converse else endpoint,
-            evaluators={"judged": MultiTurnStateEvaluator() if converse else MatchEvaluator()},
-            evaluator_config={"default": {"column_mapping": mapping}},
-            results_dir=folder,
-        )
+        result: Any
+        try:
+            result = evaluate(
+                data=conversation_rows() if converse else single_rows(),
+                target=ConversationTarget(endpoint, step_limit=5) if converse else endpoint,
+                evaluators={"judged": MultiTurnStateEvaluator() if converse else MatchEvaluator()},
+                evaluator_config={"default": {"column_mapping": mapping}},
+                results_dir=folder,
+            )
+        except UnansweredError as error:  # some behaviours refuse every row, whose causes are looked at all the same
+            result = error.result
     return list(result["rows"]), heard.said
 
 

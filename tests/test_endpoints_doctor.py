@@ -141,13 +141,14 @@ async def test_a_model_that_never_calls_passes_no_check_of_calls(tmp_path: Path,
     assert statuses(found, "fail") == {"calls are parsed"}
     assert statuses(found, "skip") == {*OF_CALLS, "streams are the same"}
     assert found["names are kept"].evidence == "no question was answered with a call"
-    assert found["finish reasons are true"].evidence == "no call was made, stop after a text"
+    assert found["finish reasons are true"].evidence == "no whole call was made, stop after a text"
 
 
 async def test_a_limit_that_is_too_low_is_one_failure(tmp_path: Path, started: Starter) -> None:
     found = await verdicts(await started(model(tmp_path, "behaviour: {cut_at_tokens: 3}")))
     assert statuses(found, "fail") == {"nothing is cut off"}
     assert found["long lists of tools"].evidence == "the answer was cut off: archive_voucher {}"
+    assert statuses(found, "warn") & {"finish reasons are true"} == set()
 
 
 async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(

@@ -91,7 +91,8 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 
 def _finish_reasons_are_true(answers: Answers) -> Verdict:
     said = answers["greeting"].completion.finish_reason
-    called = next((answer.completion for answer in answers.answered if answer.completion.tool_calls), None)
+    whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
+    called = next((completion for completion in whole if completion.tool_calls), None)
     if said is None or (called is not None and called.finish_reason is None):
         if answers.as_text:
             return Verdict("skip", "this kind of endpoint gives none")
@@ -100,7 +101,7 @@ def _finish_reasons_are_true(answers: Answers) -> Verdict:
         return Verdict("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
     if said.lower() not in _ENDS:
         return Verdict("warn", f"a whole answer ends with finish_reason {clean(said)}")
-    of_call = "no call was made" if called is None else f"{clean(called.finish_reason)} after a call"
+    of_call = "no whole call was made" if called is None else f"{clean(called.finish_reason)} after a call"
     return Verdict("pass", f"{of_call}, {clean(said)} after a text")
 
 
