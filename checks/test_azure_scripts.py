@@ -1,0 +1,92 @@
+"""Twelve scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck.azure`: the same results."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ROOT, ReferenceEnvironment
+from tests.fault_server import Step, answer
+from tests.judge_parts import Asked, JudgeServer
+from tests.reference_environments import AZURE
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = (
+    "text_metrics target function own_class own_prompt questions_and_answers conversation assisted grounded agents "
+    "table reasoning"
+).split()
+
+
+def stars(asked: Asked) -> Step | str:
+    """As many stars as the text that is judged says."""
+    found = re.findall(r"stars:(\d)", json.dumps(asked["messages"][-1]))
+    score = int(found[-1])
+    said = json.dumps({"reason": f"{score} stars", "score": score, "properties": {"kind": "stars"}})
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    head = {"id": "c1", "object": "chat.completion", "created": 1, "model": "judge"}
+    return answer({**head, "choices": [choice], "usage": usage})
+
+
+@pytest.fixture(scope="module")
+def found(
+    tmp_path_factory: pytest.TempPathFactory, reference_env: ReferenceEnvironment, shared_data: Path
+) -> dict[str, dict[str, Any]]:
+    python = reference_env("azure", *AZURE)
+    results = {}
+    with JudgeServer(stars) as server:
+        for module in ("azure.ai.evaluation", "tunecheck.azure"):
+            folder = tmp_path_factory.mktemp("scripts")
+            done = subprocess.run(
+                [str(python), str(ROOT / "checks" / "azure_scripts.py"), module, str(folder), server.address],
+                env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr[-3000:]
+            results[module] = json.loads(done.stdout.splitlines()[-1])
+    return results
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_gives_the_same_rows_and_metrics(found: dict[str, dict[str, Any]], script: str) -> None:
+    theirs, ours = found["azure.ai.evaluation"][script], found["tunecheck.azure"][script]
+    assert [*differences(theirs, ours, script)] == []
+    assert theirs["metrics"] or script == "own_prompt"
+
+
+def differences(theirs: Any, ours: Any, place: str) -> Any:
+    """Where two results differ: numbers by more than 1e-12, all else at all; NaN and null are the same in a file."""
+    if place.endswith("/sample_input") or (_is_nothing(theirs) and _is_nothing(ours)):
+        return  # QAEvaluator shows groundedness the query; what an agent's judge was shown is worded otherwise
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in {*theirs, *ours}:
+            if key in theirs and key in ours:
+                yield from differences(theirs[key], ours[key], f"{place}/{key}")
+            else:
+                yield f"{place}/{key}: only {'there' if key in theirs else 'here'}"
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for number, (one, other) in enumerate(zip(theirs, ours, strict=True)):
+            yield from differences(one, other, f"{place}/{number}")
+    elif type(theirs) is float and type(ours) is float:
+        if not math.isclose(theirs, ours, rel_tol=1e-12):
+            yield f"{place}: {theirs} there, {ours} here"
+    elif type(theirs) is not type(ours) or theirs != ours:
+        yield f"{place}: {theirs!r} there, {ours!r} here"
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or value != value
+
+
+def test_every_script_was_run(found: dict[str, dict[str, Any]]) -> None:
+    assert [*found["tunecheck.azure"]] == [*found["azure.ai.evaluation"]] == SCRIPTS
