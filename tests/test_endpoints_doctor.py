@@ -145,7 +145,7 @@ async def test_a_model_that_never_calls_passes_no_check_of_calls(tmp_path: Path,
 
 
 async def test_a_limit_that_is_too_low_is_one_failure(tmp_path: Path, started: Starter) -> None:
-    found = await verdicts(await started(model(tmp_path, "behaviour: {cut_at_tokens: 3}")))
+    found = await verdicts(await started(model(tmp_path, "behaviour: {cut_at_tokens: 5}")))
     assert statuses(found, "fail") == {"nothing is cut off"}
     assert found["long lists of tools"].evidence == "the answer was cut off: archive_voucher {}"
     assert statuses(found, "warn") & {"finish reasons are true"} == set()
