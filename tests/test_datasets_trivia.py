@@ -122,6 +122,8 @@ def test_what_is_there_is_replaced_only_when_that_is_asked_for(tmp_path: Path) -
     assert (tmp_path / "out.jsonl").read_text() == "mine"
     with pytest.raises(ConfigurationError, match=r"name it out\.jsonl"):
         convert_trivia(tmp_path / "in.json", tmp_path / "out.json")
+    with pytest.raises(ConfigurationError, match="is the source itself"):
+        convert_trivia(tmp_path / "out.jsonl", tmp_path / "out.jsonl", overwrite=True)
 
 
 entries: st.SearchStrategy[Any] = st.recursive(
