@@ -295,7 +295,8 @@ class Fake(EvalsService):
         if asked.step == "blob":
             return await self._forward(asked, request, f"{self.azurite}{request.raw_path}")
         if self.mlflow is not None and asked.path.startswith("/mlflow/"):
-            return await self._forward(asked, request, self.mlflow + asked.path.partition(SCOPE)[2])
+            own = f"{asked.path.partition(SCOPE)[2]}?{request.query_string}"
+            return await self._forward(asked, request, self.mlflow + own)
         done = getattr(self, f"_{asked.step.replace(' ', '_')}", None)
         if done is None:
             return web.json_response({"error": {"code": "NotFound", "message": "no such thing"}}, status=404)
