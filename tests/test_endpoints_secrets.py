@@ -107,6 +107,18 @@ def test_settings_reprs_and_manifests_do_not_show_the_key(tmp_path: Path) -> Non
     assert endpoint.settings()["auth"] == AUTH
 
 
+@pytest.mark.parametrize("auth", ["sk-literal-secret", {"type": "sk-literal-secret"}])
+def test_a_secret_in_the_wrong_place_of_auth_is_not_shown(auth: object) -> None:
+    with pytest.raises(ConfigurationError, match="a text of 17 characters"):
+        load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": auth})
+
+
+def test_the_repr_of_an_endpoint_does_not_show_an_address_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_ADDRESS", "https://a.b/hook-1a2b3c4d/v1")
+    endpoint = load_endpoint({"kind": "openai", "url": "${env:TC_ADDRESS}", "model": "m"}, name="e")
+    assert repr(endpoint) == "OpenAIEndpoint('e', '***/chat/completions')"
+
+
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
 async def test_a_server_that_echoes_the_key_in_an_error_does_not_spread_it(status: int) -> None:
     def echo(request: Request, _: int) -> Step:

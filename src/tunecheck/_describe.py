@@ -40,6 +40,7 @@ _WORDS = {
 }
 _BOUNDS = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
 _MOST_SHOWN = 40
+_MOST_OF_A_WORD = 12
 _MOST_MISTAKES = 100
 _GONE = object()
 
@@ -134,9 +135,19 @@ def _mistake(message: str, value: object, kind: object) -> tuple[_Path, str]:
     if said.startswith("Invalid enum value"):
         known = sorted({str(each) for each in _choices(kind, path)})
         near = did_you_mean(there, known) if isinstance(there, str) else ""
-        return path, f"{shown_value(there)} is none of {', '.join(known)}{near if 'did you mean' in near else ''}"
+        return path, f"{_shown_at(path, there)} is none of {', '.join(known)}{near if 'did you mean' in near else ''}"
     expected = _EXPECTED.match(said)
-    return path, f"must be {_range(kind, path) or _wanted(expected)}, not {shown_value(there)}" if expected else said
+    return (
+        path,
+        f"must be {_range(kind, path) or _wanted(expected)}, not {_shown_at(path, there)}" if expected else said,
+    )
+
+
+def _shown_at(path: _Path, value: object) -> str:
+    """A value in a message; below `auth` not what may be a secret in the wrong place."""
+    if "auth" in path and isinstance(value, str) and len(value) > _MOST_OF_A_WORD:
+        return f"a text of {len(value)} characters"
+    return shown_value(value)
 
 
 def _about_key(path: _Path, key: str, named: object, kind: object, *, missing: bool) -> tuple[_Path, str]:

@@ -312,7 +312,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             await client.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {self._url!r})"
+        return f"{type(self).__name__}({self.name!r}, {self._redactor.text(self._url)!r})"
 
     def _request_template(self, definition: Definition) -> RequestTemplate | None:
         body = self.default_request if self.config.request is None else self.config.request
