@@ -36,36 +36,31 @@ _LEAST_ROOM, _MOST_ROOM = 4_096, 32_768
 
 _OTHER_CAUSES = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
-_NOT_TAKEN = re.compile(
-    r"unsupported|(?:is|are)(?: not|n['’]t) (?:currently |yet )?(?:supported|allowed|permitted|available|implemented)"
-    r"|not (?:supported|permitted|enabled)|(?:does|do)(?: not|n['’]t) support|unrecognized|unknown|extraneous"
-    r"|unexpected|extra_forbidden|extra inputs|unavailable|enabled only|cannot both be|must be strictly positive"
-    r"|must be > 0\.0 and < 1\.0|supports? only|only supports?",
-    re.I,
+# Compiled when they are first used: most services refuse nothing.
+_NOT_TAKEN = (
+    r"(?i)unsupported|(?:is|are)(?: not|n['’]t) (?:currently |yet )?"
+    r"(?:supported|allowed|permitted|available|implemented)|not (?:supported|permitted|enabled)"
+    r"|(?:does|do)(?: not|n['’]t) support|unrecognized|unknown|extraneous|unexpected"
+    r"|extra_forbidden|extra inputs|unavailable|enabled only|cannot both be|must be strictly positive"
+    r"|must be > 0\.0 and < 1\.0|supports? only|only supports?"
 )
-_OF_FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided|grammar|schema", re.I
+_OF_FORMAT = r"(?i)response.?format|json.?schema|json.?object|json.?mode|structured.?output|guided|grammar|schema"
+_OF_BOUNDS = rf"(?i)invalid.{{0,20}}schema|schema conversion|keyword|['\"`.](?:{'|'.join(sorted(_BOUNDS))})['\"`]"
+_OF_SYSTEM_ROLE = r"(?i)system role|system messages?\b.{0,20}\bnot|only user.{0,20}assistant.{0,5}roles"
+_OF_ROLE = (
+    r"(?i)messages?\W{0,2}\d*\W{0,2}\brole\b|\brole\b.{0,40}(?:system|developer)|'(?:developer|system)' is not one of"
 )
-_OF_BOUNDS = re.compile(
-    rf"invalid.{{0,20}}schema|schema conversion|keyword|['\"`.](?:{'|'.join(sorted(_BOUNDS))})['\"`]", re.I
+_ONLY_RESPONSES = (
+    r"(?i)only (?:supported|available) (?:in|through|with|via) (?:the )?/?v1/responses|use (?:the )?/?v1/responses"
+    r"|chatCompletion operation does not work"
 )
-_OF_SYSTEM_ROLE = re.compile(r"system role|system messages?\b.{0,20}\bnot|only user.{0,20}assistant.{0,5}roles", re.I)
-_OF_ROLE = re.compile(
-    r"messages?\W{0,2}\d*\W{0,2}\brole\b|\brole\b.{0,40}(?:system|developer)|'(?:developer|system)' is not one of", re.I
-)
-_ONLY_RESPONSES = re.compile(
-    r"only (?:supported|available) (?:in|through|with|via) (?:the )?/?v1/responses|use (?:the )?/?v1/responses"
-    r"|chatCompletion operation does not work",
-    re.I,
-)
-_IS_MISSING = re.compile(r"missing|must be (?:passed|provided|included|present)|is required", re.I)
-_ONLY_STREAMS = re.compile(
-    r"only supports? stream|stream(?:ing)? (?:is|mode is) required|stream must be (?:set to )?true"
-    r"|enable the stream|for non-streaming calls|streaming is (?:strongly )?required",
-    re.I,
+_IS_MISSING = r"(?i)missing|must be (?:passed|provided|included|present)|is required"
+_ONLY_STREAMS = (
+    r"(?i)only supports? stream|stream(?:ing)? (?:is|mode is) required|stream must be (?:set to )?true"
+    r"|enable the stream|for non-streaming calls|streaming is (?:strongly )?required"
 )
 
-_NO_STREAMS = re.compile(r"stream(?:ing|ed)?\b(?! ?_?options).{0,20}\b(?:not|un)[ -]?support|verified to stream", re.I)
+_NO_STREAMS = r"(?i)stream(?:ing|ed)?\b(?! ?_?options).{0,20}\b(?:not|un)[ -]?support|verified to stream"
 
 
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -146,13 +141,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400:
             return None
         said = error.said
-        if chat and not self.responses and _ONLY_RESPONSES.search(said):
+        if chat and not self.responses and re.search(_ONLY_RESPONSES, said):
             return msgspec.structs.replace(self, responses=True)
         streamed = sent.get("stream") is True
         of_streams = error.param == "stream" and error.code in _CODES
-        if self.streams is None and (of_streams or (streamed and _NO_STREAMS.search(said))):
+        if self.streams is None and (of_streams or (streamed and re.search(_NO_STREAMS, said))):
             return msgspec.structs.replace(self, streams=not streamed)
-        if self.streams is None and not streamed and _ONLY_STREAMS.search(said):
+        if self.streams is None and not streamed and re.search(_ONLY_STREAMS, said):
             return msgspec.structs.replace(self, streams=True)
         roles = self._refused_roles(error, messages)
         if roles:
@@ -172,9 +167,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if not roles:
             return ()
         named = error.param is not None and error.param.endswith("role") and error.code in _CODES
-        if named or (_OF_ROLE.search(error.said) and (_NOT_TAKEN.search(error.said) or "not one of" in error.said)):
+        if named or (
+            re.search(_OF_ROLE, error.said) and (re.search(_NOT_TAKEN, error.said) or "not one of" in error.said)
+        ):
             return (roles[0],)
-        if _OF_SYSTEM_ROLE.search(error.said) and _NOT_TAKEN.search(error.said):
+        if re.search(_OF_SYSTEM_ROLE, error.said) and re.search(_NOT_TAKEN, error.said):
             return tuple(role for role in _SYSTEM_ROLES if role not in self.roles)  # by the model's chat template
         return ()
 
@@ -182,7 +179,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         names = [name for name, value in _formats(sent)]
         if not names:
             return None
-        bounds = names[0] == "bounds" and _OF_BOUNDS.search(said) is not None
+        bounds = names[0] == "bounds" and re.search(_OF_BOUNDS, said) is not None
         refused = names[:1] if bounds or names[0] != "bounds" else names[:2]
         return msgspec.structs.replace(self, formats=(*self.formats, *refused))
 
@@ -225,7 +222,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 def _refused_field(error: EndpointError, messages: Sequence[Message]) -> str | None:
     """Which field with the model's own reasoning is refused in these messages; not one that is said to be missing."""
     said = f"{error.param} {error.said}"
-    if _IS_MISSING.search(said) or not (_NOT_TAKEN.search(said) or "remove" in said):
+    if re.search(_IS_MISSING, said) or not (re.search(_NOT_TAKEN, said) or "remove" in said):
         return None
     given = (name for name in REASONING_FIELDS if any(name in message for message in messages))
     return next((name for name in given if _mention(name).search(said)), None)
@@ -240,7 +237,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
     named = named if named in sent else _OF_RESPONSES.get(named, named)
     if named in LIMITS and named not in sent:
         named = LIMITS[named]
-    told = error.code in _CODES or _NOT_TAKEN.search(said) is not None
+    told = error.code in _CODES or re.search(_NOT_TAKEN, said) is not None
     if named in candidates and (told or named == FORMAT):
         return named
     if told:
@@ -249,7 +246,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
             return "top_p"
         if places:
             return min(places, key=lambda name: places[name])
-    return FORMAT if FORMAT in sent and _OF_FORMAT.search(said) else None
+    return FORMAT if FORMAT in sent and re.search(_OF_FORMAT, said) else None
 
 
 def _mention(name: str) -> re.Pattern[str]:

@@ -1,7 +1,8 @@
 """Shapes of calls whose arguments stand between tags, where a value's type comes from the tool definition."""
 
+import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from tunecheck._json import JSON
@@ -12,6 +13,13 @@ from tunecheck.formats._values import typed, untyped
 
 _SPACE = re.compile(r"\s*+")
 _QUOTED_START, _QUOTED_END = "<![CDATA[", "]]>"
+
+
+@functools.cache
+def _closing(end: str, last: str, argument: str) -> re.Pattern[str]:
+    """Where a value ends: before another argument, or the call's end."""
+    argument = re.sub(r"\?P<\w+>", "?:", argument)
+    return re.compile(rf"{re.escape(end)}(?=\s*+(?:{last}|{argument}))", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +44,6 @@ class TaggedCalls:
     first: str = ""
     empty: re.Pattern[str] | None = None
     framed: bool = False
-    _end: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        argument = re.sub(r"\?P<\w+>", "?:", self.argument.pattern)
-        following = re.compile(rf"{re.escape(self.end)}(?=\s*+(?:{self.last.pattern}|{argument}))", re.DOTALL)
-        object.__setattr__(self, "_end", following)
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """By its first mark, where it has one."""
@@ -84,7 +86,7 @@ class TaggedCalls:
             end = text.find(_QUOTED_END + self.end, start)
             if end >= 0:
                 return text[start + len(_QUOTED_START) : end], end + len(_QUOTED_END) + len(self.end)
-        closing = self._end.search(text, start)
+        closing = _closing(self.end, self.last.pattern, self.argument.pattern).search(text, start)
         if not closing:
             raise UnreadableError(f"the argument {quoted(opening['key'])} is not closed at {place(text, start)}")
         value = text[start : closing.start()]
