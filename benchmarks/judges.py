@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--run", nargs=2, metavar=("URL", "ROWS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
+        run(arguments.run[0], 1)  # what is loaded at the first call is not the calls' cost
         print(json.dumps(run(arguments.run[0], int(arguments.run[1]))))
         return
     conversations.print_head("ideal")
