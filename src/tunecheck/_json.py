@@ -98,7 +98,7 @@ def dumps_line(value: object) -> bytes:
 
     Unicode has three more ends of a line that JSON allows in a text, and readers split there; they are escaped.
     """
-    text = dumps(value)
+    text = _write(value, _encode)
     for end, escaped in () if text.isascii() else _LINE_ENDS:
         text = text.replace(end, escaped)
     return text + b"\n"

@@ -219,7 +219,8 @@ class Aggregator:
         self.rows += 1
         self.failed_rows += bool(state.errors)
         index = state.row.index
-        cell = self._cell(index, tuple([_group_value(state, column) for column in self._columns]))
+        group = tuple([_group_value(state, column) for column in self._columns])
+        cell = self._cells.get(group) or self._new_cell(index, group)
         cell.first = min(cell.first, index)
         cell.count += 1
         if state.cause is not None:
@@ -234,11 +235,9 @@ class Aggregator:
             if output is not None:
                 tally.add(index, output)
 
-    def _cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
-        cell = self._cells.get(group)
-        if cell is None:
-            self._check_groups(group)
-            cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
+    def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
+        self._check_groups(group)
+        cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
         return cell
 
     def _check_groups(self, group: tuple[str | None, ...]) -> None:

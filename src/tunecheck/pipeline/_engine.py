@@ -71,6 +71,7 @@ class Engine:
         self._results = results
         self._aggregator = aggregator
         self._cached = cached
+        self._reuses = bool(cached)
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
@@ -351,7 +352,7 @@ class Engine:
         again: RowVerdicts = {}
         for evaluator in lane.evaluators:
             arguments, input_hash = self._bind(evaluator, state, hashed)
-            if arguments is not None and self._cached:
+            if arguments is not None and self._reuses:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
                     output, elsewhere = recorded

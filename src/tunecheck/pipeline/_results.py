@@ -54,7 +54,10 @@ class RowState:
     @property
     def needs_cause(self) -> bool:
         """Whether something failed: it has no answer, or some evaluator says `fail`."""
-        return "target" in self.errors or any("fail" in output.values() for output in self.outputs.values())
+        for output in self.outputs.values():
+            if "fail" in output.values():
+                return True
+        return "target" in self.errors
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
