@@ -45,9 +45,9 @@ class Form:
 
 _FORMS = (
     Form("openai", "a chat training file", is_chat, chat_rows),
-    Form("sharegpt", "ShareGPT's conversations", is_sharegpt, sharegpt_rows),
-    Form("xlam", "xLAM's questions and calls", is_xlam, xlam_rows, _CALLS),
-    Form("glaive", "raw Glaive conversations", is_glaive, glaive_rows),
+    Form("sharegpt", "a file of ShareGPT's conversations", is_sharegpt, sharegpt_rows),
+    Form("xlam", "a file of xLAM's questions", is_xlam, xlam_rows, _CALLS),
+    Form("glaive", "a file of raw Glaive conversations", is_glaive, glaive_rows),
 )
 FORMS = {form.name: form for form in _FORMS}
 
