@@ -382,6 +382,15 @@ def test_a_training_file_is_a_data_set_as_it_is(tmp_path: Path) -> None:
     assert dataset.note == "train.jsonl is a chat training file: each turn of the assistant is a row"
 
 
+def test_keys_that_parquet_adds_are_no_arguments(tmp_path: Path) -> None:
+    parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    calls = [called("weather", as_text=False), {"function": {"name": "roll", "arguments": {"sides": 6}}}]
+    record = {"messages": [ASK, {"role": "assistant", "tool_calls": calls}]}
+    parquet.write_table(arrow.Table.from_pylist([record]), tmp_path / "train.parquet")
+    (row,) = open_dataset(tmp_path / "train.parquet").rows()
+    assert [call.arguments for call in read_calls(row.values["answer"]).calls] == [{"to": "Bergen"}, {"sides": 6}]
+
+
 def test_what_its_own_sidecar_declares_wins(tmp_path: Path) -> None:
     path = written(tmp_path, CHAT)
     path.with_suffix(".yaml").write_text("evaluators: [function_call_match]\n")

@@ -13,7 +13,7 @@ from tunecheck.datasets._columns import kind
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate
 from tunecheck.datasets._sources import ArrayReader, JsonArraySource
-from tunecheck.datasets._training.forms import Form, form_of
+from tunecheck.datasets._training.forms import Form, form_of, own_keys
 from tunecheck.datasets._training.turns import ConversationError
 
 
@@ -115,7 +115,8 @@ def _hint(path: Path, form: Form) -> str:
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
     """Each conversation with its number; one that is not JSON, by itself, as the error it is."""
     if path.suffix.lower() in (".csv", ".parquet"):
-        yield from file_source(path).records()
+        file = file_source(path)
+        yield from ((number, own_keys(file, record)) for number, record in file.records())
         return
     source = JsonArraySource(path)
     start = next((text for chunk in source.chunks() if (text := chunk.lstrip())), b"")

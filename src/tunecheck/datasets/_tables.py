@@ -128,6 +128,16 @@ class ParquetSource(FileSource):
                 self.refuse(f"{what}, which have no place in JSON; leave it out or store it as text")
 
 
+def without_nulls(value: JSON) -> JSON:
+    """The value without keys whose value is null, at any depth.
+
+    A Parquet column of objects gives each of them the keys of all, null where an object had none of that name.
+    """
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def _values(column: pyarrow.Array) -> list[JSON]:
     import pyarrow.types as types
 

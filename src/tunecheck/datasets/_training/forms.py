@@ -9,6 +9,7 @@ from itertools import islice
 from tunecheck._errors import TunecheckError
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._sources import Digest, FileSource, Source
+from tunecheck.datasets._tables import ParquetSource, without_nulls
 from tunecheck.datasets._training.chat import chat_rows, is_chat
 from tunecheck.datasets._training.glaive import glaive_rows, is_glaive
 from tunecheck.datasets._training.sharegpt import is_sharegpt, sharegpt_rows
@@ -61,6 +62,13 @@ def form_of(source: Source) -> Form | None:
     return next((form for record in first for form in _FORMS if form.fits(record)), None)
 
 
+def own_keys(file: FileSource, record: Record) -> Record:
+    """The record; of Parquet without the keys that it adds, which in calls would be arguments."""
+    plain = without_nulls(record) if isinstance(file, ParquetSource) else record
+    assert isinstance(plain, dict)
+    return plain
+
+
 class TrainingSource(Source):
     """A training file as rows, read as they are needed; a row's number is that of its conversation."""
 
@@ -80,7 +88,7 @@ class TrainingSource(Source):
         """
         for number, record in self._file.records(digest):
             try:
-                rows = self._form.rows(record, number)
+                rows = self._form.rows(own_keys(self._file, record), number)
             except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
                 hint = f"to leave such conversations out: tunecheck datasets convert {self._form.name}"
                 self.refuse(f"{error}; {hint}", number)
