@@ -383,11 +383,6 @@ WRONG = [
         "The output directory '/nope' does not exist. Please create the directory manually.",
     ),
     ({"evaluation_name": " "}, "The 'evaluation_name' parameter must be a non-empty string."),
-    (
-        {"azure_ai_project": {"subscription_id": "s"}},
-        "The 'azure_ai_project' dictionary is missing the following required field(s): "
-        "project_name, resource_group_name.",
-    ),
 ]
 
 
@@ -402,6 +397,30 @@ def test_a_wrong_argument_is_told_in_azure_s_words(tmp_path: Path, wrong: dict[s
         azure.ErrorBlame.USER_ERROR,
         azure.ErrorTarget.EVALUATE,
     )
+
+
+PROJECT = {"subscription_id": "s", "resource_group_name": "g", "project_name": "p"}
+
+
+@pytest.mark.parametrize(
+    ("project", "said"),
+    [
+        (3, "The 'azure_ai_project' parameter must be a dictionary."),
+        (
+            {"subscription_id": "s"},
+            "The 'azure_ai_project' dictionary is missing the following required field(s): "
+            "project_name, resource_group_name.",
+        ),
+        (
+            {**PROJECT, "project_name": 1},
+            "Invalid type for field 'project_name'. Expected <class 'str'>, but got <class 'int'>.",
+        ),
+    ],
+)
+def test_a_project_that_is_none_is_told_in_azure_s_words(tmp_path: Path, project: Any, said: str) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, evaluators=NAMED, azure_ai_project=project)
+    assert (raised.value.args[0], raised.value.blame) == (said, azure.ErrorBlame.USER_ERROR)
 
 
 def test_a_file_that_cannot_be_read_is_told_with_what_could(tmp_path: Path) -> None:

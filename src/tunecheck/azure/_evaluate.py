@@ -131,11 +131,25 @@ def _check(
     folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - as it was written
     if folder and not Path(folder).exists():
         raise mistake(f"The output directory '{folder}' does not exist. Please create the directory manually.")
-    if isinstance(project, Mapping) and (missing := sorted({*AzureAIProject.__annotations__} - {*project})):
-        fields = ", ".join(missing)
-        raise mistake(f"The 'azure_ai_project' dictionary is missing the following required field(s): {fields}.")
+    _check_project(project)
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
         raise mistake("The 'evaluation_name' parameter must be a non-empty string.")
+
+
+def _check_project(project: object) -> None:
+    """A project is an address, or the three names of a hub project."""
+    if project is None or isinstance(project, str):
+        return
+    if not isinstance(project, dict):
+        raise mistake("The 'azure_ai_project' parameter must be a dictionary.", target=ErrorTarget.UNKNOWN)
+    if missing := sorted({*AzureAIProject.__annotations__} - {*project}):
+        fields = ", ".join(missing)
+        told = f"The 'azure_ai_project' dictionary is missing the following required field(s): {fields}."
+        raise mistake(told, target=ErrorTarget.UNKNOWN)
+    for name in AzureAIProject.__annotations__:
+        if not isinstance(value := project[name], str):
+            told = f"Invalid type for field '{name}'. Expected {str}, but got {type(value)}."
+            raise mistake(told, target=ErrorTarget.UNKNOWN)
 
 
 def _check_mapping(mapping: Mapping[str, object]) -> None:

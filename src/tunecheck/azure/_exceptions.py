@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
@@ -72,6 +72,7 @@ class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's
         category: ErrorCategory = ErrorCategory.UNKNOWN,
         blame: ErrorBlame = ErrorBlame.UNKNOWN,
         tsg_link: str | None = None,
+        properties: Mapping[str, object] | None = None,
     ) -> None:
         Exception.__init__(self, message, *args)
         self.message = message
@@ -80,6 +81,7 @@ class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's
         self.category = category
         self.blame = blame
         self.tsg_link = tsg_link
+        self.properties = properties
 
     def __str__(self) -> str:
         """The text, after whose mistake it is."""
