@@ -391,6 +391,11 @@ def test_keys_that_parquet_adds_are_no_arguments(tmp_path: Path) -> None:
     assert [call.arguments for call in read_calls(row.values["answer"]).calls] == [{"to": "Bergen"}, {"sides": 6}]
 
 
+def test_answers_of_other_forms_that_are_null_say_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path, CHAT | {"completion": None, "chosen": None})
+    assert [row.id for row in open_dataset(path).rows()] == ["openai-1-1", "openai-1-2"]
+
+
 def test_what_its_own_sidecar_declares_wins(tmp_path: Path) -> None:
     path = written(tmp_path, CHAT)
     path.with_suffix(".yaml").write_text("evaluators: [function_call_match]\n")

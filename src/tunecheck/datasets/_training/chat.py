@@ -41,7 +41,7 @@ def is_chat(record: Record) -> bool:
     """Whether this is a conversation that ends with the assistant, or one with a preferred end."""
     if _OF_ROWS & record.keys():
         return False
-    ends = [record[key] for key in (*_ANSWERS, "messages") if key in record]
+    ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
     last = ends[0][-1] if ends and isinstance(ends[0], list) and ends[0] else None
     return isinstance(last, dict) and last.get("role") == "assistant"
 
