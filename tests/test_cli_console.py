@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment, workspace
 
 from tunecheck._messages import clean, counted, printable
-from tunecheck.cli._console import console, cost_text
+from tunecheck.cli._console import console, cost_text, print_path
 from tunecheck.runs._store import Run
 
 
@@ -45,6 +45,17 @@ def test_spaces_of_a_line_that_was_laid_out_stay() -> None:
 @given(st.text())
 def test_whatever_is_cleaned_is_one_printable_line(text: str) -> None:
     assert clean(text).isprintable()
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "a]0;xb\n"), (False, "a\x1b]0;x\x07b\n")])
+def test_a_path_is_printed_as_it_is_but_to_a_terminal(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr("sys.stdout", stream)
+    print_path(Path("a\x1b]0;x\x07b"))
+    assert stream.getvalue() == shown
 
 
 def test_markup_in_a_text_is_text() -> None:

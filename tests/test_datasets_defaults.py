@@ -91,3 +91,10 @@ def test_what_is_written_as_a_sidecar_is_read_back(tmp_path: Path) -> None:
     defaults = DatasetDefaults({"response": "${target.response}", "größe": "${data['a column']}"}, ["bleu"], "x", "g")
     path = with_sidecar(tmp_path, sidecar_text(defaults, description="a: #1"))
     assert read_sidecar(path) == defaults
+
+
+@pytest.mark.parametrize("target", ["nowhere.yaml", "."])
+def test_a_sidecar_that_is_no_file_is_not_passed_over(tmp_path: Path, target: str) -> None:
+    (tmp_path / "val.yaml").symlink_to(target)
+    with pytest.raises(ConfigurationError, match=r"val\.yaml: is no ordinary file"):
+        read_sidecar(tmp_path / "val.jsonl")

@@ -39,6 +39,8 @@ A, B, C = "a-20240101T000000Z-aaaaaa", "with-hyphens-20240102T000000Z-bbbbbb", "
         ("a" * 500, "a" * 60 + "-"),
         (".hidden", "hidden-"),
         ("CON\0x", "CON-x-"),
+        ("nul.v2.1", "nul-v2.1-"),  # a device of Windows
+        ("con2.v1", "con2.v1-"),
     ],
 )
 def test_a_run_s_folder_has_its_name_the_time_and_six_digits(tmp_path: Path, name: str, beginning: str) -> None:

@@ -17,7 +17,7 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import dumps_line
 from tunecheck._messages import clean, counted, did_you_mean, printable
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, print_json
+from tunecheck.cli._console import console, print_json, print_path
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
@@ -141,7 +141,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     if options.json:
         print_json({**run_summary(result), "scores": to_builtins(summary)})
     elif options.quiet:
-        print(result.run_dir)
+        print_path(result.run_dir)
     else:
         files = [f"{FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl"]
         print_run(result, "row", lambda: _print_table(scores), files, f" · {clean(outcome.model)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from tunecheck._json import JSON, dumps_line
+from tunecheck._messages import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -64,6 +65,11 @@ def stop_writing() -> None:
     """Whoever read our output has gone: write the rest nowhere, so that nothing complains at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_path(path: str | os.PathLike[str]) -> None:
+    """Print a path as it is, for the shell that reads it; to a terminal without what one would obey."""
+    print(printable(os.fspath(path)) if sys.stdout.isatty() else os.fspath(path))
 
 
 def print_json(value: JSON) -> None:

@@ -12,7 +12,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, cost_text, grid, print_json, print_parts
+from tunecheck.cli._console import console, cost_text, grid, print_json, print_parts, print_path
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._output_files import check_output, write_output
@@ -137,7 +137,7 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
     if options.json:
         print_json(whole)
     elif options.quiet:
-        print(calibration.run_dir)
+        print_path(calibration.run_dir)
         if calibration.simulated:
             print(_SIMULATED, file=sys.stderr)
     else:

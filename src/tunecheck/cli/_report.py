@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._messages import clean
+from tunecheck.cli._console import print_path
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._output_files import check_output
@@ -31,7 +32,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     path = Path(options.out) if options.out is not None else run.folder / "report.html"
     write_report(run, path, against=base, pair_by=options.pair_by)
     note_changed(run, *([base] if base is not None else []))
-    print(path)
+    print_path(path)
     return 0
 
 

@@ -58,7 +58,7 @@ def convert(
         DataError: `source` cannot be read, or no conversation in it can.
     """
     source = locate(str(source), ())
-    _check_out(source, out, overwrite=overwrite)
+    check_out(source, out, overwrite=overwrite)
     report = ConversionReport(source, out, sidecar_path(out))
     with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,8 @@ def convert(
     return report
 
 
-def _check_out(source: Path, out: Path, *, overwrite: bool) -> None:
+def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
+    """Refuse a result that is not named as one, is the source itself, or is there already."""
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out}: a converted data set is JSON Lines; name it {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):

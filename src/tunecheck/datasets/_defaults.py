@@ -1,5 +1,6 @@
 """What a data set declares for itself: column mapping, evaluators, target and group key, in the YAML file beside it."""
 
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from tunecheck._describe import Written, read_as
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._yaml import read
 
@@ -62,8 +64,10 @@ def read_sidecar(data: Path) -> DatasetDefaults:
         ConfigurationError: the file cannot be used; the text names it, the line and the key.
     """
     path = sidecar_path(data)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return DatasetDefaults()
+    if not path.is_file():
+        raise ConfigurationError(f"{path}: is no ordinary file; the data's defaults are looked for there")
     document = read(path)
     if document.value is None:
         return DatasetDefaults()

@@ -14,6 +14,7 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._whole_files import replacing
+from tunecheck.datasets._converting import check_out
 from tunecheck.datasets._reading import locate
 from tunecheck.datasets._sources import CHUNK, ArrayReader, Digest, JsonLinesSource
 
@@ -38,10 +39,7 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
         DataError: `source` cannot be read, or has no questions in it.
     """
     source = locate(str(source), ())
-    if out.suffix.lower() != ".jsonl":
-        raise ConfigurationError(f"{out}: questions are kept as JSON Lines; name it {out.with_suffix('.jsonl').name}")
-    if out.exists() and not overwrite:
-        raise ConfigurationError(f"{out} exists; choose another name, or ask to overwrite it")
+    check_out(source, out, overwrite=overwrite)
     report = TriviaReport(out)
     with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Manifest = dict[str, JSON]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
+"""How the name of a file begins that Windows takes for a device."""
 _NAMED = re.compile(r"-(\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
 
 
@@ -155,6 +157,8 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
         ConfigurationError: the folder cannot be made.
     """
     safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
+    if _RESERVED.match(safe):
+        safe = safe.replace(".", "-", 1)
     known = _by_second(results_dir)
     second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *known])
     created_ns = max([time.time_ns(), *(_created(run)[0] + 1 for run in known.get(second, ()))])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import SIMULATED, console, print_json, stop_writing
+from tunecheck.cli._console import SIMULATED, console, print_json, print_path, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
@@ -137,7 +137,7 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded
     if options.json:
         print_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
     elif options.quiet:
-        print(summary.folder)
+        print_path(summary.folder)
         _warn(summary)
     else:
         show(summary, console(sys.stdout))

@@ -15,7 +15,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, cost_text, print_json
+from tunecheck.cli._console import console, cost_text, print_json, print_path
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, SCORING, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
@@ -175,7 +175,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     if options.json:
         print_json(_summary(outcome))
     elif options.quiet:
-        print(outcome.result.run_dir)
+        print_path(outcome.result.run_dir)
     else:
         _print_outcome(outcome)
     return FAILED if every_row_failed(outcome.result, "test") else DONE
