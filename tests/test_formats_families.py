@@ -386,6 +386,8 @@ def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(pie
         ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
         ("I look. [get_weather(city='Par", "not closed"),
         ("[get_weather(city='Paris'),", "the text ends at line 1"),
+        ("- `get_weather(c", "the call of 'get_weather' at line 1, column 3 is cut off"),
+        ("Function call: print(get_weather(c", "the call of 'get_weather' at line 1, column 22 is cut off"),
         ("get_weather(city='Par", "a text that is not closed at line 1"),
         ('[{"stop": {}}, {"get_weather": {"ci', "the call of 'get_weather'"),
         ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is cut off"),

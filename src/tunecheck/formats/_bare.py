@@ -9,7 +9,7 @@ import re
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
-from tunecheck.formats._call_text import CALL, CallScanner
+from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector
 from tunecheck.formats._json_shapes import ReadText, is_definition
 from tunecheck.formats._spellings import take_value
@@ -26,11 +26,8 @@ _CANDIDATE = re.compile(
     r"(?=[ \t]*+(?:\{\s*+[\"'}]|tool_call\())"
 )
 _CLOSING = re.compile(r"\s*+```")
-_LABEL = re.compile(r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+|tool_code\n", re.IGNORECASE)
-_BESIDE = re.compile(
-    r"(?:[\s;,`\[\]]++|(?:#|//)[^\n]*+|(?:and|await)\b|(?:\d++[.)]|[-*])[ \t]++"
-    rf"|{NAME}[ \t]*+=[ \t]*+(?=(?:await[ \t]++)?\[?{NAME}\())*+"
-)
+_LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
+_BESIDE = re.compile(rf"(?:[\s;,`\[\]]++|(?:#|//)[^\n]*+|and\b|{BEFORE})*+")
 """What stands around calls that are all that a text says: list marks, comments, the name of a result, lone brackets."""
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(

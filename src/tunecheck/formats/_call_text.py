@@ -12,6 +12,10 @@ from tunecheck.formats._collector import CallCollector
 CALL = rf"(?P<wrapped>print\(\s*+)?(?:default_api\.)?(?P<called>{NAME})\s*+\("
 """How a call begins; what Gemma and Gemini put around it is none of its name."""
 
+LABEL = r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+"
+BEFORE = rf"await\b|(?:\d++[.)]|[-*])[ \t]++|{NAME}[ \t]*+=[ \t]*+"
+"""What models write before a call on its line: how it begins is a list, or the name of a result."""
+
 _CALL = re.compile(rf"\s*+{CALL}")
 _WORDS = re.compile(rf"\s*+({NAME})\s*+=\s*+([^\s,()\[\]{{}}\"'=][^,()\[\]{{}}\"'=\n]*?)\s*+(?=[,)])")
 

@@ -10,13 +10,13 @@ from typing import TypeAlias
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, place, quoted
-from tunecheck.formats._call_text import CallScanner
+from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import ARGUMENTS, NAMES, ReadText, is_bfcl, is_definition, take_shape
 
 _MOST_BEGUN = 100  # each costs a look at the text's rest
 _BEGUN = re.compile(
-    r"(?:^|[;,])[ \t]*+(?P<opening>[\[{(\"'` \t]*+)"
+    rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
     rf"(?:(?:{'|'.join(NAMES)})[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
     rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
     rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
