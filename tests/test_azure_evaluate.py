@@ -363,6 +363,11 @@ def test_a_conversation_is_judged_turn_by_turn_and_its_turns_are_columns(tmp_pat
     }
 
 
+def test_text_metrics_do_not_look_at_messages(tmp_path: Path) -> None:
+    row = {**QA[0], "messages": CONVERSATION["messages"]}
+    assert evaluate(tmp_path, row, evaluators={"f1": azure.F1ScoreEvaluator()})["metrics"]["f1.f1_score"] == 1.0
+
+
 def test_unknown_and_private_keywords_are_ignored(tmp_path: Path) -> None:
     assert evaluate(tmp_path, evaluators={"e": length}, _use_pf_client=False, evaluator_configs={})["metrics"]
 

@@ -186,6 +186,12 @@ def test_a_judge_of_a_conversation_gives_means_and_each_turn(tmp_path: Path) -> 
     assert len(model.requests) == 2
 
 
+def test_messages_are_a_conversation_to_most_judges(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "stars:4"}]
+    result = evaluate(tmp_path, {"messages": said}, evaluators={"r": azure.RelevanceEvaluator(Stars())})
+    assert column(result, "outputs.r.relevance") == [4.0]
+
+
 @pytest.mark.usefixtures("azure_s_prompts")
 def test_a_reasoning_model_is_asked_without_what_it_does_not_take() -> None:
     plain, reasoning = Stars(), Stars()

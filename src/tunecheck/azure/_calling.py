@@ -24,6 +24,8 @@ class AzureEvaluator(Evaluator):
     ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[tuple[str, ...]] = ()
+    takes_messages: ClassVar[bool] = False
+    """Whether `messages` are a conversation to it, too."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """What the pipeline binds by."""
@@ -31,7 +33,8 @@ class AzureEvaluator(Evaluator):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         kind = inspect.Parameter.KEYWORD_ONLY
-        names = dict.fromkeys([*chain.from_iterable(cls.ways), "conversation", "messages"])
+        beside = ("conversation", "messages") if cls.takes_messages else ("conversation",)
+        names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
@@ -41,7 +44,7 @@ class AzureEvaluator(Evaluator):
             EvaluationException: they are missing, or both are given.
         """
         conversation = inputs.get("conversation")
-        if conversation is None and inputs.get("messages") is not None:
+        if conversation is None and self.takes_messages and inputs.get("messages") is not None:
             conversation = {"messages": inputs["messages"]}
         known = list(dict.fromkeys(chain.from_iterable(self.ways)))
         single = {name: inputs.get(name) for name in known}

@@ -238,6 +238,7 @@ class FluencyEvaluator(AzureJudge):
     """How well the response is written, from 1 to 5."""
 
     metric, prompt = "fluency", "_fluency/fluency.prompty"
+    takes_messages = True
     ways = (("response",),)
     required = ("response",)
     error_target = ErrorTarget.FLUENCY_EVALUATOR
@@ -247,6 +248,7 @@ class RelevanceEvaluator(AzureJudge):
     """How well the response answers the query, from 1 to 5, by Tunecheck's own prompt."""
 
     metric = prompt = "relevance"
+    takes_messages = True
     ways = (("query", "response"),)
     required = ("query", "response")
     error_target = ErrorTarget.RELEVANCE_EVALUATOR
@@ -272,6 +274,7 @@ class SimilarityEvaluator(AzureJudge):
     """How alike in meaning the response and the ground truth are, from 1 to 5."""
 
     metric, prompt = "similarity", "_similarity/similarity.prompty"
+    takes_messages = True
     ways = (("query", "response", "ground_truth"),)
     error_target = ErrorTarget.SIMILARITY_EVALUATOR
 
@@ -285,6 +288,7 @@ class RetrievalEvaluator(AzureJudge):
     """How well the context that was found serves the query, from 1 to 5."""
 
     metric, prompt = "retrieval", "_retrieval/retrieval.prompty"
+    takes_messages = True
     ways = (("query", "context"),)
 
 
@@ -292,6 +296,7 @@ class ResponseCompletenessEvaluator(AzureJudge):
     """How much of the ground truth the response says, from 1 to 5."""
 
     metric, prompt = "response_completeness", "_response_completeness/response_completeness.prompty"
+    takes_messages = True
     ways = (("response", "ground_truth"),)
 
 
