@@ -171,7 +171,7 @@ def test_a_base_of_other_rows_is_refused_before_anybody_is_asked(tunecheck: Tune
     assert tunecheck("evaluate", "--dataset", "other.jsonl", "--response-column", "answer").code == 0
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
-    assert "it has other rows: none is in this data" in said.err
+    assert "is in small: their ids are other ones, such as 'other-r0' and 'r0'" in said.err
     assert len(finished(tmp_path)) == 1
 
 
@@ -180,8 +180,31 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
     write_lines(tmp_path / "datasets" / "small.jsonl", rows(COUNT, source="second edition"))
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
-    assert "'r0' is in both, with other columns or values" in said.err
+    assert "60 ids are in both, with other content (in 'r0' 'source' differs)" in said.err
     assert "--pair-by" not in said.err
+
+
+def recorded(column: str, *more: str) -> tuple[str, ...]:
+    return ("evaluate", "--dataset", "small.jsonl", "--response-column", column, *more)
+
+
+def test_recorded_answers_pair_with_the_run_that_was_made_of_them(tunecheck: Tunecheck) -> None:
+    assert tunecheck(*recorded("answer")).code == 0
+    said = tunecheck(*recorded("answer", *no_worse("last"), "--json"))
+    assert said.code == 0, said.err
+    assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values())  # type: ignore[index]
+
+
+def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    """One data set with the answers of two checkpoints, against each other and against a model that is asked."""
+    two = [{**row, "ck1": row["answer"], "ck2": f"never {row['id']}"} for row in rows(COUNT)]
+    write_lines(tmp_path / "datasets" / "small.jsonl", two)
+    tunecheck(*recorded("ck1"))
+    first = finished(tmp_path)[0].name
+    write_lines(tmp_path / "datasets" / "small.jsonl", [{**row, "ck1": "another answer"} for row in two])
+    for asked in (recorded("ck2"), evaluate()):
+        said = tunecheck(*asked, *no_worse(first), "--json")
+        assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values()), said.err  # type: ignore[index]
 
 
 def test_rows_in_one_run_only_are_counted_and_named(tunecheck: Tunecheck) -> None:

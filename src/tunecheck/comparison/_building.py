@@ -19,8 +19,8 @@ _BY_POSITION = re.compile(r"row-\d+")
 class TableBuilder:
     """Takes a run's rows one by one.
 
-    `answers` are the data's columns that are not part of a row's content; None where rows carry a fingerprint that
-    holds. `nulls_are_errors` is Azure AI Evaluation's way to say that an evaluator failed.
+    `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
+    twice, and a null is Azure AI Evaluation's way to say that an evaluator failed.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class TableBuilder:
         declared: Mapping[str, EvaluatorEntry] | None,
         *,
         cluster: str | None = None,
-        answers: frozenset[str] | None = None,
-        nulls_are_errors: bool = False,
+        answers: frozenset[str] = frozenset(),
+        is_foreign: bool = False,
     ) -> None:
-        self._has_fingerprints = answers is None
-        self.shapes = Shapes(declared, cluster, answers or frozenset(), nulls_are_errors=nulls_are_errors)
+        self._is_foreign = is_foreign
+        self.shapes = Shapes(declared, cluster, answers, nulls_are_errors=is_foreign)
         self._known: dict[tuple[str, ...], Shape] = {}
         self._shape: Shape | None = None
         self._batch: list[list[bytes]] = []
@@ -91,7 +91,7 @@ class TableBuilder:
     def _name(self, row: RawRow, shape: Shape) -> None:
         given = text_of(row["row_id"]) if "row_id" in row else usable_id(value_of(row.get("inputs.id")))
         self._given.append(given)
-        if "row_id" in row and self._has_fingerprints:
+        if "row_id" in row and not shape.answers:
             self._contents.append(text_of(row.get("row_fingerprint")) or "")
         else:
             content = {key.removeprefix("inputs."): value_of(row[key]) for key in shape.content}
@@ -118,7 +118,7 @@ class TableBuilder:
     def _settle_ids(self) -> bool:
         """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
         given = [each for each in self._given if each is not None]
-        if len(given) < self.rows or (not self._has_fingerprints and len(set(given)) < self.rows):
+        if len(given) < self.rows or (self._is_foreign and len(set(given)) < self.rows):
             self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]
             return False
         self.row_ids = given

@@ -35,6 +35,7 @@ class Shape:
     target_failed: bool
     label: str | None
     content: list[str]
+    answers: bool
     trials: bool
 
 
@@ -89,6 +90,7 @@ class Shapes:
             target_failed="error.target" in keys,
             label=self._label(keys),
             content=self._content(inputs),
+            answers=any(key.removeprefix("inputs.") in self._answers for key in inputs),
             trials=f"inputs.{TRIAL}" in keys and f"inputs.{SOURCE_ID}" in keys,
         )
 

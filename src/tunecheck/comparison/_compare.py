@@ -21,7 +21,7 @@ from tunecheck.comparison._comparison import Comparison, History, MetricComparis
 from tunecheck.comparison._measuring import Settings, Sides, estimate, item_values, judge, measure, sides_of
 from tunecheck.comparison._memory_runs import memory_pair
 from tunecheck.comparison._pairing import PAIR_BY, Pairing, pair
-from tunecheck.comparison._reading import RunLike, read_run
+from tunecheck.comparison._reading import RunLike, read_runs
 from tunecheck.comparison._run_table import RunTable
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def compare(
 def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> Compared:
     """Compare runs with the first of them; arguments and errors as of `compare`."""
     _check(settings, runs)
-    tables = [
-        read_run(run, results_dir, cluster=settings.cluster, name=f"run {at}" if at else "base")
-        for at, run in enumerate(runs)
-    ]
+    tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:
         _refuse_simulated(tables)
     first = tables[0].info

@@ -133,7 +133,8 @@ def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError
 def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
     """The columns of the data that one row has otherwise in each run."""
     before, after = (_data(table, name) for table in (base, new))
-    return [column for column in {**before, **after} if before.get(column) != after.get(column)]
+    asked = [column for column in {**before, **after} if column not in base.answers]
+    return [column for column in asked if before.get(column) != after.get(column)]
 
 
 def _data(table: RunTable, name: str) -> dict[str, JSON]:

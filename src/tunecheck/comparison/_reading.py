@@ -1,21 +1,36 @@
 """Runs by name: what stands behind a name, and its rows as a table."""
 
+from __future__ import annotations
+
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import EvaluatorEntry, RunFile
+from tunecheck._files import EvaluatorEntry
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
-from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile
+from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
+from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.runs._store import Run, find_run
 from tunecheck.runs._verify import changed_since
+
+
+@dataclass(frozen=True, slots=True)
+class AboutToRun:
+    """Rows that are about to be judged, to pair with a run before anybody is asked.
+
+    `mapping` has the layers of the column mapping where the data holds the answers, None where somebody is asked.
+    """
+
+    dataset: Dataset
+    mapping: Iterable[Mapping[str, object]] | None
+
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 """A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
@@ -33,22 +48,35 @@ class _Opened:
     place: str
     rows: RowSource
     declared: Mapping[str, EvaluatorEntry] | None = None
-    answers: frozenset[str] | None = None
+    answers: frozenset[str] = frozenset()
     simulated: bool = False
     created: str | None = None
     notes: tuple[str, ...] = ()
 
 
-def read_run(run: RunLike, results_dir: Path, *, cluster: str | None = None, name: str = "run") -> RunTable:
-    """A run's rows as a table; `name` is what rows in memory are called.
+def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluster: str | None = None) -> list[RunTable]:
+    """Each run's rows as a table, their content being what was asked.
+
+    A column that holds the answers of one of the runs is in no row's content, of none of them: two iterations whose
+    answers stand in the data are the same rows.
 
     Raises:
         ConfigurationError: there is no such run, it has not finished, or it is another version's.
         DataError: its rows are damaged, or files that belong to it are not there.
     """
-    opened = _open(run, results_dir, name)
+    opened = [_open(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
+    answers = frozenset[str]().union(*(each.answers for each in opened))
+    return [_table(each, answers, cluster) for each in opened]
+
+
+def read_run(run: RunLike, results_dir: Path) -> RunTable:
+    """One run's rows as a table; errors as of `read_runs`."""
+    return read_runs([run], results_dir)[0]
+
+
+def _table(opened: _Opened, answers: frozenset[str], cluster: str | None) -> RunTable:
     builder = TableBuilder(
-        opened.declared, cluster=cluster, answers=opened.answers, nulls_are_errors=opened.source in ("azure", "rows")
+        opened.declared, cluster=cluster, answers=answers, is_foreign=opened.source in ("azure", "rows")
     )
     for record in opened.rows.records():
         builder.add(record)
@@ -67,7 +95,7 @@ def read_run(run: RunLike, results_dir: Path, *, cluster: str | None = None, nam
     columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
     names = list(builder.shapes.column_names)
     return RunTable(
-        info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids, builder.causes
+        info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids, builder.causes, answers
     )
 
 
@@ -79,7 +107,10 @@ def _left_out(builder: TableBuilder) -> tuple[str, ...]:
     )
 
 
-def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
+def _open(run: RunLike | AboutToRun, results_dir: Path, name: str) -> _Opened:
+    if isinstance(run, AboutToRun):
+        answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
+        return _Opened(run.dataset.name, "run", "memory", AskedRows(run.dataset), answers=answers)
     folder = getattr(run, "run_dir", None)
     if isinstance(folder, Path):
         return _run_folder(Run(folder))
@@ -146,7 +177,7 @@ def _run_folder(run: Run) -> _Opened:
         str(run.folder),
         LinesFile(run.results),
         manifest.evaluators or None,
-        _answer_columns(manifest) if manifest.target is None else None,
+        _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
         manifest.simulated,
         manifest.created,
         tuple(filter(None, [since or changed_since(run, manifest)])),
@@ -162,13 +193,10 @@ def _ended(run: Run) -> str:
     return f"is not finished ({status}); finish it with --resume {run.id}"
 
 
-def _answer_columns(manifest: RunFile) -> frozenset[str]:
-    """The data's columns that hold answers, in a run that asked nobody: what `response` is mapped to.
-
-    They are not part of the question: two iterations whose answers stand in the data are the same rows.
-    """
+def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
+    """The data's columns that hold answers, in a run that asks nobody: what `response` is mapped to."""
     answers = {"response"}
-    for layer in manifest.mapping.values():
+    for layer in mapping:
         try:
             mapped = parse_mapping({"response": layer.get("response")}, "mapping")["response"]
         except ConfigurationError:

@@ -10,6 +10,7 @@ from tunecheck import _json
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._regular_files import lines, open_regular
+from tunecheck.datasets._reading import Dataset
 
 RawRow = Mapping[str, msgspec.Raw]
 """A row by column, its values not decoded."""
@@ -105,6 +106,21 @@ class AzureFile:
         if not isinstance(rows, list):
             raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
         yield from map(dumps, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """The rows of a data set, as the results of a run over them will name them."""
+
+    dataset: Dataset
+
+    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+        """See RowSource."""
+        for number, row in enumerate(self.dataset.rows()):
+            if only is None or number in only:
+                values = {f"inputs.{name}": value for name, value in row.values.items()}
+                named = {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
+                yield {name: msgspec.Raw(dumps(value)) for name, value in named.items()}
 
 
 @dataclass(frozen=True, slots=True)

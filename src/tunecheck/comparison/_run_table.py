@@ -126,7 +126,8 @@ class RunTable:
 
     `named` is whether ids come from the data, not from the rows' order. `labels` has the clusters' labels, if clusters
     were asked for and the rows have that column. `causes` has why rows failed, by their number; None where the run does
-    not tell. `column_names` are all columns of the data that were seen.
+    not tell. `column_names` are all columns of the data that were seen, `answers` those that hold answers here or in a
+    run that was read beside it: they are no part of the content.
     """
 
     info: RunInfo
@@ -139,3 +140,4 @@ class RunTable:
     source: RowSource
     row_ids: Sequence[str]
     causes: Mapping[int, str] | None = None
+    answers: frozenset[str] = frozenset()

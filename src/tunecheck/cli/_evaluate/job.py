@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
+from tunecheck.cli._gates.baseline import Base, check_margin, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import load_named
@@ -25,6 +25,7 @@ from tunecheck.cli._stored_options import command_of, options_of_file, options_o
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
+    from tunecheck.comparison._reading import AboutToRun
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
 
@@ -162,16 +163,20 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
         allow_simulated=options.allow_simulated,
         gates=gates,
         evaluators=job.evaluators,
-        rows=_row_keys(job),
+        rows=_about_to_run(job),
     )
     return replace(job, base=base, options=replace(job.options, no_worse_than=base.name))
 
 
-def _row_keys(job: Job) -> Iterator[RowKey]:
-    if job.source is not None:
-        yield from ((row.id, row.fingerprint) for row in job.source.dataset.rows())
-    elif job.recorded is not None:
-        yield from ((str(row["row_id"]), str(row["row_fingerprint"])) for row in job.recorded.rows())
+def _about_to_run(job: Job) -> AboutToRun | Run:
+    from tunecheck.comparison._reading import AboutToRun
+
+    if job.source is None:
+        assert job.recorded is not None
+        return job.recorded
+    dataset = job.source.dataset
+    given = (entries for layer in job.config.values() if isinstance(entries := layer["column_mapping"], dict))
+    return AboutToRun(dataset, [dataset.defaults.column_mapping, *given] if job.source.endpoint is None else None)
 
 
 def refuse_simulated(options: Options) -> None:

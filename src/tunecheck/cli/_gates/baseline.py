@@ -14,10 +14,9 @@ from tunecheck.cli._gates.gates import Gate, Outcome
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
+    from tunecheck.comparison._reading import AboutToRun
     from tunecheck.comparison._run_table import RunTable
-
-RowKey = tuple[str, str]
-"""A row's id and the fingerprint of its content."""
+    from tunecheck.runs._store import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +156,16 @@ def read_base(
     allow_simulated: bool,
     gates: Sequence[Gate],
     evaluators: Collection[str],
-    rows: Iterable[RowKey],
+    rows: AboutToRun | Run,
 ) -> Base:
     """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
 
     `resumed` is the folder of the run that goes on, which cannot be its own base.
     """
-    from tunecheck.comparison._reading import read_run
+    from tunecheck.comparison._pairing import NothingPairsError, pair
+    from tunecheck.comparison._reading import read_runs
 
-    table = read_run(name, results_dir)
+    table, asked = read_runs([name, rows], results_dir)
     if table.info.simulated and not allow_simulated:
         raise _about(
             name, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
@@ -174,7 +174,10 @@ def read_base(
         raise _about(name, "that is the run itself; name another one")
     named = gated_metrics(gates, evaluators, table.columns)
     _check_evaluators(name, table, {} if named is None else named, evaluators)
-    _check_rows(name, table, rows)
+    try:
+        pair(table, asked)
+    except NothingPairsError as error:
+        raise _about(name, error.why) from None
     if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
@@ -188,23 +191,6 @@ def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], eval
             raise _about(name, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
     if not set(known) & set(evaluators):
         raise _about(name, f"it has none of the evaluators {', '.join(evaluators)}; its own: {', '.join(known)}")
-
-
-def _check_rows(name: str, table: RunTable, rows: Iterable[RowKey]) -> None:
-    """Refuse before the run what cannot pair after it; of part of the rows the outcome tells."""
-    ids, contents = set(table.items.ids), set(table.items.contents) - {""}
-    compared = table.info.source == "run" and len(table.items.contents) > 0 and all(table.items.contents)
-    shared_id = ""
-    for row_id, content in rows:
-        if content in contents or (row_id in ids and not (compared and content)):
-            return
-        shared_id = shared_id or (row_id if row_id in ids else "")
-    if shared_id:
-        raise _about(name, f"no row of it has the same content: {shared_id!r} is in both, with other columns or values")
-    example = table.items.ids[0][:100] if table.items.ids else "none"
-    raise _about(
-        name, f"it has other rows: none is in this data, neither by id nor by content (its first is {example!r})"
-    )
 
 
 def _about(name: str, what: str) -> ConfigurationError:
