@@ -379,6 +379,7 @@ WRONG = [
     ({"data": None}, "The 'data' parameter is required for evaluation."),
     ({"data": 3}, "The 'data' parameter must be a string or a path-like object."),
     ({"data": "nope.jsonl"}, "The input data file path 'nope.jsonl' does not exist."),
+    ({"data": ""}, "The input data file path '' does not exist."),
     ({"target": "name"}, "The 'target' parameter must be a callable function."),
     ({"evaluators": None}, "The 'evaluators' parameter is required and cannot be None or empty."),
     ({"evaluators": [length]}, "The 'evaluators' parameter must be a dictionary."),

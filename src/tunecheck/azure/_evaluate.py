@@ -118,7 +118,7 @@ def _check(
         raise mistake("The 'data' parameter is required for evaluation.")
     if not isinstance(data, paths):
         raise mistake("The 'data' parameter must be a string or a path-like object.")
-    if not Path(data).exists():
+    if not os.path.exists(data):  # noqa: PTH110 - a path of nothing is not the current folder
         raise mistake(f"The input data file path '{data}' does not exist.")
     if target is not None and not callable(target):
         raise mistake("The 'target' parameter must be a callable function.")
