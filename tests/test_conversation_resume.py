@@ -16,7 +16,7 @@ from tests.pipeline_parts import column, records, rows_of, strict_lines
 
 from tunecheck._errors import EndpointError
 from tunecheck.conversations._target import ConversationTarget
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, evaluate
 
 SCRIPT = """\
 import sys
@@ -135,7 +135,9 @@ def test_a_conversation_that_failed_goes_on_where_it_failed_when_the_run_is_resu
     with serving(failing) as server:
         endpoint = server.endpoint(retries=0)
         data = [dict(shelf_row(TURNS).values)]
-        first = evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
+        with pytest.raises(UnansweredError) as raised:
+            evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
+        first = raised.value.result
         assert "not JSON" in str(rows_of(first)[0]["error.target"])
         assert len(records(first, "step")) == 10
         broken["after"] = 1000
@@ -203,11 +205,10 @@ async def test_without_a_run_nothing_is_recalled_or_recorded() -> None:
 def test_only_the_run_that_recorded_them_takes_steps_up(workspace: Path) -> None:
     with serving(lambda body: b"no" if len(body["messages"]) > 3 else reply(body)) as server:
         data = [dict(shelf_row(TURNS).values)]
-        endpoint = server.endpoint(retries=0)
-        first = evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
-        asked_before = len(server.requests)
-        again = server.endpoint(retries=0)
-        evaluate(
-            data=data, target=ConversationTarget(again), evaluators={"steps": steps}, workers=0, reuse=first.run_dir
-        )
+        first, again = server.endpoint(retries=0), server.endpoint(retries=0)
+        with pytest.raises(UnansweredError) as raised:
+            evaluate(data=data, target=ConversationTarget(first), evaluators={"steps": steps}, workers=0)
+        asked_before, run = len(server.requests), raised.value.result.run_dir
+        with pytest.raises(UnansweredError):
+            evaluate(data=data, target=ConversationTarget(again), evaluators={"steps": steps}, workers=0, reuse=run)
         assert len(server.requests) == 2 * asked_before

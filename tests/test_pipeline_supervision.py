@@ -141,14 +141,17 @@ def test_an_evaluator_of_which_every_call_hangs_is_no_longer_called_and_the_run_
 
 HANGS = """
     import sys, time
-    from tunecheck import evaluate
+    from tunecheck import UnansweredError, evaluate
 
     def hangs(q):
         time.sleep(100_000)
 
     which = {"evaluator": {"evaluators": {"e": hangs}}, "target": {"target": hangs, "evaluators": {"e": lambda q: 1}}}
-    result = evaluate(data=[{"q": 1}, {"q": 2}], results_dir=sys.argv[1], evaluator_timeout=0.5, target_timeout=0.5,
-                      **which[sys.argv[2]])
+    try:
+        result = evaluate(data=[{"q": 1}, {"q": 2}], results_dir=sys.argv[1], evaluator_timeout=0.5, target_timeout=0.5,
+                          **which[sys.argv[2]])
+    except UnansweredError as error:
+        result = error.result
     print(result.failed_row_count)
 """
 
