@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.report._writing import write_report as write_report
     from tunecheck.runs._export import text_of_cell as text_of_cell
     from tunecheck.runs._store import Run as Run, find_run as find_run
+    from tunecheck.statistics._sequential import EarlyDecision as EarlyDecision, decide_early as decide_early
     from tunecheck.upload._calls import UploadError as UploadError
     from tunecheck.upload._foundry.upload import FoundryUploader as FoundryUploader
 
@@ -135,6 +136,7 @@ _HOMES = {
     "tunecheck.report._writing": "write_report",
     "tunecheck.runs._export": "text_of_cell",
     "tunecheck.runs._store": "Run find_run",
+    "tunecheck.statistics._sequential": "EarlyDecision decide_early",
     "tunecheck.upload._calls": "UploadError",
     "tunecheck.upload._foundry.upload": "FoundryUploader",
 }

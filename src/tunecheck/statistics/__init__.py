@@ -7,6 +7,7 @@ paired_scores(base, new)               # two runs' scores on the same rows
 smallest_difference(comparison)        # what these rows could have shown
 non_inferiority(difference, margin)    # is it shown to be no worse?
 holm(p_values)                         # several metrics at once
+decide_early(pairs)                    # better, worse, or no worse, from as few pairs as it takes
 pass_at_k(trials, k), pass_hat_k(trials, k)
 
 What is not defined (of no rows, of one conversation, of values that are not numbers) is None, and `remark` says why.

@@ -102,13 +102,18 @@ def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
     """
 
     def score(difference: float) -> float:
-        linear = -b - c + (2 * n - c + b) * difference
-        root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
-        variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
-        gap = c - b - n * difference
-        return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0
+        return tango_score(b, c, n, difference)
 
     return _where(score, reach), _where(score, -reach)
+
+
+def tango_score(b: float, c: float, n: float, difference: float) -> float:
+    """Tango's score statistic: how many standard errors (c − b) / n lies above a difference."""
+    linear = -b - c + (2 * n - c + b) * difference
+    root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
+    variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
+    gap = c - b - n * difference
+    return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0
 
 
 def _where(score: Callable[[float], float], level: float) -> float:

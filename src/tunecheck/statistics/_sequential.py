@@ -1,0 +1,236 @@
+"""Deciding early: tests of pairs that come one by one in random order, valid whenever one stops."""
+
+import math
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._paired import paired_binary, paired_scores, tango_score
+from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
+from tunecheck.statistics._results import Estimate, Result
+from tunecheck.statistics._samples import Floats
+
+Outcome: TypeAlias = Literal["better", "worse", "not_worse", "undecided"]
+
+_STAKES = 32
+_FOCUS = 3.0
+"""Stakes are weighed as a Beta(3, 3) distribution of the share of changed rows that got better: most checkpoints that
+differ at all differ by a tenth to a half of those."""
+
+_PLACES = 101
+_WIDEST = 4.0  # standard errors of rows that all change: further above the margin no complete run's limit lies
+_LEAST = 2.5  # standard errors by which the share of rows that change may be larger than it was so far
+_HALVINGS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyDecision(Result):
+    """What was decided, after how many pairs: all of them where the outcome is `undecided`.
+
+    `better` and `worse` are of the new scores; `not_worse` is worse by less than the margin, if at all.
+    """
+
+    outcome: Outcome
+    pairs: int
+
+
+def decide_early(
+    pairs: Iterable[tuple[float, float]], margin: float | None = None, confidence: float = CONFIDENCE
+) -> EarlyDecision:
+    """Whether the new scores are better or worse than the base's, from as few pairs as it takes.
+
+    The pairs must come in random order, and rows that are not independent, such as a conversation's, as one pair of
+    their means. No more of them are taken than the decision needs.
+
+    Without a margin the chance that scores which do not differ are called better or worse is at most 1 − confidence,
+    however often one looks. With a margin the outcome is `not_worse` once the complete run would show it: the chance
+    that it would not is at most 1 − confidence; `worse` is worse by more than the margin. Of pairs without a length
+    (an iterator) nobody knows how many the complete run has: then they are taken for a sample of endlessly many.
+
+    Args:
+        pairs: (base, new), each between 0 and 1, or true and false; higher is better.
+        margin: how much worse is still accepted, between 0 and 1; None asks for better or worse.
+        confidence: of the decision, between 0 and 1.
+
+    Raises:
+        ValueError: a score, a margin or a confidence that is not in its range.
+    """
+    test = EarlyTest(margin, confidence, len(pairs) if isinstance(pairs, Sized) else None)
+    for base, new in pairs:
+        if (outcome := test.see(base, new)) != "undecided":
+            return EarlyDecision(outcome, test.pairs)
+    return EarlyDecision(test.complete(), test.pairs)
+
+
+class EarlyTest:
+    """The decision while pairs come in; `total` is how many the complete run has, None where nobody knows."""
+
+    def __init__(self, margin: float | None = None, confidence: float = CONFIDENCE, total: int | None = None) -> None:
+        if margin is not None and not 0 <= margin < 1:
+            raise ValueError(f"a margin is 0 or more and below 1, not {margin!r}")
+        self._margin, self._confidence = margin, confidence
+        normal_quantile(confidence)  # refuses one that is out of range
+        self._enough = math.log(2 / (1 - confidence))
+        self._changes: list[float] = []
+        self._scores: tuple[list[float], list[float]] = ([], [])
+        self._up, self._down = _Capital(), _Capital()
+        self._promise = None if margin is None or total is None else _Promise(margin, total, confidence)
+
+    @property
+    def pairs(self) -> int:
+        """How many were seen."""
+        return len(self._changes)
+
+    def see(self, base: float, new: float) -> Outcome:
+        """Take one more pair; what can be decided by now.
+
+        Raises:
+            ValueError: a score that is not between 0 and 1.
+        """
+        if not (0 <= base <= 1 and 0 <= new <= 1):
+            raise ValueError(f"a score lies between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
+        change = float(new) - float(base)
+        self._changes.append(change)
+        for scores, score in zip(self._scores, (base, new), strict=True):
+            scores.append(float(score))
+        if self._margin is None:
+            self._up.bet(change)
+            self._down.bet(-change)
+            return self._direction()
+        self._down.bet(-change, self._margin)
+        if self._down.logarithm >= self._enough:
+            return "worse"
+        if self._promise is None:
+            self._up.bet(change, -self._margin)
+            kept = self._up.logarithm >= self._enough
+        else:
+            kept = self._promise.kept(change)
+        return "not_worse" if kept else "undecided"
+
+    def _direction(self) -> Outcome:
+        if self._up.logarithm >= self._enough:
+            return "better"
+        return "worse" if self._down.logarithm >= self._enough else "undecided"
+
+    def complete(self) -> Outcome:
+        """What is said when no pair is left: with a margin what the complete run's interval says."""
+        if self._margin is None or not self._changes:
+            return "undecided"
+        base, new = self._scores
+        whole = all(score in (0.0, 1.0) for score in (*base, *new))
+        compared = (
+            paired_binary(base, new, confidence=self._confidence)
+            if whole
+            else paired_scores(base, new, bounds=(0.0, 1.0), confidence=self._confidence)
+        )
+        return "not_worse" if non_inferiority(compared.difference, self._margin).shown else "undecided"
+
+    def interval(self) -> Estimate:
+        """The mean difference so far, with an interval that holds at any stopping: a confidence sequence.
+
+        Its ends are the differences that bets against them would refute: Waudby-Smith and Ramdas, "Estimating means of
+        bounded random variables by betting", JRSS B 86 (2024), 1-27.
+        """
+        n = self.pairs
+        if n == 0:
+            return Estimate(None, None, None, 0, self._confidence, "betting", remark="there are no rows")
+        changes = numpy.array(self._changes)
+        low = _refuted(changes, self._enough)
+        high = -_refuted(-changes, self._enough)
+        return Estimate(float(changes.mean()), low, high, n, self._confidence, "betting")
+
+
+def _nodes() -> tuple[Floats, Floats]:
+    """Stakes between 0 and 1, and the logarithms of their weights, which add up to 1."""
+    points, weights = numpy.polynomial.legendre.leggauss(_STAKES)
+    stakes = (points + 1) / 2
+    weights = weights * (1 - stakes**2) ** (_FOCUS - 1)
+    return stakes, numpy.log(weights / weights.sum())
+
+
+class _Capital:
+    """What betting made of 1, when nobody can win on average unless the mean is above what is claimed.
+
+    Each stake λ is a martingale ∏ (1 + λ (x − m) / (1 + m)) for x of at least −1 whose mean is m, and so is their
+    weighted sum: that it ever reaches 1 / α has a chance of at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it
+    is the likelihood ratio of the signs of those that changed, as in Robbins, "Statistical methods related to the law
+    of the iterated logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
+    """
+
+    def __init__(self) -> None:
+        self._stakes, self._logarithms = _nodes()
+        self.logarithm = 0.0
+
+    def bet(self, value: float, mean: float = 0.0) -> None:
+        if value == mean:
+            return
+        self._logarithms += numpy.log1p(self._stakes * ((value - mean) / (1 + mean)))
+        self.logarithm = float(numpy.logaddexp.reduce(self._logarithms))
+
+
+def _refuted(changes: Floats, enough: float) -> float:
+    """The largest mean, from −1, that bets on a larger one refute: their capital falls as the mean grows."""
+    stakes, weights = _nodes()
+    low, high = -1.0, float(changes.mean())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        gains = numpy.log1p(numpy.outer(stakes, (changes - middle) / (1 + middle)))
+        refuted = numpy.logaddexp.reduce(weights + gains.sum(axis=1)) >= enough
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+class _Promise:
+    """Whether the complete run will show that the new scores are worse by less than the margin.
+
+    Of a complete run with mean difference θ or less, drawn without replacement, what is left has a mean of at most
+    (N θ − what was seen) / (N − pairs seen): bets against that grow only where the complete run's is larger:
+    Waudby-Smith and Ramdas, "Confidence sequences for sampling without replacement", NeurIPS 33 (2020). The complete
+    run's limit lies below its difference by what the rows that change make of it, of which there may be somewhat more
+    than so far.
+    """
+
+    def __init__(self, margin: float, total: int, confidence: float) -> None:
+        self._margin, self._total = margin, total
+        self._reach, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
+        span = min(1 + margin, _WIDEST / math.sqrt(max(total, 1)) + 1 / max(total, 1))
+        self._means: Floats = numpy.linspace(-margin, -margin + span, _PLACES)
+        self._stakes, weights = _nodes()
+        self._logarithms: Floats = numpy.tile(weights, (_PLACES, 1))
+        self._seen, self._sum, self._squares, self._whole = 0, 0.0, 0.0, True
+
+    def kept(self, change: float) -> bool:
+        """Take one more difference; whether the promise can be given by now."""
+        left = self._total - self._seen
+        if left <= 0:
+            return False
+        rest = (self._total * self._means - self._sum) / left
+        with numpy.errstate(divide="ignore", invalid="ignore"):
+            gains = numpy.where(rest > -1, (change - rest) / (1 + rest), numpy.inf)
+        self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
+        self._seen += 1
+        self._sum += change
+        self._squares += change * change
+        self._whole = self._whole and change in (-1.0, 0.0, 1.0)
+        refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
+        return bool(refuted.any()) and bool((refuted & self._shown()).any())
+
+    def _shown(self) -> NDArray[numpy.bool_]:
+        """At which mean differences the complete run's limit lies above the margin."""
+        n, seen = self._total, self._seen
+        share = self._squares / seen
+        error = math.sqrt(max(share * (1 - share), 0.0) / seen * (1 - seen / n))
+        squares = min(1.0, share + _LEAST * error + (1 - seen / n) / seen) * n
+        if self._whole:
+            gaps = n * self._means
+            changed = numpy.maximum(squares, numpy.abs(gaps))
+            scores = [
+                tango_score((c - g) / 2, (c + g) / 2, n, -self._margin) for c, g in zip(changed, gaps, strict=True)
+            ]
+            return numpy.array(scores) > self._reach
+        errors = numpy.sqrt(numpy.maximum(squares / n - self._means**2, 0.0) / n)
+        return self._means - self._reach * errors > -self._margin

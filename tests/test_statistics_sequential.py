@@ -1,0 +1,146 @@
+"""Deciding early: bets that nobody can win on average, the complete run's verdict, no pair taken in vain."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tunecheck import decide_early
+from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._paired import paired_binary
+from tunecheck.statistics._sequential import EarlyTest, Outcome, _Capital
+
+BETTER, SAME, WORSE = (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)
+OPPOSITE: dict[Outcome, Outcome] = {"better": "worse", "worse": "better", "undecided": "undecided"}
+
+
+def drawn(fixed: float, broken: float, pairs: int, seed: int) -> list[tuple[float, float]]:
+    """Verdicts of which these shares change."""
+    source = random.Random(seed)
+    return [
+        BETTER if chance < fixed else WORSE if chance < fixed + broken else SAME
+        for chance in (source.random() for _ in range(pairs))
+    ]
+
+
+def capital(values: tuple[float, ...], mean: float = 0.0) -> float:
+    bets = _Capital()
+    for value in values:
+        bets.bet(value, mean)
+    return math.exp(bets.logarithm)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 8])
+def test_a_fair_coin_leaves_the_capital_at_one_on_average(length: int) -> None:
+    paths = [capital(path) for path in itertools.product((-1.0, 1.0), repeat=length)]
+    assert math.fsum(paths) / len(paths) == pytest.approx(1)
+
+
+def test_a_change_that_is_as_bad_as_the_margin_on_average_leaves_it_at_one_too() -> None:
+    # -1 with chance 0.2 and 0 otherwise has the mean -0.2
+    paths = itertools.product(((-1.0, 0.2), (0.0, 0.8)), repeat=5)
+    expected = math.fsum(
+        capital(tuple(value for value, _ in path), -0.2) * math.prod(chance for _, chance in path) for path in paths
+    )
+    assert expected == pytest.approx(1)
+
+
+def test_a_checkpoint_that_fixes_a_fifth_of_the_rows_is_better_after_a_part_of_them() -> None:
+    decision = decide_early(drawn(0.2, 0.02, 1_000, seed=3))
+    assert decision.outcome == "better"
+    assert decision.pairs < 250
+
+
+def test_no_pair_is_taken_after_the_decision() -> None:
+    def pairs() -> Iterator[tuple[float, float]]:
+        yield from [WORSE] * 40
+
+    rest = pairs()
+    decision = decide_early(rest)
+    assert decision.outcome == "worse"
+    assert decision.pairs + len(list(rest)) == 40
+
+
+def test_equal_scores_are_never_decided() -> None:
+    assert decide_early([SAME] * 500) == type(decide_early([]))("undecided", 500)
+
+
+def test_an_equal_checkpoint_is_soon_shown_to_be_no_worse() -> None:
+    decision = decide_early([SAME] * 1_000, margin=0.03)
+    assert decision.outcome == "not_worse"
+    assert decision.pairs < 300
+
+
+def test_one_that_loses_more_than_the_margin_is_worse() -> None:
+    assert decide_early(drawn(0.02, 0.25, 1_000, seed=5), margin=0.05).outcome == "worse"
+
+
+def test_too_few_rows_for_the_margin_stay_undecided_as_in_the_complete_run() -> None:
+    assert decide_early([SAME] * 30, margin=0.01).outcome == "undecided"
+
+
+def test_pairs_without_a_length_are_a_sample_of_endlessly_many() -> None:
+    pairs = [SAME] * 150
+    assert decide_early(pairs, margin=0.03).outcome == "not_worse"
+    assert decide_early(iter(pairs[:149]), margin=0.03).outcome == decide_early(pairs[:149], margin=0.03).outcome
+    assert decide_early(itertools.repeat(SAME), margin=0.03).outcome == "not_worse"
+
+
+def test_scores_between_zero_and_one_decide_as_well() -> None:
+    source = random.Random(1)
+    pairs = [(0.4 + 0.2 * source.random(), 0.5 + 0.3 * source.random()) for _ in range(2_000)]
+    assert decide_early(pairs).outcome == "better"
+    assert decide_early(pairs, margin=0.1).outcome == "not_worse"
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.floats(0, 0.3), st.floats(0, 0.3))
+def test_swapped_runs_get_the_opposite_answer(seed: int, fixed: float, broken: float) -> None:
+    pairs = drawn(fixed, broken, 300, seed)
+    one, other = decide_early(pairs), decide_early([(new, base) for base, new in pairs])
+    assert (other.outcome, other.pairs) == (OPPOSITE[one.outcome], one.pairs)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.floats(0, 0.1), st.floats(0, 0.1))
+def test_what_is_still_undecided_at_the_end_is_what_the_complete_run_says(
+    seed: int, fixed: float, broken: float
+) -> None:
+    pairs = drawn(fixed, broken, 120, seed)
+    decision = decide_early(pairs, margin=0.1)
+    complete = paired_binary([base for base, _ in pairs], [new for _, new in pairs]).difference
+    if decision.pairs == len(pairs) and decision.outcome != "worse":
+        assert (decision.outcome == "not_worse") == non_inferiority(complete, 0.1).shown
+
+
+def test_the_interval_of_a_stopped_test_holds_the_difference_and_the_decision() -> None:
+    test = EarlyTest()
+    for base, new in drawn(0.2, 0.02, 1_000, seed=3):
+        if test.see(base, new) != "undecided":
+            break
+    interval = test.interval()
+    assert interval.low is not None and interval.high is not None and interval.value is not None
+    assert 0 <= interval.low < interval.value < interval.high <= 1
+    assert interval.low < 0.18 < interval.high
+
+
+@pytest.mark.parametrize(
+    ("pairs", "margin", "confidence", "words"),
+    [
+        ([(0.0, 1.5)], None, 0.95, "pair 1 is"),
+        ([(math.nan, 0.5)], None, 0.95, "between 0 and 1"),
+        ([], -0.1, 0.95, "a margin is"),
+        ([], 1.0, 0.95, "a margin is"),
+        ([], None, 1.0, "a confidence lies"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(
+    pairs: list[tuple[float, float]], margin: float | None, confidence: float, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        decide_early(pairs, margin, confidence)
