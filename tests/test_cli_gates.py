@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
+from tunecheck import MatchEvaluator
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.cli._gates.gates import Gate, check_error_rate, parse_gate
@@ -113,6 +114,28 @@ def test_before_the_run_the_evaluator_must_be_known() -> None:
     parse_gate("calls.anything>=1").check_names(["calls"], [])
     with pytest.raises(ConfigurationError, match="no evaluator gives 'cals'; did you mean 'calls'"):
         parse_gate("cals>=1").check_names(["calls"], [])
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("match>=95", r"'match >= 95': match lies between 0 and 1: write 'match>=95%' or 'match>=0\.95'"),
+        ("match[call]<5", r"write 'match\[call\]<5%' or 'match\[call\]<0\.05'"),
+        ("match.match_score>=80", r"write 'match\.match_score>=80%'"),
+        ("own.binary_aggregate>=2", "own.binary_aggregate lies between 0 and 1"),
+        ("cause.refusal<=1.5", "cause.refusal lies between 0 and 1"),
+        ("match>=950", "match lies between 0 and 1$"),
+        ("match>-1", "match lies between 0 and 1$"),
+    ],
+)
+def test_a_percentage_without_its_sign_is_refused_on_a_share(gate: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        parse_gate(gate).check_scale({"match": MatchEvaluator(), "own": lambda response: 1})
+
+
+@pytest.mark.parametrize("gate", ["match>=95%", "match>=1", "match.error_count<=3", "own>=95", "own.words>=95"])
+def test_what_may_be_larger_than_1_is_held_against_any_number(gate: str) -> None:
+    parse_gate(gate).check_scale({"match": MatchEvaluator(), "own": lambda response: 1})
 
 
 def test_before_the_run_a_group_must_be_one_that_there_can_be() -> None:

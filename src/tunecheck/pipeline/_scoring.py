@@ -144,12 +144,12 @@ def bind_evaluator(
         cpu_bound=cpu_bound,
         fingerprint=fingerprint(function),
         primary=primary if isinstance(primary := getattr(function, "primary", None), str) else None,
-        metrics=_declared_metrics(function),
+        metrics=declared_metrics(function),
     )
 
 
-def _declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
-    # A user's `metrics` may be anything: only what looks like declarations is taken for some.
+def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
+    """What an evaluator says of its metrics; a user's `metrics` may be anything else, which declares nothing."""
     declared = getattr(function, "metrics", ())
     if not isinstance(declared, (list, tuple)):
         return ()

@@ -151,6 +151,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
         job = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
     for gate in gates:
         gate.check_names(list(job.evaluators), options.group_by or [])
+        gate.check_scale(job.evaluators)
     if job.is_gated and job.simulated:
         refuse_simulated(options)
     if options.no_worse_than is None or options.margin is None:

@@ -5,7 +5,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tunecheck._causes import CAUSES, METRIC
@@ -81,6 +81,32 @@ class Gate:
         if not equals and not group_by and self.group not in ROW_KINDS:
             hint = did_you_mean(self.group, ROW_KINDS)
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
+
+    def check_scale(self, evaluators: Mapping[str, object]) -> None:
+        """See before the run that a share is held against a share: `match>=95` would never hold, `match<=5` always."""
+        if 0 <= self.required <= 1 or not self._is_share(evaluators):
+            return
+        percent, share = (
+            str(replace(self, required=value)).replace(" ", "") for value in (self.required, self.required / 100)
+        )
+        remedy = f": write '{percent}%' or '{share}'" if 1 < self.required <= 100 else ""
+        raise ConfigurationError(f"--fail-under {str(self)!r}: {self.metric} lies between 0 and 1{remedy}")
+
+    def _is_share(self, evaluators: Mapping[str, object]) -> bool:
+        from tunecheck.evaluators._base import Evaluator
+        from tunecheck.pipeline._scoring import declared_metrics
+
+        if self.metric.startswith(METRIC) or self.metric.endswith(".binary_aggregate"):
+            return True
+        if self.metric in evaluators:  # all of ours have a pass rate
+            return isinstance(evaluators[self.metric], Evaluator)
+        shares = (
+            f"{name}.{metric.name}"
+            for name, evaluator in evaluators.items()
+            for metric in declared_metrics(evaluator)
+            if metric.kind == "binary" or getattr(metric, "range", None) in ((0, 1), [0, 1])
+        )
+        return self.metric.removesuffix("_score") in shares
 
     def _check_cause(self) -> None:
         code = self.metric.removeprefix(METRIC)
