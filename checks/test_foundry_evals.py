@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import Fake
-from tests.foundry_parts import blob_port, certificates, fake, finished_run, run, uploader
+from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck.runs._store import Run
 from tunecheck.upload._foundry import evals as foundry_evals
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["blob_port", "certificates", "fake", "run"]
+__all__ = ["certificates", "fake", "run"]
 
 PACKAGES = ("azure-ai-projects==2.10.0", "openai==3.54.0")
 

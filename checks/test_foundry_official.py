@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import NAMES, SCOPE, Asked, Fake, certificate, serving
-from tests.foundry_parts import blob_port
 from tests.reference_environments import AZURE
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["blob_port"]
 
 ROWS: list[dict[str, Any]] = [
     {"response": "Rome is sunny", "ground_truth": "Rome is very sunny", "weight": 0.30000000000000004},

@@ -16,7 +16,7 @@ from checks.foundry_mlflow import MLFLOW, mlflow_server
 from msgspec import structs
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import Failure, Fake
-from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
+from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, uploader
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck.cli._app import main
@@ -26,7 +26,7 @@ from tunecheck.upload._mlflow.upload import MlflowUploader
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["blob_port", "certificates", "fake", "run"]
+__all__ = ["certificates", "fake", "run"]
 
 JSON = {"Content-Type": "application/json"}
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings, strategies
+from tests.foundry_azurite import azurite
 from tests.reference_environments import make_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,3 +56,12 @@ def shared_data() -> Path:
 def reference_env() -> ReferenceEnvironment:
     """`reference_env(name, *requirements)`: the python of an environment that holds these packages, made once."""
     return make_environment
+
+
+@pytest.fixture(scope="session")
+def blob_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A blob store on loopback: one for all tests of uploads, whichever module they stand in."""
+    if shutil.which("npm") is None:
+        pytest.skip("Azurite, the blob store of these tests, is installed with npm, which is not here")
+    with azurite(tmp_path_factory.mktemp("azurite")) as port:
+        yield port

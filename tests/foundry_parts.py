@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 from tests.endpoint_parts import HandClock
-from tests.foundry_azurite import azurite
 from tests.foundry_fake import NAMES, Fake, certificate, serving
 
 from tunecheck import evaluate
@@ -45,14 +43,6 @@ def finished_run(folder: Path, rows: list[dict[str, Any]] | None = None, **optio
     evaluators = {"my_f1": "f1_score", "length": length}
     given = {"data": rows or ROWS, "evaluators": evaluators, "evaluation_name": "iteration 7", **options}
     return Run(evaluate(results_dir=folder, **{"tags": {"team": "blue"}, **given}).run_dir)
-
-
-@pytest.fixture(scope="session")
-def blob_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    if shutil.which("npm") is None:
-        pytest.skip("Azurite, the blob store of these tests, is installed with npm, which is not here")
-    with azurite(tmp_path_factory.mktemp("azurite")) as port:
-        yield port
 
 
 @pytest.fixture(scope="session")

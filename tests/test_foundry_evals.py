@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.foundry_fake import Failure, Fake
-from tests.foundry_parts import blob_port, certificates, fake, finished_run, run, uploader
+from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
@@ -16,7 +16,7 @@ from tunecheck.upload._calls import UploadError
 from tunecheck.upload._foundry import evals as foundry_evals
 from tunecheck.upload._uploader import Uploaded
 
-__all__ = ["blob_port", "certificates", "fake", "run"]
+__all__ = ["certificates", "fake", "run"]
 
 
 def sent(fake: Fake, run: Run, **options: Any) -> Uploaded:

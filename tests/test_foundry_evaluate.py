@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from tests.foundry_fake import Failure, Fake
-from tests.foundry_parts import ROWS, Credential, blob_port, certificates, fake, length
+from tests.foundry_parts import ROWS, Credential, certificates, fake, length
 
 from tunecheck import evaluate
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.upload._calls import UploadError
 
-__all__ = ["blob_port", "certificates", "fake"]
+__all__ = ["certificates", "fake"]
 
 
 def run(folder: Path, fake: Fake, **options: Any) -> Any:

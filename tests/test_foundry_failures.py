@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tests.endpoint_parts import HandClock
 from tests.foundry_fake import FAILURES, Failure, Fake
-from tests.foundry_parts import blob_port, certificates, fake, finished_run, run, uploader
+from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import UploadError
 from tunecheck.upload._foundry import blobs as foundry_blobs
 
-__all__ = ["blob_port", "certificates", "fake", "run"]
+__all__ = ["certificates", "fake", "run"]
 
 STEPS = [(kind, step) for kind, steps in FAILURES.items() for step in steps]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.foundry_fake import SCOPE, Fake
-from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
+from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, uploader
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
@@ -18,7 +18,7 @@ from tunecheck.upload._calls import UploadError
 from tunecheck.upload._foundry import blobs as foundry_blobs
 from tunecheck.upload._foundry.upload import FoundryUploader
 
-__all__ = ["blob_port", "certificates", "fake", "run"]
+__all__ = ["certificates", "fake", "run"]
 
 HUB_PREFIX = "promptflow/PromptFlowArtifacts"
 
