@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.fault_server import FaultServer, Request, Step, answer, failing
@@ -16,6 +17,7 @@ from tunecheck.endpoints._definition import load_endpoint
 __all__ = [
     "QUALITY",
     "Asked",
+    "Credential",
     "JudgeServer",
     "Reply",
     "Scripted",
@@ -80,6 +82,17 @@ def chat(text: str | None, *, finish: str = "stop", usage: tuple[int, int] | Non
 
 def judgement(score: object, reason: str = "because") -> str:
     return json.dumps({"reason": reason, "score": score})
+
+
+class Credential:
+    """What azure-identity's credentials look like; remembers what its tokens were for."""
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+
+    def get_token(self, *scopes: str) -> SimpleNamespace:
+        self.scopes += scopes
+        return SimpleNamespace(token="entra-token", expires_on=4_000_000_000)
 
 
 class JudgeServer(FaultServer):

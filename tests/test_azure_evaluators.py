@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.azure_parts import CONVERSATION, QA, column, evaluate
-from tests.judge_parts import Scripted
+from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
 
 import tunecheck
 from tunecheck import azure
@@ -284,6 +284,15 @@ def test_azure_s_model_configurations_are_taken_and_left_as_they_are(config: Any
     before = dict(config)
     assert azure.RelevanceEvaluator(config).endpoint.settings()
     assert config == before
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_without_a_key_all_judges_of_qa_sign_in_with_its_credential() -> None:
+    credential = Credential()
+    with JudgeServer(lambda asked: judgement(4)) as server:
+        config = azure.AzureOpenAIModelConfiguration(azure_endpoint=server.address, azure_deployment="judge")
+        azure.QAEvaluator(config, credential=credential)(**QUESTION)
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer entra-token"] * 5
 
 
 @pytest.mark.usefixtures("azure_s_prompts")

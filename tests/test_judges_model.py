@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judge_parts import JudgeServer, Scripted, judgement, prompt_file
+from tests.judge_parts import Credential, JudgeServer, Scripted, judgement, prompt_file
 
 from tunecheck import PromptyEvaluator
 from tunecheck._errors import ConfigurationError, MissingExtraError
@@ -17,22 +17,6 @@ from tunecheck.endpoints._base import Price
 
 KEY = "sk-plain-0123456789-secret"
 GOOD = judgement(4)
-
-
-class Credential:
-    """What azure-identity's credentials look like."""
-
-    def __init__(self) -> None:
-        self.scopes: list[str] = []
-
-    def get_token(self, *scopes: str) -> Any:
-        self.scopes += scopes
-
-        class Token:
-            token = "entra-token"
-            expires_on = 4_000_000_000
-
-        return Token()
 
 
 def ask(folder: Path, config: Any) -> PromptyEvaluator:

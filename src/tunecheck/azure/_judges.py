@@ -290,6 +290,7 @@ class RetrievalEvaluator(AzureJudge):
     metric, prompt = "retrieval", "_retrieval/retrieval.prompty"
     takes_messages = True
     ways = (("query", "context"),)
+    error_target = ErrorTarget.RETRIEVAL_EVALUATOR
 
 
 class ResponseCompletenessEvaluator(AzureJudge):
@@ -298,6 +299,7 @@ class ResponseCompletenessEvaluator(AzureJudge):
     metric, prompt = "response_completeness", "_response_completeness/response_completeness.prompty"
     takes_messages = True
     ways = (("response", "ground_truth"),)
+    error_target = ErrorTarget.COMPLETENESS_EVALUATOR
 
 
 class QAEvaluator(AzureEvaluator):
@@ -316,6 +318,7 @@ class QAEvaluator(AzureEvaluator):
         fluency_threshold: float = 3,
         similarity_threshold: float = 3,
         f1_score_threshold: float = 0.5,
+        credential: object = None,
         is_reasoning_model: bool = False,
         **unused: object,
     ) -> None:
@@ -331,9 +334,8 @@ class QAEvaluator(AzureEvaluator):
         for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
                 raise mistake(f"{name} must be an int or float, got {type(value)}", target=ErrorTarget.QA_EVALUATOR)
-        self._model_config = model_config
         self._judges = [
-            kind(model_config, threshold=threshold, is_reasoning_model=is_reasoning_model)
+            kind(model_config, threshold=threshold, credential=credential, is_reasoning_model=is_reasoning_model)
             for kind, threshold in kinds.items()
         ]
         self._f1 = F1ScoreEvaluator(threshold=f1_score_threshold)
