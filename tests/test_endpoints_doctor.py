@@ -36,7 +36,6 @@ async def test_a_healthy_server_passes_clean(tmp_path: Path, started: Starter) -
 ASKED = "when: {user: weather, last: user, tools: true}"
 ANOTHER_UNIT = f"- {{{ASKED}, calls: [{{name: get_weather, arguments: {{city: Lisbon, unit: C}}}}]}}"
 NO_CALL = f"- {{{ASKED}, answer: It is sunny there.}}"
-ENDLESS = f"- {{when: {{user: greet}}, answer: '{'no Brasil, ' * 100}'}}"
 HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: false}}}}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tunecheck._errors import DataError, ReplyError
-from tunecheck._json import JSON, canonical, loads, whole_number
+from tunecheck._json import JSON, canonical, loads, value_of, whole_number
 
 MAX_LINE_BYTES = 64 << 20
 """Longest record that is read."""
@@ -127,10 +127,7 @@ class RecordedFile:
     def _read(self, offset: int) -> dict[str, JSON]:
         self._file.seek(offset)
         line = self._file.readline(MAX_LINE_BYTES)
-        try:
-            record = loads(line.removeprefix(_BOM))
-        except ValueError:
-            record = None
+        record = value_of(line.removeprefix(_BOM))
         if not isinstance(record, dict):
             raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
         return record

@@ -9,7 +9,6 @@ _MOST_FILES = 20
 _MOST_BYTES = 64 << 20
 """Of all files of one prompt; OpenAI takes requests of 50 MB."""
 
-
 _SHARED = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
 

@@ -36,7 +36,6 @@ class Details:
     sides: Sides | None = None
     question: str = ""
     answer: str = ""
-    several_turns: bool = False
 
 
 @dataclass(slots=True)
@@ -90,7 +89,7 @@ class DetailReader:
         shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
         said = last_question(parts.log) or _question(parts.asked, parts.data)
         question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
-        return Details(shown, calls, verdicts, sides, question, answer, parts.is_conversation)
+        return Details(shown, calls, verdicts, sides, question, answer)
 
     def answer(
         self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details

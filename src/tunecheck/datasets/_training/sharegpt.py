@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, value_of
 from tunecheck._messages import did_you_mean
 from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools
 from tunecheck.formats._reading import read_calls
@@ -103,8 +103,5 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _shared(value: str, calls: int) -> list[JSON]:
-    try:
-        items = loads(value)
-    except ValueError:
-        items = None
+    items = value_of(value)
     return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]

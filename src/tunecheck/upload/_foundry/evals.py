@@ -28,7 +28,7 @@ MOST_INLINE = 1 << 20
 API_VERSION = "v1"
 
 _MOST_PAGES = 50
-_WAITS_S = (*(1.0, 2.0, 4.0, 8.0), *[15.0] * 100)
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
 
 _MOST_METADATA, _KEY, _VALUE = 16, 64, 512
 """What the API takes of metadata: pairs, characters of a key and of a value."""
