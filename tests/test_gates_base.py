@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
 
 from tunecheck.cli._gates.baseline import gated_metrics
-from tunecheck.cli._gates.gates import parse_gate
+from tunecheck.cli._gates.gates import Outcome, end_of, parse_gate
 
 COUNT = 60
 
@@ -55,7 +55,7 @@ def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None
 def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunecheck: Tunecheck, tmp_path: Path) -> None:
     tunecheck(*evaluate())
     base = finished(tmp_path)[0].name
-    said = tunecheck(*evaluate(*no_worse("last"), "--json", endpoint="wrong"))
+    said = tunecheck(*evaluate(*no_worse("last", "0.05"), "--json", endpoint="wrong"))
     assert said.code == 3
     gate = the_gates(said)["function_call_match.binary_aggregate"]
     figures = gate["comparison"]
@@ -70,15 +70,56 @@ def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunechec
 def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
     tunecheck(*evaluate())
-    said = tunecheck(*evaluate(*no_worse("last"), endpoint="wrong"))
+    said = tunecheck(*evaluate(*no_worse("last", "0.05"), endpoint="wrong"))
     words = " ".join(said.out.split())
-    assert "gate NOT met required function_call_match: worse by less than 0.2 than small-" in words
-    assert "100.0% → 83.3%, 95% interval" in words
+    assert "gate NOT met required function_call_match: worse by less than 5 points than small-" in words
+    assert "found −16.7 points (100.0% → 83.3%, 95% interval" in words
+
+
+def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
+    tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing changed; 60 rows show a loss of less than z² / (n + z²) = 6 points, and 2 take z² / 0.02 − z² = 189."""
+    monkeypatch.setenv("COLUMNS", "300")
+    tunecheck(*evaluate())
+    base = finished(Path())[0].name
+    said = tunecheck(*evaluate(*no_worse(base, "0.02"), "--fail-under", "match>=0"))
+    assert said.code == 4
+    words = " ".join(said.out.split())
+    assert "gate UNDECIDED required match: worse by less than 2 points than small-" in words
+    assert "a loss of 2 points is neither shown nor ruled out: about 130 more rows like these would decide it" in words
+    data = tunecheck(*evaluate(*no_worse(base, "0.02"), "--json"))
+    gate = the_gates(data)["match.binary_aggregate"]
+    assert (gate["met"], gate["outcome"], gate["comparison"]["pairs_to_decide"]) == (False, "undecided", 189)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "ended"), [((), 4, "error"), (("fail",), 3, "error"), (("pass",), 0, "skipped")]
+)
+def test_undecided_ends_as_is_asked_for_in_every_output(
+    tunecheck: Tunecheck, tmp_path: Path, how: tuple[str, ...], code: int, ended: str
+) -> None:
+    tunecheck(*evaluate())
+    how = ("--undecided", *how) if how else ()
+    files = ("--junit", "gates.xml", "--markdown", "gates.md")
+    said = tunecheck(*evaluate(*no_worse("last", "0.02"), "--fail-under", "match>=0", *how, *files, "--quiet"))
+    assert said.code == code
+    assert "gate undecided: required match: worse by less than 2 points" in said.err
+    assert (tmp_path / "gates.xml").read_text("utf-8").count(f"<{ended} ") == 1
+    page = (tmp_path / "gates.md").read_text("utf-8")
+    assert page.startswith({0: "### ✅", 3: "### ❌", 4: "### ❔"}[code])
+    assert "| ❔ **undecided** | `match: worse by less than 2 points" in page
+
+
+def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:
+    undecided, missed = Outcome("a", -0.01, False, undecided=True), Outcome("b", -0.5, False)
+    for how in (None, "fail", "pass"):
+        assert end_of([undecided, missed, Outcome("c", 1, True)], how) == "not met"
 
 
 def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
-    assert tunecheck(*evaluate(*no_worse("last", "0.17"), endpoint="wrong")).code == 3
+    assert tunecheck(*evaluate(*no_worse("last", "0.17"), endpoint="wrong")).code == 4
     assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
 
 
@@ -112,7 +153,7 @@ def test_a_gate_on_a_figure_compares_it_if_rows_have_numbers_of_it_else_its_eval
 def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--fail-under", "match.match>=0", "--json"))
-    assert said.code == 3
+    assert said.code == 4
     figures = the_gates(said)["match.match"]["comparison"]
     assert isinstance(figures, dict)
     assert figures["bound"] == pytest.approx(-3.841459 / (COUNT + 3.841459))  # chi² of one degree at 95%: -0.0602
@@ -151,6 +192,8 @@ def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
         (("--margin", "0.1"), "--margin needs --no-worse-than RUN"),
         (no_worse("last", "nan"), "--margin"),
         (no_worse("last", "-0.1"), "margin"),
+        ((*no_worse("last"), "--undecided", "maybe"), "--undecided: expected fail or pass, got 'maybe'"),
+        (("--undecided", "pass"), "--undecided needs --no-worse-than RUN"),
         (no_worse("nowhere"), "there is no run 'nowhere'"),
     ],
 )
@@ -257,9 +300,9 @@ def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, 
 def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
     base = finished(Path())[0]
-    folder = Path(tunecheck(*evaluate(*no_worse("last"), "--json", endpoint="wrong")).json()["run_dir"])
+    folder = Path(tunecheck(*evaluate(*no_worse("last", "0.05"), "--json", endpoint="wrong")).json()["run_dir"])
     recorded = json.loads((folder / "run.json").read_text())["command"]
-    assert (recorded["no_worse_than"], recorded["margin"]) == (base.name, 0.2)
+    assert (recorded["no_worse_than"], recorded["margin"]) == (base.name, 0.05)
     said = tunecheck("evaluate", "--resume", "last", "--json")
     assert said.code == 3
     assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name  # type: ignore[index]
@@ -276,14 +319,14 @@ def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None
     tunecheck(*evaluate())
     base = finished(Path())[0].name
     tunecheck(*evaluate(endpoint="wrong"))
-    said = tunecheck("score", "last", *no_worse(base), "--json")
+    said = tunecheck("score", "last", *no_worse(base, "0.05"), "--json")
     assert said.code == 3, said.err
     assert list(the_gates(said)) == ["function_call_match.binary_aggregate", "match.binary_aggregate"]
 
 
 def test_the_gate_may_stand_in_a_file(tunecheck: Tunecheck, tmp_path: Path) -> None:
     tunecheck(*evaluate())
-    (tmp_path / "gate.yaml").write_text("no-worse-than: last\nmargin: 0.2\n")
+    (tmp_path / "gate.yaml").write_text("no-worse-than: last\nmargin: 0.05\n")
     assert tunecheck(*evaluate("--config", "gate.yaml", endpoint="wrong")).code == 3
 
 

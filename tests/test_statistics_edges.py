@@ -8,7 +8,9 @@ import pytest
 
 from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k
+from tunecheck.statistics._margins import refutes, rows_to_decide
 from tunecheck.statistics._paired import paired_binary, paired_scores
+from tunecheck.statistics._results import Estimate
 from tunecheck.statistics._samples import as_codes
 
 
@@ -177,3 +179,36 @@ def test_clusters_may_be_numbers_or_any_labels() -> None:
 def test_scores_too_large_to_subtract_have_no_figures_and_raise_no_warning() -> None:
     found = paired_scores([1.7e308], [-1.7e308])
     assert (found.difference.value, found.p_value) == (None, None)
+
+
+@pytest.mark.parametrize(("gone", "come"), [(2, 2), (0, 3), (2, 1), (9, 1), (0, 0)])
+@pytest.mark.parametrize("higher", [True, False])
+def test_as_many_rows_as_are_said_to_decide_a_margin_decide_it_and_fewer_do_not(
+    gone: int, come: int, higher: bool
+) -> None:
+    def difference(times: int) -> Estimate:
+        passed_before = [1.0] * gone + [0.0] * come + [1.0] * (100 - gone - come)
+        passed_after = [0.0] * gone + [1.0] * come + [1.0] * (100 - gone - come)
+        return paired_binary(passed_before * times, passed_after * times).difference
+
+    def decided(times: int) -> bool:
+        found = difference(times)
+        shown = non_inferiority(found, 0.015, higher_is_better=higher).shown
+        return bool(shown) or refutes(found, 0.015, higher_is_better=higher)
+
+    rows = rows_to_decide(difference(1), 0.015, higher_is_better=higher, discordant=(gone, come))
+    assert rows is not None
+    assert decided(math.ceil(rows / 100))
+    assert not decided((rows - 1) // 100) or rows == 100
+
+
+def test_a_difference_that_is_the_margin_is_never_decided() -> None:
+    found = paired_binary([1.0] * 100, [0.0] * 2 + [1.0] * 98).difference
+    assert rows_to_decide(found, 0.02, discordant=(2, 0)) is None
+    assert rows_to_decide(found, 0.02) is None
+
+
+def test_scores_without_a_change_take_rows_in_proportion_and_others_their_square() -> None:
+    same = Estimate(0.0, -0.04, 0.04, 100, 0.95, "t", 0.0)
+    spread = Estimate(0.0, -0.04, 0.04, 100, 0.95, "t", 0.02)
+    assert (rows_to_decide(same, 0.02), rows_to_decide(spread, 0.02)) == (200, 400)

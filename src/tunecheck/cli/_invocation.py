@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 from tunecheck._messages import command_line
 
-DONE, FAILED, WRONG_USE, NOT_MET = 0, 1, 2, 3
-"""Exit codes; NOT_MET: it is done, but a gate is not met, or a check found something."""
+DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
+"""Exit codes; NOT_MET: it is done, but a gate is not met, or a check found something; UNDECIDED: it is done, and its
+rows do not decide a gate."""
 
 DEFAULT_RESULTS = "eval_results"
 """Where run folders are, unless `--results-dir` says otherwise."""

@@ -14,6 +14,7 @@ def evaluate(options: Options, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every row has an error
     2 wrong use or configuration
     3 done, but a gate was not met
+    4 done, and a gate could not be decided with these rows
 
     Ctrl-C stops in order and prints the command that resumes; a second one leaves at once.
     """

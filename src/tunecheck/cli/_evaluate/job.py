@@ -142,7 +142,7 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
-    check_margin(options.no_worse_than, options.margin)
+    check_margin(options.no_worse_than, options.margin, options.undecided)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.run is None:

@@ -1,8 +1,10 @@
 """A run as JUnit XML: gates and error rates as tests."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 from xml.etree import ElementTree
 
 from tunecheck._causes import METRIC
@@ -15,39 +17,41 @@ _MOST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One test: what was found, and why it failed, None where it did not."""
+    """One test: what was found, and the element that tells how it ended, None where it passed."""
 
     group: str
     name: str
     found: str
-    failure: str | None
+    ended: Literal["failure", "error", "skipped"] | None
 
 
 def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
     """One test suite, with a test for each gate and for each evaluator's share of errors.
 
     `allowed_errors` is the share of rows that may have an error; without one, a test of errors fails where every row
-    has one.
+    has one. A gate that is undecided is an error, and skipped where that counts as met. Each test takes as long as the
+    run, which decides them all.
     """
     cases = [*_cases(summary, allowed_errors)]
+    ended = Counter(case.ended for case in cases)
     counts = {
         "tests": str(len(cases)),
-        "failures": str(sum(case.failure is not None for case in cases)),
-        "errors": "0",
-        "skipped": "0",
-        "time": "0",
+        "failures": str(ended["failure"]),
+        "errors": str(ended["error"]),
+        "skipped": str(ended["skipped"]),
+        "time": f"{summary.seconds:.3f}",
     }
     root = ElementTree.Element("testsuites", {"name": "tunecheck", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(summary.name), **counts})
     _add_properties(suite, summary)
     for case in cases:
-        attributes = {"classname": case.group, "name": _text(case.name), "time": "0"}
+        attributes = {"classname": case.group, "name": _text(case.name), "time": counts["time"]}
         element = ElementTree.SubElement(suite, "testcase", attributes)
-        if case.failure is None:
+        if case.ended is None:
             ElementTree.SubElement(element, "system-out").text = _text(case.found)
         else:
-            about = {"message": _text(case.failure), "type": case.group}
-            ElementTree.SubElement(element, "failure", about).text = _text(case.failure)
+            about = {"message": _text(case.found)} | ({} if case.ended == "skipped" else {"type": case.group})
+            ElementTree.SubElement(element, case.ended, about).text = _text(case.found)
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
@@ -57,7 +61,9 @@ def _cases(summary: Summary, allowed: float | None) -> Iterator[_Case]:
     for outcome in summary.gates:
         remark = f" ({outcome.remark})" if outcome.remark else ""
         said = f"required {outcome.gate}, found {outcome.found_text}{remark}"
-        yield _Case("tunecheck.gates", outcome.gate, said, None if outcome.met else said)
+        undecided: Literal["error", "skipped"] = "skipped" if summary.undecided == "pass" else "error"
+        ended = None if outcome.met else undecided if outcome.undecided else "failure"
+        yield _Case("tunecheck.gates", outcome.gate, said, ended)
     for name in summary.evaluators:
         count = summary.metrics.get(f"{name}.error_count")
         failed = count if isinstance(count, int) else 0
@@ -65,7 +71,7 @@ def _cases(summary: Summary, allowed: float | None) -> Iterator[_Case]:
         met = rate <= allowed if allowed is not None else rate < 1
         most = f", allowed {allowed:.6g}" if allowed is not None else ""
         said = f"error rate of {name}: {failed:,} of {summary.rows:,} rows ({rate:.6g}){most}"
-        yield _Case("tunecheck.errors", f"{name} error rate", said, None if met else said)
+        yield _Case("tunecheck.errors", f"{name} error rate", said, None if met else "failure")
 
 
 def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:

@@ -15,7 +15,7 @@ from tunecheck.cli._causes import by_side
 from tunecheck.cli._compare.markdown import code
 from tunecheck.cli._console import SIMULATED
 from tunecheck.cli._evaluate.summary import Summary
-from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._gates.gates import End, Outcome, end_of
 from tunecheck.cli._main_figures import main_figure
 from tunecheck.comparison._run_table import PASS_RATE, Kind
 from tunecheck.comparison._wording import value_text
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tunecheck.statistics._results import Estimate
 
 _MOST_FAULTS, _MOST_NOTES = 5, 20
+_MARKS: Mapping[End, str] = {"met": "✅", "not met": "❌", "undecided": "❔"}
 
 Intervals = Mapping[str, str]
 
@@ -40,8 +41,7 @@ def markdown_summary(summary: Summary, run: Path) -> str:
 
 
 def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
-    met = all(outcome.met for outcome in summary.gates)
-    mark = "" if not summary.gates else "✅ " if met else "❌ "
+    mark = _MARKS[end_of(summary.gates, summary.undecided)] + " " if summary.gates else ""
     yield f"### {mark}{code(summary.name)}"
     yield f"{code(summary.data)} · {counted(summary.rows, 'row')} · {code(summary.source)}"
     if summary.simulated or summary.failures.simulated_answers:
@@ -60,8 +60,8 @@ def _gates(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "|---|---|---|"
     for outcome in outcomes:
         remark = f" {code(outcome.remark)}" if outcome.remark else ""
-        verdict = "✅ met" if outcome.met else "❌ **not met**"
-        yield f"| {verdict} | {code(outcome.gate)} | {outcome.found_text}{remark} |"
+        verdict = "met" if outcome.met else f"**{outcome.end}**"
+        yield f"| {_MARKS[outcome.end]} {verdict} | {code(outcome.gate)} | {outcome.found_text}{remark} |"
 
 
 def _metrics(summary: Summary, intervals: Intervals) -> Iterator[str]:

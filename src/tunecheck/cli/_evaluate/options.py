@@ -61,6 +61,12 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, RunOptions):
         GATING,
         least=0,
     )
+    undecided: str | None = option(
+        "What --no-worse-than is if these rows neither show nor rule out such a loss: fail (exit with 3) or pass; by "
+        "default exit with 4.",
+        "HOW",
+        GATING,
+    )
     allow_simulated: bool = flag("Let gates judge a run that asked no model.", GATING)
     junit: str | None = option(
         "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"

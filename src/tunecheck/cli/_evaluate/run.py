@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
@@ -14,8 +16,8 @@ from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._evaluate.summary import Summary, show
-from tunecheck.cli._gates.gates import Outcome, check_error_rate
-from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
+from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
+from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
@@ -38,9 +40,10 @@ def run_job(given: Options, invocation: Invocation) -> int:
         _show_estimate(job, estimate(job))
         return DONE
     uploads = _uploads(job)
+    begun = time.monotonic()
     result = job.run()
     invocation.finished = str(result.run_dir)
-    summary = _summary(job, result)
+    summary = replace(_summary(job, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
         from tunecheck.cli._evaluate.junit import junit_xml
 
@@ -59,7 +62,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
         raise failure
     if every_row_failed(result, "row"):
         return FAILED
-    return DONE if all(outcome.met for outcome in summary.gates) else NOT_MET
+    return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(summary.gates, options.undecided)]
 
 
 def _uploads(job: Job) -> list[Upload]:
@@ -106,6 +109,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         notes=[*result.notes, *job.remarks(), *remarks],
         usage=result.usage,
         reused=_reused(job.options, result.reused),
+        undecided=job.options.undecided,
     )
 
 
@@ -152,7 +156,7 @@ def _warn(summary: Summary) -> None:
         if not outcome.met:
             remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
             print(
-                f"gate not met: required {clean(outcome.gate, 400)}, found {outcome.found_text}{remark}",
+                f"gate {outcome.end}: required {clean(outcome.gate, 400)}, found {outcome.found_text}{remark}",
                 file=sys.stderr,
             )
 

@@ -13,13 +13,18 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts
-from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._gates.gates import End, Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
 
 _MOST_FAULTS = 8
 _MOST_ERRORS = 5
 _MOST_GROUPS = 30
+_VERDICTS: Mapping[End, tuple[str, str]] = {
+    "met": ("gate met", "green"),
+    "not met": ("gate NOT met", "bold red"),
+    "undecided": ("gate UNDECIDED", "bold yellow"),
+}
 
 Metrics = Mapping[str, JSON]
 
@@ -44,6 +49,10 @@ class Summary:
     usage: Mapping[str, JSON]
     reused: str = ""
     """What was not done again, in words."""
+    undecided: str | None = None
+    """What an undecided gate counts as: `fail`, `pass`, or None for neither."""
+    seconds: float = 0.0
+    """How long the run took, the judging of its gates included."""
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -193,7 +202,7 @@ def _usage(usage: Mapping[str, JSON]) -> Table:
 def _gates(outcomes: Sequence[Outcome]) -> Table:
     table = grid("left", "left", "left")
     for outcome in outcomes:
-        verdict = Text("gate met", "green") if outcome.met else Text("gate NOT met", "bold red")
-        shown = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
+        verdict = Text(*_VERDICTS[outcome.end])
+        shown = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 300)})" if outcome.remark else "")
         table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(shown))
     return table

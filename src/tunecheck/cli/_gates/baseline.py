@@ -60,11 +60,25 @@ class Base:
         return Outcome(f"worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}")
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
+        from tunecheck.comparison._wording import difference_text
+        from tunecheck.statistics._margins import refutes, rows_to_decide
+
+        margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
+        met, up = metric.non_inferior is True, metric.higher_is_better
+        undecided = (
+            not met and metric.difference.n > 0 and not refutes(metric.difference, self.margin, higher_is_better=up)
+        )
+        rows: int | None = None
+        remark = _remark(metric)
+        if undecided and metric.non_inferior is not None:
+            discordant = None if metric.b is None or metric.c is None else (metric.b, metric.c)
+            rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
+            remark += f"; a loss of {margin} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
         return Outcome(
-            f"{metric.name}: worse by less than {self.margin:g} than {self.id}",
+            f"{metric.name}: worse by less than {margin} than {self.id}",
             metric.difference.value,
-            metric.non_inferior is True,
-            _remark(metric),
+            met,
+            remark,
             {
                 "metric": metric.key,
                 "base": comparison.base.id,
@@ -75,10 +89,22 @@ class Base:
                 "bound": None if metric.non_inferiority is None else metric.non_inferiority.bound,
                 "higher_is_better": metric.higher_is_better,
                 "pairs": metric.difference.n,
+                "pairs_to_decide": rows,
                 "only_in_base": len(comparison.pairs.only_in_base),
                 "only_in_new": len(comparison.pairs.only_in_new),
             },
+            undecided,
+            difference_text(metric.kind, metric.difference.value),
         )
+
+
+def _needed(pairs: int, rows: int | None) -> str:
+    """How many more rows it takes, to two figures: it is an estimate."""
+    if rows is None:
+        return "as the difference is the margin, no number of rows would decide it; another margin would"
+    more = max(1, rows - pairs)
+    unit = 10 ** max(0, len(str(more)) - 2)
+    return f"about {-(-more // unit) * unit:,} more rows like these would decide it"
 
 
 def _remark(metric: MetricComparison) -> str:
@@ -115,8 +141,12 @@ def _notes(comparison: Comparison) -> list[str]:
     return [f"--no-worse-than: {note}" for note in notes]
 
 
-def check_margin(run: str | None, margin: float | None) -> None:
-    """See that the margin and the run it belongs to are given together."""
+def check_margin(run: str | None, margin: float | None, undecided: str | None) -> None:
+    """See that the margin and the run it belongs to are given together, and what stands for an undecided gate."""
+    if undecided not in (None, "fail", "pass"):
+        raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
+    if undecided is not None and run is None:
+        raise ConfigurationError("--undecided needs --no-worse-than RUN: no other gate can be undecided")
     if run is None and margin is None:
         return
     if margin is None:

@@ -4,9 +4,10 @@ import contextlib
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Literal
 
 from tunecheck._causes import CAUSES, METRIC
 from tunecheck._errors import ConfigurationError
@@ -22,6 +23,9 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq}
 )
 
+End = Literal["met", "not met", "undecided"]
+"""How a gate ends."""
+
 Metrics = Mapping[str, JSON]
 Groups = Mapping[str, Mapping[str, Metrics]]
 
@@ -30,7 +34,8 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 class Outcome:
     """What came of a gate: `found` is None where there was nothing to count.
 
-    Of a comparison with another run, `found` is the difference, and `comparison` has its figures.
+    Of a comparison with another run, `found` is the difference, `said` the same for people, and `comparison` has its
+    figures. One that is `undecided` is not met either: these rows neither show what it asks for, nor rule it out.
     """
 
     gate: str
@@ -38,13 +43,20 @@ class Outcome:
     met: bool
     remark: str = ""
     comparison: Mapping[str, JSON] | None = None
+    undecided: bool = False
+    said: str = ""
 
     @property
     def found_text(self) -> str:
-        return "nothing" if self.found is None else f"{self.found:.6g}"
+        return self.said or ("nothing" if self.found is None else f"{self.found:.6g}")
+
+    @property
+    def end(self) -> End:
+        return "met" if self.met else "undecided" if self.undecided else "not met"
 
     def as_json(self) -> dict[str, JSON]:
         data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met}
+        data["outcome"] = self.end.replace(" ", "_")
         data["remark"] = self.remark or None
         return data if self.comparison is None else data | {"comparison": dict(self.comparison)}
 
@@ -173,6 +185,15 @@ def parse_gate(text: str) -> Gate:
             "the signs are >= > <= < =="
         )
     return Gate(match["metric"], match["group"], match["operator"], required)
+
+
+def end_of(outcomes: Iterable[Outcome], undecided: str | None) -> End:
+    """How all gates together end; `undecided` says whether one that is undecided counts as met (`pass`) or not."""
+    ends = {outcome.end for outcome in outcomes}
+    if "not met" in ends:
+        return "not met"
+    counts: Mapping[str | None, End] = {None: "undecided", "fail": "not met", "pass": "met"}
+    return counts[undecided] if "undecided" in ends else "met"
 
 
 def check_error_rate(allowed: float, failed: int, rows: int) -> Outcome:

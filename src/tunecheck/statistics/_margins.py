@@ -1,0 +1,58 @@
+"""Margins that a test of non-inferiority leaves open: whether a loss is shown, and how many rows would decide."""
+
+import math
+
+from tunecheck.statistics._paired import tango
+from tunecheck.statistics._proportions import normal_quantile
+from tunecheck.statistics._results import Estimate
+
+_HALVINGS = 80
+_NO_ROOM = 1e-9
+"""Differences as close to the margin as this are the margin."""
+
+
+def refutes(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> bool:
+    """Whether the difference is shown to be worse by at least `margin`: the better end of its interval is."""
+    best = difference.high if higher_is_better else difference.low
+    return best is not None and (-best if higher_is_better else best) >= margin
+
+
+def rows_to_decide(
+    difference: Estimate, margin: float, *, higher_is_better: bool = True, discordant: tuple[int, int] | None = None
+) -> int | None:
+    """How many rows, in all, would show a difference like this one to be within the margin, or beyond it.
+
+    Verdicts without clusters by Tango's interval of as many more of the `discordant` rows (passed in the base only, in
+    the new run only); all others by the interval's width, which shrinks with the root of the rows, and with the rows
+    themselves where none differs. None where no number of rows would: the difference is the margin, or has no interval.
+    """
+    value, low, high = difference.value, difference.low, difference.high
+    if value is None or low is None or high is None:
+        return None
+    loss, reach = (-value, value - low) if higher_is_better else (value, high - value)
+    if loss > margin:
+        reach = high - value if higher_is_better else value - low
+    room = abs(margin - loss)
+    if room < _NO_ROOM:
+        return None
+    if discordant is None or difference.clusters is not None:
+        return math.ceil(difference.n * (reach / room) ** (2 if difference.standard_error else 1))
+    gone, come = discordant if higher_is_better else discordant[::-1]
+    return _rows_of_verdicts(gone, come, difference, margin)
+
+
+def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float) -> int:
+    n, width = difference.n, normal_quantile(difference.confidence)
+
+    def decided(times: float) -> bool:
+        low, high = tango(gone * times, come * times, n * times, width)
+        return -low < margin or -high >= margin
+
+    most = 1.0
+    while not decided(most):
+        most *= 2
+    least = most / 2
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2
+        least, most = (least, middle) if decided(middle) else (middle, most)
+    return math.ceil(n * most)
