@@ -49,9 +49,10 @@ def _reasoning_is_kept_apart(answers: Answers) -> Verdict:
     if given:
         return Verdict("pass", f"given apart: {clean(given, 100)}")
     for answer in answers.answered:
-        tokens, length = answer.completion.usage.output_tokens, len(answer.text)
-        uncounted = not answer.calls and tokens is not None and tokens > length + _HIDDEN_TOKENS
-        if uncounted or answer.completion.usage.reasoning_tokens:
+        usage, length = answer.completion.usage, len(answer.text)
+        tokens = usage.output_tokens or usage.reasoning_tokens or 0
+        uncounted = not answer.calls and tokens > length + _HIDDEN_TOKENS
+        if uncounted or usage.reasoning_tokens:
             advice = "turn its return on, where the service has it: it is paid for, and tells why an answer is wrong"
             evidence = f"{tokens} output tokens for {length} characters: there is reasoning, and it is not given"
             return Verdict("warn", evidence, advice)
