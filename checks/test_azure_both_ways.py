@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
-from tests.reference_environments import AZURE
+from tests.conftest import ReferenceEnvironment
+from tests.reference_environments import AZURE, said_by
 
 pytestmark = pytest.mark.slow
 
@@ -47,16 +45,8 @@ def found(
     _write(folder / "words.jsonl", WORDS * 12)  # enough for METEOR to be called while it loads WordNet, if it were
     _write(folder / "calls.jsonl", CALLS)
     python = reference_env("azure", *AZURE)
-    done = subprocess.run(
-        [str(python), str(ROOT / "checks" / "azure_both_ways.py"), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    words = {"NLTK_DATA": str(shared_data / "nltk_data")}
+    result: dict[str, Any] = said_by(python, "azure_both_ways.py", str(folder), env=words)
     return result
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
-from tests.reference_environments import AZURE
+from tests.conftest import ReferenceEnvironment
+from tests.reference_environments import AZURE, said_by
 
 pytestmark = pytest.mark.slow
 
@@ -24,16 +21,8 @@ def found(
 ) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("five-hundred")
     python = reference_env("azure", *AZURE)
-    done = subprocess.run(
-        [str(python), str(ROOT / "checks" / "azure_five_hundred.py"), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
-        capture_output=True,
-        text=True,
-        timeout=1_500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    words = {"NLTK_DATA": str(shared_data / "nltk_data")}
+    result: dict[str, Any] = said_by(python, "azure_five_hundred.py", str(folder), timeout_s=1_500, env=words)
     return result
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
+from tests.conftest import ReferenceEnvironment
 from tests.fault_server import Step, answer
 from tests.judge_parts import Asked, JudgeServer
-from tests.reference_environments import AZURE
+from tests.reference_environments import AZURE, said_by
 
 pytestmark = pytest.mark.slow
 
@@ -44,16 +42,10 @@ def found(
     with JudgeServer(stars) as server:
         for module in ("azure.ai.evaluation", "tunecheck.azure"):
             folder = tmp_path_factory.mktemp("scripts")
-            done = subprocess.run(
-                [str(python), str(ROOT / "checks" / "azure_scripts.py"), module, str(folder), server.address],
-                env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
-                capture_output=True,
-                text=True,
-                timeout=240,
-                check=False,
+            given = (module, str(folder), server.address)
+            results[module] = said_by(
+                python, "azure_scripts.py", *given, env={"NLTK_DATA": str(shared_data / "nltk_data")}
             )
-            assert done.returncode == 0, done.stderr[-3000:]
-            results[module] = json.loads(done.stdout.splitlines()[-1])
     return results
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
+from tests.conftest import ReferenceEnvironment
 from tests.foundry_fake import Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
+from tests.reference_environments import said_by
 
 from tunecheck.runs._store import Run
 from tunecheck.upload._foundry import evals as foundry_evals
@@ -37,26 +36,15 @@ def test_azures_models_take_our_bodies_and_its_client_reads_our_run(
     rows.write_text("{}\n", "utf-8")
     ours = [fake.of(step)[0].json() for step in ("create eval", "create run of evals")]
     given = {"project": fake.project, "evaluation": ours[0], "run": ours[1], "file": str(rows)}
-    said = subprocess.run(
-        [
-            str(reference_env("azure-projects", *PACKAGES)),
-            str(ROOT / "checks" / "foundry_evals_client.py"),
-            json.dumps(given),
-        ],
-        env=os.environ | {name: str(certificates[0]) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert said.returncode == 0, said.stderr[-3000:]
+    python = reference_env("azure-projects", *PACKAGES)
+    trust = {name: str(certificates[0]) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
+    found = said_by(python, "foundry_evals_client.py", json.dumps(given), env=trust)
     theirs = [fake.of(step)[-1].json() for step in ("create eval", "create run of evals")]
     assert theirs == ours
     assert [asked.json() for asked in fake.of("reserve rows")] == [{"pendingUploadType": "BlobReference"}] * 2
     made = [asked.json() for asked in fake.of("register rows")]
     assert [each["type"] for each in made] == ["uri_file"] * 2
     assert [each["dataUri"].rpartition("/")[2] for each in made] == ["evaluation_items.jsonl"] * 2
-    found = json.loads(said.stdout)
     assert (found["criteria"], found["contents"]) == (3, 3)
     (read,) = [each for each in found["read"] if each["id"] == done.run_id]
     scores = [[score for name, score, _ in results if name == "my_f1"] for results in read["results"]]

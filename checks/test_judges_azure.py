@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.judge_parts import Asked, JudgeServer, Scripted, Step
-from tests.reference_environments import AZURE
+from tests.reference_environments import AZURE, said_by
 
 from tunecheck import JudgeOutput, PromptyEvaluator
 
@@ -42,21 +40,12 @@ def found(tmp_path_factory: pytest.TempPathFactory, reference_env: ReferenceEnvi
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     python = reference_env("azure", *AZURE)
     with JudgeServer(reply) as server:
-        done = subprocess.run(
-            [str(python), str(ROOT / "checks" / "azure_judges.py"), str(folder), server.address],
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        result: dict[str, Any] = said_by(python, "azure_judges.py", str(folder), server.address)
         paths = {request.path for request in server.requests}
-    assert done.returncode == 0, done.stderr[-3000:]
     assert paths == {
         "/openai/deployments/judge-1/chat/completions?api-version=2024-02-15-preview",
         "/v1/chat/completions",
     }
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from filelock import lock_descriptor
 
-__all__ = ["AZURE", "make_environment"]
+__all__ = ["AZURE", "make_environment", "said_by"]
 
 AZURE = (
     "azure-ai-evaluation==1.18.10",
@@ -60,3 +63,20 @@ def _install(folder: Path, requirements: tuple[str, ...], without_dependencies: 
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode:
             raise RuntimeError(f"cannot prepare {folder.name}: {done.stderr.strip()[-2000:]}")
+
+
+def said_by(
+    python: Path, script: str, *arguments: str, timeout_s: float = 240, env: Mapping[str, str] | None = None
+) -> Any:
+    """What a script of checks/ prints last, as JSON; it runs in that environment, with our source on its path."""
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [str(python), str(root / "checks" / script), *arguments],
+        env={**os.environ, "PYTHONPATH": str(root / "src"), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
