@@ -5,11 +5,21 @@ in `_families`; a file in the workspace's folder `formats`, or an entry point `t
 reading of calls goes through `read_calls`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tunecheck.formats._profiles import Profile, Thought
 from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.formats._reading import read_calls
-from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
-from tunecheck.formats._tagged import TaggedCalls
+
+if TYPE_CHECKING:
+    from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
+    from tunecheck.formats._tagged import TaggedCalls
+
+_SHAPES = {
+    **dict.fromkeys(("AnyOf", "JsonCalls", "NamedCalls", "PythonCalls"), "tunecheck.formats._shapes"),
+    "TaggedCalls": "tunecheck.formats._tagged",
+}
 
 __all__ = [
     "AnyOf",
@@ -22,3 +32,11 @@ __all__ = [
     "ToolPrompt",
     "read_calls",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load a shape: only who writes a profile needs one."""
+    if name not in _SHAPES:
+        raise AttributeError(f"module 'tunecheck.formats' has no attribute {name!r}")
+    value: object = getattr(import_module(_SHAPES[name]), name)
+    return value

@@ -22,14 +22,12 @@ from typing import Self, TypeVar, cast
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
 from tunecheck.formats._choosing import chosen
 from tunecheck.formats._collector import CallCollector, failed
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._spellings import take_value
-from tunecheck.formats._texts import TextReader
+from tunecheck.formats._prose import may_hold_calls
 
 
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:
@@ -52,21 +50,25 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
         ValueError: the tool definitions cannot be read.
         PluginError: there is no format of that name.
     """
-    reader = _AUTO
-    if tools is not None or format != "auto":
-        definitions = tools if isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
-        reader = TextReader(definitions or None, chosen(format))
+    definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
+    profile = chosen(format)
     if isinstance(value, str):
-        return reader.read(value if type(value) is str else str.__str__(value))
+        return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
     if value is None:
         return Reading()
     try:
-        return _read_value(value, reader)
+        return _read_value(value, definitions or None, profile)
     except Exception as error:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
         return Reading(problem=f"a {type(value).__name__} that cannot be looked at: {type(error).__name__}")
 
 
-_AUTO = TextReader()
+def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
+    escaped = tools and "\\_" in text
+    if profile is None and not escaped and not may_hold_calls(text, gated=bool(tools)):
+        return Reading((), text)
+    from tunecheck.formats._texts import TextReader  # and with it the tables of all families
+
+    return TextReader(tools, profile).read(text)
 
 
 def thought_of(text: str) -> str:
@@ -80,7 +82,11 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
     Where only a closing mark stands there, the prompt has opened the thought; one that is never closed is all there is.
     """
-    return _AUTO.without_thoughts(text)
+    if not may_hold_calls(text, gated=False):
+        return "", text
+    from tunecheck.formats._texts import TextReader
+
+    return TextReader().without_thoughts(text)
 
 
 def read_python_calls(text: str) -> Reading:
@@ -88,6 +94,8 @@ def read_python_calls(text: str) -> Reading:
 
     For data in which a bare call is not prose, as in BFCL's ground truth. It never raises.
     """
+    from tunecheck.calls._python_text import PythonScanner
+
     collector = CallCollector()
     collector.format = "bfcl_text"
     scanner = PythonScanner(text)
@@ -111,12 +119,15 @@ def read_python_calls(text: str) -> Reading:
     return collector.reading()
 
 
-def _read_value(value: object, reader: TextReader) -> Reading:
+def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return reader.read(bytes(value).decode("utf-8", "backslashreplace"))
-    collector = CallCollector(reader.tools, strict=reader.profile is not None)
+        return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
+    from tunecheck.formats._spellings import take_value
+
+    collector = CallCollector(tools, strict=profile is not None)
+    plain = [value] if isinstance(value, FunctionCall) else _plain_objects(value)
     try:
-        held = take_value([value] if isinstance(value, FunctionCall) else _plain_objects(value), collector, reader.read)
+        held = take_value(plain, collector, lambda text: _read_text(text, tools, profile))
     except UnreadableError as error:
         return failed("\n".join(collector.texts), collector, error)
     return collector.reading() if held else Reading(text=_text_of(value))

@@ -14,6 +14,7 @@ from tunecheck.formats._collector import CallCollector, failed, without_end_mark
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._prose import may_hold_calls
 from tunecheck.formats._spellings import refuse_cut, take_value
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
@@ -56,7 +57,7 @@ class TextReader:
         return unescaped if unescaped.calls or unescaped.problem else reading
 
     def _read(self, text: str) -> Reading:
-        if not self._may_hold_calls(text):
+        if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
             return Reading((), text)
         collector = CallCollector(self.tools, strict=self.profile is not None)
         try:
@@ -88,14 +89,6 @@ class TextReader:
     @property
     def _marks(self) -> Marks:
         return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
-
-    def _may_hold_calls(self, text: str) -> bool:
-        """Nearly all prose ends here: nothing in it begins a call."""
-        if self.profile or "<" in text or "```" in text or "[TOOL_CALLS]" in text or "tool_uses" in text:
-            return True
-        if self.tools and ("{" in text or "(" in text):
-            return True
-        return text.lstrip()[:1] in ("{", "[") or known_marks().stand_in(text)
 
     def _take_text(self, text: str, collector: CallCollector) -> bool:
         """Find the calls of a text, and what stands beside them; False where all of it is prose or data."""
