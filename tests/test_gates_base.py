@@ -227,6 +227,28 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
     assert "--pair-by" not in said.err
 
 
+def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    gate = (*no_worse("last", "0.02"), "--fail-under", "match>=0")
+    said = tunecheck(*evaluate(*gate, "--dry-run"))
+    assert said.code == 0
+    assert "--no-worse-than: match: with 60 rows and a margin of 2 points even an identical model stays" in said.out
+    assert "if 5.0% of the rows change from run to run (assumed: a base with --repeat would tell)" in said.out
+    (power,) = tunecheck(*evaluate(*gate, "--dry-run", "--json")).json()["power"]
+    assert (power["metric"], power["pairs"], power["change_is_measured"]) == ("match", COUNT, False)
+    assert tunecheck(*evaluate(*gate, "--fail-under", f"match>={power['margin_needed']}")).code == 4  # it goes on
+    wide = no_worse(finished(tmp_path)[0].name, str(power["margin_needed"]))
+    assert "an identical model meets the gate in 80% of runs" in tunecheck(*evaluate(*wide)).err
+
+
+def test_the_trials_of_the_base_tell_how_many_rows_change(tunecheck: Tunecheck) -> None:
+    """Each row is answered the same in all three trials: none changes, and z² / 0.07 = 55 rows are enough."""
+    tunecheck(*evaluate("--repeat", "3"))
+    said = tunecheck(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
+    assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in said.out
+    assert "if 0.0% of the rows change from run to run (as the base's trials do)" in said.out
+
+
 def recorded(column: str, *more: str) -> tuple[str, ...]:
     return ("evaluate", "--dataset", "small.jsonl", "--response-column", column, *more)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cli_parts import here, replay, rows, workspace
 
 from tunecheck.cli._evaluate.options import Options
 
@@ -38,11 +39,29 @@ def test_every_option_shown_is_one_of_the_command(text: str) -> None:
     assert {word[2:].replace("-", "_") for word in words if word.startswith("--")} <= known
 
 
-@pytest.mark.parametrize(("rows", "points"), [(200, 1.9), (1000, 0.4)])
-def test_what_unchanged_rows_show_is_as_the_page_says(rows: int, points: float) -> None:
+@pytest.mark.parametrize("text", commands())
+def test_every_evaluation_shown_lets_an_identical_model_pass_with_150_rows(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workspace(tmp_path, rows(150)))
+    monkeypatch.setenv("AZURE_ML_KEY", "key")
+    for kind in ("jsonl", "yaml"):
+        (tmp_path / "datasets" / f"small.{kind}").rename(tmp_path / "datasets" / f"val.{kind}")
+    replay(tmp_path, {str(row["id"]): row["answer"] for row in rows(150)}, "my-endpoint")
+    words = shlex.split(text)[1:]
+    base = Path(words[words.index("--no-worse-than") + 1])
+    evaluation = words[: words.index("--no-worse-than")]
+    run = Path(here(capsys, *evaluation, "--json").json()["run_dir"])
+    base.parent.mkdir(exist_ok=True)
+    run.rename(base)
+    assert here(capsys, *words).code == 0
+
+
+@pytest.mark.parametrize(("count", "points"), [(200, 1.9), (1000, 0.4)])
+def test_what_unchanged_rows_show_is_as_the_page_says(count: int, points: float) -> None:
     from tunecheck.statistics._paired import paired_binary
 
-    low = paired_binary([1.0] * rows, [1.0] * rows).difference.low
+    low = paired_binary([1.0] * count, [1.0] * count).difference.low
     assert low is not None
     assert round(-100 * low, 1) == points
-    assert f"{rows:,} rows" in PAGE
+    assert f"{count:,} rows" in PAGE

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
+import numpy
 import pytest
 
 from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k
-from tunecheck.statistics._margins import refutes, rows_to_decide
-from tunecheck.statistics._paired import paired_binary, paired_scores
+from tunecheck.statistics._margins import chance_to_show, margin_to_show, refutes, rows_to_decide, rows_to_show
+from tunecheck.statistics._paired import paired_binary, paired_scores, tango
 from tunecheck.statistics._results import Estimate
 from tunecheck.statistics._samples import as_codes
 
@@ -206,6 +208,27 @@ def test_a_difference_that_is_the_margin_is_never_decided() -> None:
     found = paired_binary([1.0] * 100, [0.0] * 2 + [1.0] * 98).difference
     assert rows_to_decide(found, 0.02, discordant=(2, 0)) is None
     assert rows_to_decide(found, 0.02) is None
+
+
+@pytest.mark.parametrize(("rows", "change", "margin"), [(150, 0.05, 0.05), (300, 0.1, 0.05), (60, 0.1, 0.1)])
+def test_the_power_of_a_gate_is_what_drawn_runs_of_an_identical_model_show(
+    rows: int, change: float, margin: float
+) -> None:
+    generator = numpy.random.default_rng(0)
+    changed = generator.binomial(rows, change, 500)
+    gone = generator.binomial(changed, 0.5)
+    width = NormalDist().inv_cdf(0.975)
+    shown = [-tango(int(b), int(d - b), rows, width)[0] < margin for b, d in zip(gone, changed, strict=True)]
+    assert chance_to_show(rows, change, margin) == pytest.approx(sum(shown) / 500, abs=0.06)
+
+
+@pytest.mark.parametrize("change", [0.0, 0.02, 0.1])
+def test_the_rows_and_the_margin_that_would_do_are_the_least_that_do(change: float) -> None:
+    rows, margin = rows_to_show(change, 0.02, 0.8), margin_to_show(150, change, 0.8)
+    assert chance_to_show(rows, change, 0.02) >= 0.8 > chance_to_show(rows - 1, change, 0.02)
+    assert margin is not None
+    assert chance_to_show(150, change, margin) >= 0.8 > chance_to_show(150, change, 0.99 * margin)
+    assert margin_to_show(1, 1.0, 0.999) is None
 
 
 def test_scores_without_a_change_take_rows_in_proportion_and_others_their_square() -> None:

@@ -1,9 +1,10 @@
 """Margins that a test of non-inferiority leaves open: whether a loss is shown, and how many rows would decide."""
 
 import math
+from statistics import NormalDist
 
-from tunecheck.statistics._paired import tango
-from tunecheck.statistics._proportions import normal_quantile
+from tunecheck.statistics._paired import tango, tango_score
+from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate
 
 _HALVINGS = 80
@@ -56,3 +57,44 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
         middle = (least + most) / 2
         least, most = (least, middle) if decided(middle) else (middle, most)
     return math.ceil(n * most)
+
+
+# -- before a run
+
+
+def chance_to_show(rows: int, change: float, margin: float, confidence: float = CONFIDENCE) -> float:
+    """The chance that an identical model's pass rate is shown to be worse by less than the margin.
+
+    Nam, "Establishing equivalence of two treatments and sample size requirements in matched-pairs design", Biometrics
+    53 (1997), 1422-1430: the difference, which varies by the share of rows that change, against Tango's limit.
+
+    Args:
+        rows: pairs.
+        change: the share of rows whose verdict changes from run to run, as often for the better as for the worse.
+        margin: larger than 0.
+        confidence: of the two-sided interval.
+    """
+    room = math.sqrt(rows) - normal_quantile(confidence) / _score_of_a_row(change, margin)
+    if change == 0:
+        return float(room > 0)
+    return NormalDist().cdf(margin * room / math.sqrt(change))
+
+
+def rows_to_show(change: float, margin: float, chance: float, confidence: float = CONFIDENCE) -> int:
+    """The rows with which an identical model is shown to be within the margin with this chance."""
+    limit = normal_quantile(confidence) / _score_of_a_row(change, margin)
+    return math.floor((limit + NormalDist().inv_cdf(chance) * math.sqrt(change) / margin) ** 2) + 1
+
+
+def margin_to_show(rows: int, change: float, chance: float, confidence: float = CONFIDENCE) -> float | None:
+    """The margin within which so many rows show an identical model to be with this chance; None if none does."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if chance_to_show(rows, change, middle, confidence) >= chance else (middle, high)
+    return high if high < 1 else None
+
+
+def _score_of_a_row(change: float, margin: float) -> float:
+    """Tango's score at the margin of one row, of no difference on the whole: of n rows it is √n times as large."""
+    return tango_score(change / 2, change / 2, 1.0, -margin)

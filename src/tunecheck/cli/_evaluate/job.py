@@ -165,6 +165,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
         gates=gates,
         evaluators=job.evaluators,
         rows=_about_to_run(job),
+        repeat=options.repeat or 1,
     )
     return replace(job, base=base, options=replace(job.options, no_worse_than=base.name))
 

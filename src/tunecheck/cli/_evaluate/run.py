@@ -40,6 +40,8 @@ def run_job(given: Options, invocation: Invocation) -> int:
         _show_estimate(job, estimate(job))
         return DONE
     uploads = _uploads(job)
+    for line in [] if options.quiet else _powers(job):
+        print(line, file=sys.stderr)
     begun = time.monotonic()
     result = job.run()
     invocation.finished = str(result.run_dir)
@@ -75,10 +77,16 @@ def _uploads(job: Job) -> list[Upload]:
 
 def _show_estimate(job: Job, estimated: Estimate) -> None:
     if job.options.json:
-        print_json({**estimated.as_json(), "simulated": job.simulated})
+        power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
+        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
-    print(*estimated.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
+    print(*estimated.lines(at_most=bool(job.options.resume or job.options.reuse)), *_powers(job), sep="\n")
+
+
+def _powers(job: Job) -> list[str]:
+    """What the gate against a run can show with these rows, for people."""
+    return [] if job.base is None else [f"--no-worse-than: {clean(str(each), 400)}" for each in job.base.power]
 
 
 def _summary(job: Job, result: EvaluationResult) -> Summary:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, Outcome
+from tunecheck.cli._gates.power import Power, powers
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class Base:
     """What the run must be no worse than.
 
-    `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have.
+    `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have. `power` is
+    what the gate can show with these rows.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Base:
     metrics: tuple[str, ...] | None
     allow_simulated: bool
     results_dir: Path
+    power: tuple[Power, ...] = ()
 
     def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
         """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
@@ -187,10 +190,12 @@ def read_base(
     gates: Sequence[Gate],
     evaluators: Collection[str],
     rows: AboutToRun | Run,
+    repeat: int,
 ) -> Base:
     """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
 
-    `resumed` is the folder of the run that goes on, which cannot be its own base.
+    Each of them is judged `repeat` times. `resumed` is the folder of the run that goes on, which cannot be its own
+    base.
     """
     from tunecheck.comparison._pairing import NothingPairsError, pair
     from tunecheck.comparison._reading import read_runs
@@ -205,13 +210,16 @@ def read_base(
     named = gated_metrics(gates, evaluators, table.columns)
     _check_evaluators(name, table, {} if named is None else named, evaluators)
     try:
-        pair(table, asked)
+        paired = pair(table, asked)
     except NothingPairsError as error:
         raise _about(name, error.why) from None
     if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
-    return Base(name, table.info.id, margin, None if named is None else tuple(named), allow_simulated, results_dir)
+    tested = [each for each in table.evaluators if each in evaluators] if named is None else list(named)
+    power = powers(table, paired.base, tested, margin, max(repeat, asked.info.trials))
+    metrics = None if named is None else tuple(named)
+    return Base(name, table.info.id, margin, metrics, allow_simulated, results_dir, power)
 
 
 def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:

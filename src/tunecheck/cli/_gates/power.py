@@ -1,0 +1,102 @@
+"""What a gate against a run can show with the rows that there are, before anybody is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tunecheck._json import JSON
+from tunecheck._messages import counted
+from tunecheck.comparison._run_table import PASS_RATE
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._run_table import RunTable
+
+ASSUMED_CHANGE = 0.05
+"""The share of rows whose verdict is another one in the next run of the same model, where no repeated base tells."""
+
+ENOUGH = 0.8
+"""A gate that an identical model meets less often than in four of five runs is too narrow for its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """How often an identical model meets the gate on one pass rate, and the rows or the margin with which it would.
+
+    `change` is the share of rows that change from run to run, `measured` where the base's trials tell it. `margin` is 0
+    where an improvement is asked for, which an identical model does not show.
+    """
+
+    metric: str
+    rows: int
+    margin: float
+    change: float
+    measured: bool
+    chance: float
+    rows_needed: int | None = None
+    margin_needed: float | None = None
+
+    def __str__(self) -> str:
+        told = "as the base's trials do" if self.measured else "assumed: a base with --repeat would tell"
+        start = f"{self.metric}: with {counted(self.rows, 'row')} and a margin of {100 * self.margin:g} points"
+        change = f"if {self.change:.1%} of the rows change from run to run ({told})"
+        if self.margin == 0:
+            return f"{start} the gate asks for an improvement: an identical model stays undecided"
+        if self.chance >= ENOUGH:
+            return f"{start} an identical model meets the gate in {self.chance:.0%} of runs, {change}"
+        remedies = [] if self.rows_needed is None else [f"{self.rows_needed:,} rows"]
+        remedies += (
+            [] if self.margin_needed is None else [f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points"]
+        )
+        undecided = f"{start} even an identical model stays undecided in {1 - self.chance:.0%} of runs, {change}"
+        return f"{undecided}; {' or '.join(remedies)} would do in four of five"
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "metric": self.metric,
+            "pairs": self.rows,
+            "margin": self.margin,
+            "change": self.change,
+            "change_is_measured": self.measured,
+            "chance": self.chance,
+            "pairs_needed": self.rows_needed,
+            "margin_needed": self.margin_needed,
+        }
+
+
+def powers(
+    base: RunTable, items: Sequence[int], names: Collection[str], margin: float, repeat: int
+) -> tuple[Power, ...]:
+    """The power on each evaluator's pass rate; other metrics have none, as nobody knows how much their values vary.
+
+    `items` are the base's that pair with rows that are about to be judged, `repeat` times each.
+    """
+    columns = (f"{name}.{PASS_RATE}" if name in base.evaluators else name for name in names)
+    rates = dict.fromkeys(key for key in columns if key in base.columns and base.columns[key].passes == key)
+    return tuple(_power(base, items, key, margin, repeat) for key in rates) if margin < 1 else ()
+
+
+def _power(base: RunTable, items: Sequence[int], key: str, margin: float, repeat: int) -> Power:
+    import numpy
+
+    from tunecheck.comparison._measuring import item_values
+    from tunecheck.statistics._margins import chance_to_show, margin_to_show, rows_to_show
+
+    passing = item_values(base, key)[list(items)]
+    passing = passing[~numpy.isnan(passing)]
+    rows, trials = len(passing), base.info.trials
+    measured = trials > 1 and rows > 0
+    change = ASSUMED_CHANGE
+    if measured:  # two of its trials differ so often
+        change = float(2 * numpy.mean(passing * (1 - passing)) * trials / (trials - 1))
+    name = key.removesuffix(f".{PASS_RATE}")
+    spread = change * (1 / trials + 1 / repeat) / 2  # of a difference of means
+    if margin == 0 or not rows:
+        return Power(name, rows, margin, change, measured, 0.0)
+    chance = chance_to_show(rows, spread, margin)
+    if chance >= ENOUGH:
+        return Power(name, rows, margin, change, measured, chance)
+    needed = rows_to_show(spread, margin, ENOUGH), margin_to_show(rows, spread, ENOUGH)
+    return Power(name, rows, margin, change, measured, chance, *needed)
