@@ -1,6 +1,6 @@
 """How early and how rightly `decide_early` decides: simulated families of checkpoints, all in random orders.
 
-python benchmarks/deciding_early.py            # five minutes; --quick takes a tenth of the pairs
+python benchmarks/deciding_early.py            # ten minutes; --quick takes a tenth of the pairs
 
 71 checkpoints answer 1,240 rows by item response theory: the chance to pass is a logistic function of ability less
 difficulty. The spread of abilities is what makes pairs of checkpoints easy or hard to tell apart.

@@ -243,13 +243,13 @@ class Engine:
 
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""
-        state = RowState(row)
+        target = self.plan.target
+        state = RowState(row, group=None if target is None else self._group_of(row, target))
         self.tally.read += 1
         self._under_way += 1
-        if self.plan.target is None:
+        if target is None:
             self._evaluate(state)
         else:
-            state.group = self._group_of(row, self.plan.target)
             self._queue.put(state)
         return state.group is not None
 
