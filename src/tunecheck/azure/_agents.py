@@ -18,7 +18,7 @@ from tunecheck.formats._reading import read_calls
 class IntentResolutionEvaluator(AzureJudge):
     """How well an agent grasped and met what the user wanted, from 1 to 5."""
 
-    metric, prompt = "intent_resolution", "_intent_resolution/intent_resolution.prompty"
+    metric = "intent_resolution"
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
@@ -33,7 +33,7 @@ class IntentResolutionEvaluator(AzureJudge):
 class TaskAdherenceEvaluator(AzureJudge):
     """Whether an agent did what it was asked for, and kept to its instructions: 0 or 1."""
 
-    metric, prompt = "task_adherence", "_task_adherence/task_adherence.prompty"
+    metric = "task_adherence"
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
@@ -62,7 +62,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     Tunecheck reads.
     """
 
-    metric, prompt = "tool_call_accuracy", "_tool_call_accuracy/tool_call_accuracy.prompty"
+    metric = "tool_call_accuracy"
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,7 +97,7 @@ def skipped(key: str, reason: str, threshold: float | None) -> Verdict:
 class AzureJudge(AzureEvaluator):
     """Base of the judges: `model_config` is Azure's, or anything that our judges take; it is read when it is used.
 
-    `prompt` is the file of azure-ai-evaluation, or the name of one that comes with Tunecheck.
+    The prompt is the metric's in azure-ai-evaluation, or, with `own_prompt`, the one that comes with Tunecheck.
 
     Raises, when called:
         EvaluationException: an input is missing, azure-ai-evaluation is needed and not installed, or the model cannot
@@ -105,7 +106,7 @@ class AzureJudge(AzureEvaluator):
 
     judged: ClassVar[bool] = True
     metric: ClassVar[str]
-    prompt: ClassVar[str]
+    own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
 
     def __init__(
@@ -130,16 +131,16 @@ class AzureJudge(AzureEvaluator):
     @cached_property
     def _asked(self) -> _Asked:
         with in_azure_s_terms(self.error_target):
-            output = JudgeOutput(metric=self.metric, score="score", reason="reason", threshold=self._threshold)
-            if not self.prompt.endswith(".prompty"):
-                output = JudgeOutput(metric=self.metric, threshold=self._threshold)
+            output = JudgeOutput(metric=self.metric, threshold=self._threshold)
+            if not self.own_prompt:
+                output = replace(output, score="score", reason="reason")
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
         asked.cutoff = self.cutoff
         return asked
 
     def _prompt_file(self) -> Path:
-        if not self.prompt.endswith(".prompty"):
-            return shipped_prompt(self.prompt, Path("prompty"))
+        if self.own_prompt:
+            return shipped_prompt(self.metric, Path("prompty"))
         try:
             package = find_spec("azure.ai.evaluation")
         except ModuleNotFoundError:
@@ -147,7 +148,8 @@ class AzureJudge(AzureEvaluator):
         if package is None or not package.submodule_search_locations:
             asks = f"{type(self).__name__} asks with Azure AI Evaluation's own prompt"
             raise missing_package(asks, self.error_target)
-        return Path(package.submodule_search_locations[0], "_evaluators", self.prompt)
+        evaluators = Path(package.submodule_search_locations[0], "_evaluators")
+        return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
 
     @cached_property
     def _loop(self) -> JudgeLoop:
@@ -228,7 +230,7 @@ def _is_intermediate(response: object) -> bool:
 class CoherenceEvaluator(AzureJudge):
     """How orderly the response puts its ideas, from 1 to 5."""
 
-    metric, prompt = "coherence", "_coherence/coherence.prompty"
+    metric = "coherence"
     ways = (("query", "response"),)
     required = ("query", "response")
     error_target = ErrorTarget.COHERENCE_EVALUATOR
@@ -237,7 +239,7 @@ class CoherenceEvaluator(AzureJudge):
 class FluencyEvaluator(AzureJudge):
     """How well the response is written, from 1 to 5."""
 
-    metric, prompt = "fluency", "_fluency/fluency.prompty"
+    metric = "fluency"
     takes_messages = True
     ways = (("response",),)
     required = ("response",)
@@ -247,7 +249,8 @@ class FluencyEvaluator(AzureJudge):
 class RelevanceEvaluator(AzureJudge):
     """How well the response answers the query, from 1 to 5, by Tunecheck's own prompt."""
 
-    metric = prompt = "relevance"
+    metric = "relevance"
+    own_prompt = True
     takes_messages = True
     ways = (("query", "response"),)
     required = ("query", "response")
@@ -257,7 +260,8 @@ class RelevanceEvaluator(AzureJudge):
 class GroundednessEvaluator(AzureJudge):
     """How far the context supports the response, from 1 to 5, by Tunecheck's own prompt."""
 
-    metric = prompt = "groundedness"
+    metric = "groundedness"
+    own_prompt = True
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
 
@@ -273,7 +277,7 @@ class GroundednessEvaluator(AzureJudge):
 class SimilarityEvaluator(AzureJudge):
     """How alike in meaning the response and the ground truth are, from 1 to 5."""
 
-    metric, prompt = "similarity", "_similarity/similarity.prompty"
+    metric = "similarity"
     takes_messages = True
     ways = (("query", "response", "ground_truth"),)
     error_target = ErrorTarget.SIMILARITY_EVALUATOR
@@ -287,7 +291,7 @@ class SimilarityEvaluator(AzureJudge):
 class RetrievalEvaluator(AzureJudge):
     """How well the context that was found serves the query, from 1 to 5."""
 
-    metric, prompt = "retrieval", "_retrieval/retrieval.prompty"
+    metric = "retrieval"
     takes_messages = True
     ways = (("query", "context"),)
     error_target = ErrorTarget.RETRIEVAL_EVALUATOR
@@ -296,7 +300,7 @@ class RetrievalEvaluator(AzureJudge):
 class ResponseCompletenessEvaluator(AzureJudge):
     """How much of the ground truth the response says, from 1 to 5."""
 
-    metric, prompt = "response_completeness", "_response_completeness/response_completeness.prompty"
+    metric = "response_completeness"
     takes_messages = True
     ways = (("response", "ground_truth"),)
     error_target = ErrorTarget.COMPLETENESS_EVALUATOR
