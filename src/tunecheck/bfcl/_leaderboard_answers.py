@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules, UnusableAnswerError
 from tunecheck.bfcl._source_values import TYPES, declared_value
 from tunecheck.bfcl._verdicts import Verdict, failed, shown
+from tunecheck.calls._model import tool_name
 
 _PYTHON_TYPES: dict[str, type] = {
     "string": str,
@@ -35,7 +36,7 @@ class LeaderboardRules(Rules):
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
         """Only the expected name is looked at; a call with several names is decoded with its first."""
-        name = answer.name if self._dotted else answer.name.replace(".", "_")
+        name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:
             called = ", ".join(call)
             return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")

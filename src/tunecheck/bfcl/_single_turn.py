@@ -9,10 +9,10 @@ from tunecheck.bfcl._decoding import Mode, Names, as_calls, decode_answer, mode_
 from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
 from tunecheck.bfcl._leaderboard_answers import LeaderboardRules
 from tunecheck.bfcl._source_literals import source_calls
-from tunecheck.bfcl._strict_answers import StrictRules, plain_name
+from tunecheck.bfcl._strict_answers import StrictRules
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.calls._matching.match import assign
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.conversations._bfcl_text import UndecodableError
@@ -71,7 +71,7 @@ def _dotted(names: Names, mode: Mode, calls: Sequence[Call], offered: Iterable[s
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
-    spelt = {plain_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+    spelt = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
     return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
 
 
@@ -186,8 +186,8 @@ def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> Ve
 def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> Verdict:
     if not decoded.calls:
         return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
-    offered = {plain_name(name) for name in documents}
-    unknown = next((call.name for call in decoded.calls if plain_name(call.name) not in offered), None)
+    offered = {tool_name(name) for name in documents}
+    unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
     if unknown is None:
         return _PASSED
     return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")

@@ -12,6 +12,7 @@ from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules
 from tunecheck.bfcl._leaderboard_answers import normalised
 from tunecheck.bfcl._source_literals import source_value
 from tunecheck.bfcl._verdicts import Verdict, failed, shown
+from tunecheck.calls._model import tool_name
 
 _DEEPEST = 100
 
@@ -32,7 +33,7 @@ class StrictRules(Rules):
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
         ((name, given),) = call.items()
-        if plain_name(name) != plain_name(answer.name):
+        if tool_name(name) != tool_name(answer.name):
             return failed("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")
         assert isinstance(given, Mapping)
         return given
@@ -51,11 +52,6 @@ class StrictRules(Rules):
             if _same(read, answer, whole=whole) or (read is not value and _same(value, answer, whole=whole)):
                 return None
         return _fault(read, schema)
-
-
-def plain_name(name: str) -> str:
-    """A function's name as names are compared: a model's tools cannot have dots in theirs."""
-    return name.replace(".", "_")
 
 
 def _type_name(schema: Mapping[str, object]) -> str:

@@ -35,3 +35,8 @@ class Reading:
     format: str | None = None
     problem: str | None = None
     reasoning: str = field(default="", compare=False)
+
+
+def tool_name(name: str) -> str:
+    """A function's name as a tool may have it: `math.gcd` is `math_gcd`."""
+    return name.replace(".", "_")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
 from tunecheck._json import JSON, canonical, loads
+from tunecheck.calls._model import tool_name
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -115,8 +116,8 @@ class ToolDefinitions:
         """The definition of that function, or else of one whose name is the same with dots written as underscores."""
         if name in self._tools:
             return self.get(name)
-        plain = name.replace(".", "_")
-        return next((self.get(tool) for tool in self._tools if tool.replace(".", "_") == plain), None)
+        plain = tool_name(name)
+        return next((self.get(tool) for tool in self._tools if tool_name(tool) == plain), None)
 
 
 _NONE = ToolDefinitions({})

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tunecheck._json import JSON, dumps, find
+from tunecheck.calls._model import tool_name
 from tunecheck.conversations._bfcl_text import decode_text_as_bfcl
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
@@ -75,7 +76,7 @@ def answer_text(
 
 def _source_text(call: NestedCall, declared: JSON) -> str:
     documents = [each for each in declared if isinstance(each, dict)] if isinstance(declared, list) else []
-    own = (each for each in documents if str(each.get("name")).replace(".", "_") == call.name.replace(".", "_"))
+    own = (each for each in documents if tool_name(str(each.get("name"))) == tool_name(call.name))
     kinds = find(next(own, {}), ("parameters", "properties"))
     given = (
         f"{name}={_source(value, find(kinds, (name, 'type')) if isinstance(kinds, dict) else None)}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tunecheck._json import JSON, dumps
 from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import write_calls
 from tunecheck.formats._reading import read_python_calls
@@ -51,7 +51,7 @@ def question_row(row: Row, tools: Tools) -> Row:
                 value = _first(given)
                 foreign = language in ("java", "javascript") and not isinstance(value, str)
                 arguments[key] = _source(value, kinds.get(key)) if foreign else value
-        calls.append(FunctionCall(name if name in names else name.replace(".", "_"), arguments))
+        calls.append(FunctionCall(name if name in names else tool_name(name), arguments))
     return _answered(row, row.id, write_calls(calls, "openai"))
 
 

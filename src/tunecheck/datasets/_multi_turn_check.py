@@ -14,7 +14,7 @@ from typing import Final
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
 from tunecheck.datasets._bfcl.files import find_bfcl
@@ -222,7 +222,7 @@ class _EntryCheck:
                 idle = False
                 yield self._finding("unreadable_call", one_line(str(each.problem)), turn, each.text)
                 continue
-            if offered.isdisjoint((each.call.name, each.call.name.replace(".", "_"))):
+            if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
                 name, held_out = each.call.name, sorted(self._entry.held_out.items())
                 later = next((f" from turn {at} on only" for at, names in held_out if name in names), None)
                 text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"

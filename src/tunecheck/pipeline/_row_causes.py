@@ -13,7 +13,7 @@ from tunecheck._faults import Fault, read_faults
 from tunecheck.calls._matching.faults import argument_faults, call_faults
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.values import MatchPolicy
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice, is_text
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
@@ -127,4 +127,4 @@ def _compared(answer: Answer) -> Iterator[Fault]:
 
 
 def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
-    return [FunctionCall(call.name.replace(".", "_"), call.arguments) for call in calls]
+    return [FunctionCall(tool_name(call.name), call.arguments) for call in calls]

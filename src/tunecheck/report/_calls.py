@@ -11,7 +11,7 @@ import msgspec
 
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import FunctionCall, Reading, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._reading import read_calls
 from tunecheck.report._texts import as_json, as_text, cut
@@ -121,7 +121,7 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 def _renamed(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
     """A model cannot be told of dots in a function's name: `math.hcf` is offered, and called, as `math_hcf`."""
-    names = {call.name.replace(".", "_"): call.name for call in accepted}
+    names = {tool_name(call.name): call.name for call in accepted}
     for call in calls:
         yield FunctionCall(names.get(call.name, call.name), call.arguments, call.id)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunecheck.calls._matching.values import MatchPolicy
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 
@@ -38,12 +38,12 @@ def respelled(
 
 def _key(name: str, policy: MatchPolicy) -> str:
     name = name.removeprefix(_PREFIX) if policy.ignore_functions_prefix else name
-    return name.replace(".", "_") if policy.dots_equal_underscores else name
+    return tool_name(name) if policy.dots_equal_underscores else name
 
 
 def plain_name(name: str) -> str:
     """A function's name by which other spellings of it are known: letter case, dots and dashes do not count."""
-    return name.replace(".", "_").replace("-", "_").casefold()
+    return tool_name(name).replace("-", "_").casefold()
 
 
 def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCall:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._model import tool_name
 from tunecheck.datasets._bfcl.categories import Category, Language
 from tunecheck.datasets._bfcl.files import BfclFiles
 from tunecheck.datasets._bfcl.prompts import Wording
@@ -191,11 +192,6 @@ def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> l
         function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
         tools.append({"type": "function", "function": document | function})
     return tools
-
-
-def tool_name(name: str) -> str:
-    """A function's name as a tool may have it: `math.gcd` is `math_gcd`."""
-    return name.replace(".", "_")
 
 
 def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:

@@ -6,6 +6,7 @@ from tunecheck._errors import PluginError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.calls._matching.names import plain_name
+from tunecheck.calls._model import tool_name
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict, decoded
 from tunecheck.formats._choosing import AUTO, chosen
@@ -159,7 +160,7 @@ def names_are_kept(answers: Answers) -> Verdict:
             if call.name in offered or meant is None:
                 continue
             evidence = f"{meant} was offered, and {clean(call.name, 60)} called"
-            if call.name == meant.replace(".", "_"):
+            if call.name == tool_name(meant):
                 advice = "this API has no dots in names: such a call counts as one of the dotted function (names=auto)"
                 return Verdict("warn", evidence, advice)
             return Verdict("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")

@@ -8,7 +8,7 @@ import msgspec
 
 from tunecheck._describe import Written
 from tunecheck._json import JSON, dumps
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import ChatRequest, Usage
 from tunecheck.endpoints._config import Place, Text
@@ -168,7 +168,7 @@ class Behaviour(Written, frozen=True, kw_only=True):
         return replace(said, calls=calls, text=text)
 
     def _named(self, name: str) -> str:
-        return name.replace(".", "_") if self.names == "underscored" else str(self.names).replace("{}", name)
+        return tool_name(name) if self.names == "underscored" else str(self.names).replace("{}", name)
 
 
 def _openai_calls(calls: Sequence[FunctionCall], spelling: str | None) -> list[dict[str, JSON]]:
