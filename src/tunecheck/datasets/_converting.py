@@ -11,9 +11,9 @@ from tunecheck._json import JSON, dumps_line, loads
 from tunecheck._whole_files import replacing, write_file
 from tunecheck.datasets._columns import kind
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
-from tunecheck.datasets._reading import SUFFIXES, file_source, locate
+from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form
 from tunecheck.datasets._sources import ArrayReader, JsonArraySource
-from tunecheck.datasets._training.forms import Form, form_of, own_keys
+from tunecheck.datasets._training.forms import Form, own_keys
 from tunecheck.datasets._training.turns import ConversationError
 
 
@@ -109,7 +109,7 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
 
 
 def _hint(path: Path, form: Form) -> str:
-    other = form_of(file_source(path)) if path.suffix.lower() in SUFFIXES else None
+    other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
     return f"; it is {other.words}: datasets convert {other.name}" if other not in (None, form) else ""
 
 

@@ -28,10 +28,11 @@ from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
 from tunecheck.datasets._tables import CsvSource, ParquetSource
-from tunecheck.datasets._training.forms import Form, TrainingSource, form_of
 
 if TYPE_CHECKING:
     import pandas
+
+    from tunecheck.datasets._training.forms import Form
 
 Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
 """What can be evaluated: a path or `loader:argument`, rows, a DataFrame, or a Dataset that is open already."""
@@ -44,6 +45,9 @@ MAX_COLUMNS = 100_000
 
 MAX_ID_LENGTH = 1_000
 """Longest text taken as an id: one that is longer is content, not a name."""
+
+_TRAINING = frozenset(("messages", "preferred_output", "completion", "chosen", "conversations", "answers", "chat"))
+"""Columns of training files; each form has one of them."""
 
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -282,12 +286,27 @@ def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Datas
 def _file(given: str, folders: Sequence[Path]) -> Dataset:
     path = locate(given, folders)
     source, declared = file_source(path), read_sidecar(path)
-    form = None if declared.column_mapping else form_of(source)
+    form = None if declared.column_mapping else training_form(source)
     return Dataset(source, defaults=declared) if form is None else _training(source, form, declared)
+
+
+def training_form(source: Source) -> Form | None:
+    """The form of a training file, by its first record; None where it is none of them, or cannot be read."""
+    try:
+        first = [record for _, record in islice(source.records(), 1)]
+    except TunecheckError:  # whoever reads the file is told
+        return None
+    if not first or _TRAINING.isdisjoint(first[0]):
+        return None
+    from tunecheck.datasets._training.forms import form_of  # and what reads each form
+
+    return form_of(first[0])
 
 
 def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
     """A training file; what its own sidecar declares wins."""
+    from tunecheck.datasets._training.forms import TrainingSource
+
     given = {key: value for key, value in vars(declared).items() if value}
     return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import html
 import os
 import re
 import sys
@@ -58,6 +57,8 @@ _ESCAPE = re.compile(
     r"\\u(?P<json>[0-9a-f]{4})|%(?P<url>[0-7][0-9a-f])|&#x(?P<html>[0-9a-f]{1,6});|&#(?P<decimal>[0-9]{1,7});"
     r"|(?P<named>&(?:amp|lt|gt|quot|apos);)|\\(?P<mark>[^\sa-z0-9])"
 )
+
+_NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 
 _MOST_ROUNDS = 3
 """How often a text is unescaped: JSON in JSON in a URL."""
@@ -205,7 +206,7 @@ def _places(text: str, rounds: int) -> Sequence[int]:
 def _unescaped(match: re.Match[str]) -> str:
     kind = match.lastgroup or ""
     if kind in ("named", "mark"):
-        return html.unescape(match[kind])
+        return _NAMED.get(match[kind], match[kind])
     code = int(match[kind], 10 if kind == "decimal" else 16)
     return _lowered(chr(code)) if code <= sys.maxunicode else ""
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
-from tunecheck._errors import TunecheckError
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._sources import Digest, FileSource, Source
 from tunecheck.datasets._tables import ParquetSource, without_nulls
@@ -53,13 +51,9 @@ _FORMS = (
 FORMS = {form.name: form for form in _FORMS}
 
 
-def form_of(source: Source) -> Form | None:
-    """The form of a file, by its first record; None where it is none of them, or cannot be read."""
-    try:
-        first = [record for _, record in islice(source.records(), 1)]
-    except TunecheckError:  # whoever reads the file is told
-        return None
-    return next((form for record in first for form in _FORMS if form.fits(record)), None)
+def form_of(record: Record) -> Form | None:
+    """The form of a file that begins with this record; None where it is none of them."""
+    return next((form for form in _FORMS if form.fits(record)), None)
 
 
 def own_keys(file: FileSource, record: Record) -> Record:
