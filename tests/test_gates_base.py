@@ -194,6 +194,7 @@ def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
         (no_worse("last", "-0.1"), "margin"),
         ((*no_worse("last"), "--undecided", "maybe"), "--undecided: expected fail or pass, got 'maybe'"),
         (("--undecided", "pass"), "--undecided needs --no-worse-than RUN"),
+        (no_worse("last", "2"), "so every run is within a margin of 2: --margin 0.02 is 2 points"),
         (no_worse("nowhere"), "there is no run 'nowhere'"),
     ],
 )

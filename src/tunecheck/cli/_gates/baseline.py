@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, Outcome
-from tunecheck.cli._gates.power import Power, powers
+from tunecheck.cli._gates.power import Power, pass_rates, powers
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
@@ -217,7 +217,11 @@ def read_base(
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
     tested = [each for each in table.evaluators if each in evaluators] if named is None else list(named)
-    power = powers(table, paired.base, tested, margin, max(repeat, asked.info.trials))
+    rates = pass_rates(table, tested)
+    if margin > 1 and rates:
+        points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
+        raise _about(name, f"{rates[0]} lies between 0 and 1, so every run is within a margin of {margin:g}{points}")
+    power = powers(table, paired.base, rates, margin, max(repeat, asked.info.trials))
     metrics = None if named is None else tuple(named)
     return Base(name, table.info.id, margin, metrics, allow_simulated, results_dir, power)
 

@@ -66,15 +66,19 @@ class Power:
         }
 
 
+def pass_rates(base: RunTable, names: Collection[str]) -> list[str]:
+    """The pass rates among what a gate tests: evaluators, which stand for theirs, and metrics."""
+    columns = (f"{name}.{PASS_RATE}" if name in base.evaluators else name for name in names)
+    return list(dict.fromkeys(key for key in columns if key in base.columns and base.columns[key].passes == key))
+
+
 def powers(
-    base: RunTable, items: Sequence[int], names: Collection[str], margin: float, repeat: int
+    base: RunTable, items: Sequence[int], rates: Collection[str], margin: float, repeat: int
 ) -> tuple[Power, ...]:
-    """The power on each evaluator's pass rate; other metrics have none, as nobody knows how much their values vary.
+    """The power on each pass rate; other metrics have none, as nobody knows how much their values vary.
 
     `items` are the base's that pair with rows that are about to be judged, `repeat` times each.
     """
-    columns = (f"{name}.{PASS_RATE}" if name in base.evaluators else name for name in names)
-    rates = dict.fromkeys(key for key in columns if key in base.columns and base.columns[key].passes == key)
     return tuple(_power(base, items, key, margin, repeat) for key in rates) if margin < 1 else ()
 
 
