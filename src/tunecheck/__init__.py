@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.comparison._compare import compare as compare
     from tunecheck.comparison._comparison import Comparison as Comparison, MetricComparison as MetricComparison
     from tunecheck.comparison._pairing import NothingPairsError as NothingPairsError
+    from tunecheck.comparison._selection import Selection as Selection, select as select
     from tunecheck.conversations._target import ConversationTarget as ConversationTarget
     from tunecheck.endpoints._base import Endpoint as Endpoint
     from tunecheck.endpoints._definition import load_endpoint as load_endpoint
@@ -109,6 +110,7 @@ _HOMES = {
     "tunecheck.comparison._compare": "compare",
     "tunecheck.comparison._comparison": "Comparison MetricComparison",
     "tunecheck.comparison._pairing": "NothingPairsError",
+    "tunecheck.comparison._selection": "Selection select",
     "tunecheck.conversations._target": "ConversationTarget",
     "tunecheck.endpoints._base": "Endpoint",
     "tunecheck.endpoints._definition": "load_endpoint",

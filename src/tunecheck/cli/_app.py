@@ -37,6 +37,7 @@ _COMMANDS = {
     "runs": "_runs",
     "verify": "_verify",
     "compare": "_compare.command",
+    "select": "_select",
     "report": "_report",
     "view": "_report",
     "bfcl run": "_bfcl",

@@ -85,10 +85,22 @@ def compare(
 
 def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> Compared:
     """Compare runs with the first of them; arguments and errors as of `compare`."""
-    _check(settings, runs)
+    if len(runs) < 2:
+        raise ConfigurationError("compare takes a base and at least one run to compare with it")
+    return compare_tables(open_runs(runs, results_dir, settings), settings)
+
+
+def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> list[RunTable]:
+    """Runs that may be compared, as the settings say; errors as of `compare`."""
+    _check(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:
         _refuse_simulated(tables)
+    return tables
+
+
+def compare_tables(tables: Sequence[RunTable], settings: Settings) -> Compared:
+    """Compare runs that are read with the first of them."""
     first = tables[0].info
     sides = [_Against(tables[0], table, settings) for table in tables[1:]]
     adjusted = _adjusted([metric.p_value for each in sides for metric in each.measured.values() if metric.tested])
@@ -106,9 +118,7 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings)
     return Compared(found, [each.runs for each in sides])
 
 
-def _check(settings: Settings, runs: Sequence[RunLike]) -> None:
-    if len(runs) < 2:
-        raise ConfigurationError("compare takes a base and at least one run to compare with it")
+def _check(settings: Settings) -> None:
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {settings.confidence!r}")
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
@@ -147,7 +157,7 @@ class _Against:
     def __init__(self, base: RunTable, new: RunTable, settings: Settings) -> None:
         self._settings = settings
         self.runs = RunPair(base, new, pair(base, new, settings.pair_by))
-        self.labels = _labels(base, new, self.runs.pairing, settings.cluster)
+        self.labels = cluster_labels(base, new, self.runs.pairing, settings.cluster)
         codes = None if self.labels is None else _codes(self.labels)
         chosen, notes = choose_metrics(base, new, settings.named, gated=settings.gated)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
@@ -190,7 +200,7 @@ class _Against:
         )
 
 
-def _labels(base: RunTable, new: RunTable, pairing: Pairing, cluster: str | None) -> list[Hashable] | None:
+def cluster_labels(base: RunTable, new: RunTable, pairing: Pairing, cluster: str | None) -> list[Hashable] | None:
     """The label of each pair: of the base, else of the new run."""
     if cluster is None:
         return None

@@ -1,0 +1,184 @@
+"""`tunecheck select`: which of several runs to ship, how sure the ranking is, and what speaks against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy
+import pytest
+from tests.cli_parts import here
+from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+
+from tunecheck import ConfigurationError, select
+from tunecheck.statistics._best import multiple_comparisons_with_the_best
+
+
+def failing(*rows: int, of: int = 100) -> list[bool]:
+    """Outcomes of so many rows, of which these fail."""
+    return [number not in rows for number in range(of)]
+
+
+def two_metrics(folder: Path, name: str, match: Sequence[bool], safe: Sequence[bool]) -> Path:
+    rows = [
+        row(number, verdict("match", each), verdict("safe", other))
+        for number, (each, other) in enumerate(zip(match, safe, strict=True))
+    ]
+    return write_run(folder, name, rows, {**declares("match"), **declares("safe")})
+
+
+def test_a_last_run_that_lost_what_an_earlier_one_had_is_not_shipped(tmp_path: Path) -> None:
+    outcomes = failing(*range(40)), failing(), failing(*range(20))
+    first, best, last = (passes(tmp_path, name, each) for name, each in zip("abc", outcomes, strict=True))
+    found = select(first, best, last)
+    assert found.ship == best.name
+    assert [each.run for each in found.ranking] == [best.name, last.name, first.name]
+    assert [each.may_be_best for each in found.ranking] == [True, False, False]
+    against = {(each.base, each.new): each.metric.verdict for each in found.against}
+    assert against[best.name, last.name] == "worse"
+    assert against[first.name, last.name] == "better"
+
+
+def test_of_equal_runs_the_later_ships_and_its_rivals_are_told(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, failing(3, 4)) for name in "abc"]
+    found = select(*runs)
+    assert found.ship == runs[2].name
+    assert all(each.may_be_best for each in found.ranking)
+    assert f"100 rows do not tell it from {runs[1].name}, {runs[0].name} and it may be worse by up to" in found.sentence
+
+
+def test_the_best_run_does_not_ship_if_it_breaks_a_guard(tmp_path: Path) -> None:
+    base = two_metrics(tmp_path, "base", failing(*range(30)), failing())
+    best = two_metrics(tmp_path, "best", failing(), failing(*range(50)))
+    kept = two_metrics(tmp_path, "kept", failing(*range(15)), failing())
+    found = select(base, best, kept, metric="match", guards={"safe": 0.05})
+    assert found.ship == kept.name
+    assert {each.run: [guard.outcome for guard in each.guards] for each in found.ranking} == {
+        best.name: ["broken"],
+        kept.name: ["kept"],
+        base.name: [],
+    }
+    assert f"it is worse than {best.name}, which breaks a guard" in found.objections
+
+
+def test_a_guard_that_these_rows_cannot_decide_breaks_nothing_and_is_told(tmp_path: Path) -> None:
+    base = two_metrics(tmp_path, "base", failing(*range(30)), failing(1))
+    new = two_metrics(tmp_path, "new", failing(), failing(2))
+    found = select(base, new, metric="match", guards={"safe": 0.001})
+    assert found.ship == new.name
+    assert found.ranking[0].guards[0].outcome == "undecided"
+    assert "safe is not shown to be worse by less than 0.1 points" in found.objections
+
+
+def test_another_evaluator_that_got_worse_speaks_against_the_run(tmp_path: Path) -> None:
+    base = two_metrics(tmp_path, "base", failing(*range(30)), failing())
+    new = two_metrics(tmp_path, "new", failing(), failing(*range(25)))
+    found = select(base, new, metric="match")
+    assert found.ship == new.name
+    assert any(each.startswith(f"safe against {base.name}: worse, 100.0% → 75.0%") for each in found.objections)
+
+
+def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, "a", failing(1)), passes(tmp_path, "b", [None] * 40 + [True] * 60)]
+    found = select(*runs)
+    assert found.rows == 60
+    assert {each.value.value for each in found.ranking} == {1.0}
+
+
+def test_a_score_of_which_less_is_better_is_ranked_from_below(tmp_path: Path) -> None:
+    low = [0.4 + 0.01 * (number % 9) for number in range(60)]
+    high = [value + 0.3 + 0.001 * (at % 5) for at, value in enumerate(low)]
+    better, worse = (scores(tmp_path, name, each, higher_is_better=False) for name, each in (("l", low), ("h", high)))
+    found = select(better, worse)
+    assert found.ship == better.name
+    first, second = (each.difference for each in found.ranking)
+    assert first.value == pytest.approx(-0.302)
+    assert first.high == 0
+    assert second.low == 0
+
+
+def test_the_base_may_be_a_run_that_is_not_the_first(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 30), ("b", 20), ("c", 10))]
+    found = select(*runs, base=runs[1])
+    assert found.base == runs[1].name
+    assert len(found.ranking) == 3
+
+
+def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="select takes two runs or more"):
+        select(passes(tmp_path, "a", [True] * 12))
+
+
+def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 30), ("b", 0)))
+    said = here(capsys, "select", str(a), str(b))
+    assert " ".join(said.out.split()).startswith(f"Ship {b.name}: match 100.0%, the best of 2 runs")
+    assert "ranked on match, the first metric of compare" in said.out
+    told = here(capsys, "select", str(a), str(b), "--json", "--guard", "match:0.02").json()
+    assert told["ship"] == b.name
+    assert [each["run"] for each in told["ranking"]] == [b.name, a.name]
+    assert told["against"][0]["metric"]["verdict"] == "better"
+
+
+@pytest.mark.parametrize("guard", ["match", "match:", "match:-1", ":0.1", "match:nan"])
+def test_a_guard_that_is_none_is_refused_in_one_line(
+    guard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = here(capsys, "select", "a", "b", "--guard", guard, "--results-dir", str(tmp_path))
+    assert said.code == 2
+    assert "expected NAME:MARGIN" in said.err
+
+
+def test_two_runs_are_told_apart_as_by_a_one_sided_t_test() -> None:
+    random = numpy.random.default_rng(1)
+    base = random.normal(0, 1, 40)
+    change = random.normal(0.2, 0.5, 40)
+    found = multiple_comparisons_with_the_best(numpy.column_stack([base, base + change]), confidence=0.95)
+    # Student's t of 39 degrees at 0.95 is 1.6849 (tables).
+    reach = 1.6849 * change.std(ddof=1) / 40**0.5
+    assert found[1].high == pytest.approx(change.mean() + reach, rel=0.02)
+
+
+def test_rows_of_one_cluster_say_no_more_than_one_row() -> None:
+    random = numpy.random.default_rng(2)
+    once = random.normal(0, 1, (30, 3))
+    labels = numpy.repeat(numpy.arange(30), 5)
+    alone = multiple_comparisons_with_the_best(once)
+    repeated = multiple_comparisons_with_the_best(numpy.repeat(once, 5, axis=0), labels)
+    for one, other in zip(alone, repeated, strict=True):
+        assert [one.low, one.high] == pytest.approx([other.low, other.high])
+
+
+def test_cost_latency_and_faults_of_serving_speak_against_a_run(tmp_path: Path) -> None:
+    def run(name: str, match: Sequence[bool], milliseconds: float, cost: float) -> Path:
+        cause = {"cause": "cut_off"} if name == "new" else {}
+        rows = [
+            row(at, verdict("match", each)) | {"outputs.latency_ms": milliseconds} | cause
+            for at, each in enumerate(match)
+        ]
+        folder = write_run(tmp_path, name, rows, declares("match"))
+        usage = {"target": {"cost": cost, "currency": "USD"}}
+        (folder / "metrics.json").write_text(json.dumps({"usage": usage}), "utf-8")
+        return folder
+
+    old, new = run("old", failing(*range(30)), 800, 1.0), run("new", failing(), 1_200, 2.0)
+    found = select(old, new)
+    assert found.ship == new.name
+    assert f"a row costs 0.02 USD, 0.01 in {old.name}" in found.objections
+    assert f"half of its answers take over 1.2 s, 0.8 s in {old.name}" in found.objections
+    assert "100 rows of it failed for the serving, not the model" in found.objections
+
+
+def test_a_cause_that_grew_is_named(tmp_path: Path) -> None:
+    def run(name: str, refused: int, failed: int) -> Path:
+        rows = [
+            row(at, verdict("match", at >= failed)) | {"cause": "refusal" if at < refused else None}
+            for at in range(100)
+        ]
+        return write_run(tmp_path, name, rows, declares("match"))
+
+    old, new = run("old", 0, 40), run("new", 20, 20)
+    assert f"refused: 20 rows, 0 in {old.name}" in select(old, new).objections
