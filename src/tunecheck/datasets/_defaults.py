@@ -10,7 +10,6 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._yaml import read
 
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -68,6 +67,8 @@ def read_sidecar(data: Path) -> DatasetDefaults:
         return DatasetDefaults()
     if not path.is_file():
         raise ConfigurationError(f"{path}: is no ordinary file; the data's defaults are looked for there")
+    from tunecheck._yaml import read  # and PyYAML, which a run without such a file does not need
+
     document = read(path)
     if document.value is None:
         return DatasetDefaults()

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import msgspec
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._yaml import Document
 from tunecheck.formats._choosing import AUTO
+
+if TYPE_CHECKING:
+    from tunecheck._yaml import Document
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that is not empty."""

@@ -1,7 +1,10 @@
 """From a definition (a YAML file or a mapping) to the endpoint that it defines."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck import _plugins as plugins
 from tunecheck._describe import shown_value
@@ -9,10 +12,12 @@ from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck._yaml import Document, read
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition, Place
 from tunecheck.formats._choosing import AUTO, chosen
+
+if TYPE_CHECKING:
+    from tunecheck._yaml import Document
 
 _FOLDER = "endpoints"
 
@@ -83,6 +88,8 @@ def read_definition(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
 ) -> Definition:
     """A definition, read but not yet understood by its kind."""
+    from tunecheck._yaml import Document, read
+
     if isinstance(source, Mapping):
         try:
             document = Document("endpoint definition", plain(dict(source)), {})
