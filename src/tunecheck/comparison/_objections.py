@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from tunecheck._causes import cause_named
 from tunecheck._messages import clean, counted
+from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import WORSE, CauseChange
 from tunecheck.comparison._measuring import Settings
@@ -33,9 +35,11 @@ def objections(ship: RunTable, base: RunTable, last: RunTable, metric: str, sett
 
 
 def _worse_than(table: RunTable, ship: RunTable, metric: str, settings: Settings) -> Iterator[str]:
-    against = compare_tables([table, ship], settings).comparison.against[0]
+    chosen, _ = choose_metrics(table, ship, None)
+    others = [each.name for each in chosen if each.tested and each.name != metric]  # corrected among themselves
+    against = compare_tables([table, ship], replace(settings, metrics=others)).comparison.against[0]
     for each in against.tested:
-        if each.verdict == WORSE and each.name != metric:
+        if each.verdict == WORSE:
             yield f"{clean(each.name, 60)} against {table.info.id}: {headline(each)}"
     for cause in _grown(against.causes, 1 - settings.confidence):
         yield f"{cause.title}: {counted(cause.new, 'row')}, {cause.base:,} in {table.info.id}"
