@@ -59,7 +59,7 @@ def azurite(folder: Path) -> Iterator[int]:
             wait_until_up(f"http://127.0.0.1:{port}/{ACCOUNT}", process)
             yield port
         finally:
-            process.kill()  # it holds nothing, and asked to end it waits ten seconds for open connections
+            process.terminate()
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes], limit_s: float = 120.0) -> None:

@@ -465,7 +465,6 @@ def serving(fake: Fake, chain: Path, key: Path) -> Iterator[Fake]:
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
         fake.port = runner.addresses[0][1]
-        ready.set()
         return runner
 
     async def stop(runner: web.AppRunner) -> None:
@@ -474,6 +473,7 @@ def serving(fake: Fake, chain: Path, key: Path) -> Iterator[Fake]:
 
     def run() -> None:
         runner = loop.run_until_complete(start())
+        loop.call_soon(ready.set)  # not earlier: a stop that comes before it runs is lost
         loop.run_forever()
         loop.run_until_complete(stop(runner))
         loop.close()

@@ -138,12 +138,12 @@ def serving() -> Iterator[Agent]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         agent.port = runner.addresses[0][1]
-        ready.set()
         return runner
 
     def serve() -> None:
         asyncio.set_event_loop(loop)
         runner = loop.run_until_complete(start())
+        loop.call_soon(ready.set)  # not earlier: a stop that comes before it runs is lost
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
         loop.close()
