@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from tunecheck._causes import CUT_OFF, error_cause, repeats_itself
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, value_of
-from tunecheck.calls._matching.names import plain_name
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._reading import read_once, without_thoughts
@@ -260,6 +259,8 @@ def is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """Whether the tool wants a text there, as of code, where none is expected."""
     if any(isinstance(each, str) and each for each in _accepted(fault)):
         return False
+    from tunecheck.calls._matching.names import plain_name
+
     wanted = plain_name(fault.call or "")
     definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
     properties = definition.parameters.get("properties") if definition is not None else None
@@ -281,6 +282,8 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
 
 def _of_names(answer: Answer) -> Iterator[Fault]:
     """Called names that no tool has: written otherwise, or made up."""
+    from tunecheck.calls._matching.names import plain_name
+
     plain = {plain_name(tool): tool for tool in answer.tools}
     for name in dict.fromkeys(call.name for call in answer.reading.calls):
         tool = plain.get(plain_name(name))

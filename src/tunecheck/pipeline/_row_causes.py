@@ -10,9 +10,6 @@ from msgspec.structs import replace
 
 from tunecheck._causes import CAUSES, error_cause, place_of
 from tunecheck._faults import Fault, read_faults
-from tunecheck.calls._matching.faults import argument_faults, call_faults
-from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice, is_text
 from tunecheck.pipeline._results import RowState
@@ -37,9 +34,6 @@ _CAUSES = {
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, say that calls differ, and not how."""
-
-_LOOSE = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
-"""What the leaderboard accepts is not to blame."""
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
@@ -118,12 +112,19 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
 def _compared(answer: Answer) -> Iterator[Fault]:
     """How calls differ from possible answers, which name for each argument the values that are right."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
-    if made and wanted:
-        match = match_calls(made, wanted, _LOOSE)
-        yield from call_faults(match, _LOOSE)
-        for fault in argument_faults(match):
-            if fault.path is not None and not is_text(fault, answer.tools):
-                yield fault
+    if not made or not wanted:
+        return
+    from tunecheck.calls._matching.faults import argument_faults, call_faults  # rows of texts need none of it
+    from tunecheck.calls._matching.match import match_calls
+    from tunecheck.calls._matching.values import MatchPolicy
+
+    # What the leaderboard accepts is not to blame.
+    loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
+    match = match_calls(made, wanted, loose)
+    yield from call_faults(match, loose)
+    for fault in argument_faults(match):
+        if fault.path is not None and not is_text(fault, answer.tools):
+            yield fault
 
 
 def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
