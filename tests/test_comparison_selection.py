@@ -83,6 +83,7 @@ def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
     runs = [passes(tmp_path, "a", failing(1)), passes(tmp_path, "b", [None] * 40 + [True] * 60)]
     found = select(*runs)
     assert found.rows == 60
+    assert f"40 rows of {runs[0].name} in no figure: not every run has a figure for them" in found.notes
     assert {each.value.value for each in found.ranking} == {1.0}
 
 
@@ -108,6 +109,12 @@ def test_the_base_may_be_a_run_that_is_not_the_first(tmp_path: Path) -> None:
 def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="select takes two runs or more"):
         select(passes(tmp_path, "a", [True] * 12))
+
+
+def test_a_negative_margin_is_refused(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, [True] * 12) for name in "ab"]
+    with pytest.raises(ConfigurationError, match="guard 'match': a margin is 0 or more, not"):
+        select(*runs, guards={"match": -0.1})
 
 
 def test_the_command_says_the_sentence_first_and_all_of_it_as_json(

@@ -91,8 +91,11 @@ def _parts(selection: "Selection") -> Iterator["RenderableType"]:
     yield Text(clean(selection.sentence, 2_000), "bold")
     yield _ranking(selection)
     yield Text("\n".join(f"{each.new} against {each.base}: {headline(each.metric)}" for each in selection.against))
+    notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
-        yield Text(f"note: ranked on {selection.metric}, the first metric of compare; --metric names another", "dim")
+        notes.append(f"ranked on {selection.metric}, the first metric of compare; --metric names another")
+    if notes:
+        yield Text("\n".join(f"note: {note}" for note in notes), "dim")
 
 
 def _ranking(selection: "Selection") -> Table:

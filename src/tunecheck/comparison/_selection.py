@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import counted
-from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._compare import cluster_labels, compare_tables, open_runs
 from tunecheck.comparison._comparison import MetricComparison
+from tunecheck.comparison._guards import Guard, guards_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, estimate, item_values, sides_of
 from tunecheck.comparison._objections import objections
 from tunecheck.comparison._pairing import pair
@@ -25,22 +27,6 @@ from tunecheck.statistics._results import Estimate, Result
 
 if TYPE_CHECKING:
     from tunecheck.statistics._samples import Codes, Floats
-
-Guarded = Literal["kept", "broken", "undecided"]
-
-
-@dataclass(frozen=True, slots=True)
-class Guard(Result):
-    """A metric that must not get worse than the base's by more than the margin.
-
-    Kept and broken where the whole interval of the difference is within the margin, or beyond it; else undecided.
-    """
-
-    metric: str
-    margin: float
-    outcome: Guarded
-    kind: Kind
-    difference: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,8 @@ class Selection(Result):
 
     `ship` is the highest of the runs that break no guard, of equal ones the later. `against` holds the last run against
     the best and the base, and the chosen one against the base. `objections` are what speaks against shipping it, and
-    `sentence` says all in one. Its fields are those of `tunecheck select --json`.
+    `sentence` says all in one; `notes` what is left out, or not the same in all runs.
+    Its fields are those of `tunecheck select --json`.
     """
 
     format_version: int = FORMAT_VERSION
@@ -95,6 +82,7 @@ class Selection(Result):
     base: str
     ranking: tuple[Ranked, ...]
     against: tuple[HeldAgainst, ...]
+    notes: tuple[str, ...] = ()
     simulated: bool = False
 
     def to_json(self) -> dict[str, JSON]:
@@ -132,6 +120,9 @@ def select(
         ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
         DataError: a run whose files are damaged.
     """
+    for name, accepted in (guards or {}).items():
+        if not 0 <= accepted < math.inf:
+            raise ConfigurationError(f"guard {name!r}: a margin is 0 or more, not {accepted!r}")
     settings = Settings(
         confidence=confidence, cluster=cluster, allow_simulated=allow_simulated, pair_by=pair_by, rows=0, seed=seed
     )
@@ -156,7 +147,7 @@ def _selected(
 ) -> Selection:
     chosen = _chosen(base, [table for table in tables if table is not base], metric)
     common = _common_rows(chosen.key, tables, base, settings)
-    ranking = _ranking(common, tables, settings, [_guards(base, table, guards, settings) for table in tables])
+    ranking = _ranking(common, tables, settings, [guards_of(base, table, guards, settings) for table in tables])
     up = 1 if common.sides.higher_is_better else -1
     order = sorted(range(len(tables)), key=lambda at: (up * (ranking[at].value.value or 0.0), at), reverse=True)
     shipped = next(at for at in order if not ranking[at].breaks_a_guard)
@@ -180,6 +171,7 @@ def _selected(
         base=base.info.id,
         ranking=ranked,
         against=tuple(against),
+        notes=tuple(dict.fromkeys(_notes(tables, base, len(common.scores)))),
         simulated=any(table.info.simulated for table in tables),
     )
 
@@ -252,30 +244,18 @@ def _ranking(
     return found
 
 
-def _guards(base: RunTable, table: RunTable, guards: Mapping[str, float], settings: Settings) -> tuple[Guard, ...]:
-    if table is base:
-        return ()
-    found = []
-    for name, margin in guards.items():
-        against = compare_tables([base, table], replace(settings, metrics=name, margin=margin)).comparison.against[0]
-        (metric,) = against.tested
-        outcome = _outcome(metric, margin)
-        found.append(Guard(metric.name, margin, outcome, metric.kind, metric.difference))
-    return tuple(found)
-
-
-def _outcome(metric: MetricComparison, margin: float) -> Guarded:
-    from tunecheck.statistics._margins import refutes
-
-    if metric.non_inferior:
-        return "kept"
-    broken = refutes(metric.difference, margin, higher_is_better=metric.higher_is_better)
-    return "broken" if broken else "undecided"
-
-
 def _held(base: RunTable, new: RunTable, chosen: Chosen, settings: Settings) -> HeldAgainst:
     against = compare_tables([base, new], settings).comparison.against[0]
     return HeldAgainst(base.info.id, new.info.id, against.metrics[chosen.name])
+
+
+def _notes(tables: Sequence[RunTable], base: RunTable, rows: int) -> Iterator[str]:
+    left_out = len(base.items.ids) - rows
+    if left_out:
+        yield f"{counted(left_out, 'row')} of {base.info.id} in no figure: not every run has a figure for them"
+    for table in tables:
+        yield from table.info.notes
+        yield from evaluator_notes(base, table)
 
 
 def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides) -> Iterator[str]:
