@@ -242,8 +242,8 @@ def check_binding(
     lacking = lacking_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
-        f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; "
-        f"the data has {', '.join(known) or 'no columns'}"
+        f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. --mapping {lacking[0]}='${{data.…}}', "
+        f"in Python column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
     )
 
 
