@@ -60,7 +60,9 @@ class Base:
         return [self._outcome(metric, comparison) for metric in tested], _notes(comparison)
 
     def _impossible(self, why: str) -> Outcome:
-        return Outcome(f"worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}")
+        return Outcome(
+            f"shown to be worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}"
+        )
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
         from tunecheck.comparison._wording import difference_text
@@ -78,7 +80,7 @@ class Base:
             rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
             remark += f"; a loss of {margin} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
         return Outcome(
-            f"{metric.name}: worse by less than {margin} than {self.id}",
+            f"{metric.name}: shown to be worse by less than {margin} than {self.id}",
             metric.difference.value,
             met,
             remark,
