@@ -75,15 +75,15 @@ class EarlyTest:
         self._margin, self._confidence = margin, confidence
         normal_quantile(confidence)  # refuses one that is out of range
         self._enough = math.log(2 / (1 - confidence))
-        self._changes: list[float] = []
-        self._scores: tuple[list[float], list[float]] = ([], [])
+        self._base: list[float] = []
+        self._new: list[float] = []
         self._up, self._down = _Capital(), _Capital()
         self._promise = None if margin is None or total is None else _Promise(margin, total, confidence)
 
     @property
     def pairs(self) -> int:
         """How many were seen."""
-        return len(self._changes)
+        return len(self._base)
 
     def see(self, base: float, new: float) -> Outcome:
         """Take one more pair; what can be decided by now.
@@ -93,10 +93,9 @@ class EarlyTest:
         """
         if not (0 <= base <= 1 and 0 <= new <= 1):
             raise ValueError(f"a score lies between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
-        change = float(new) - float(base)
-        self._changes.append(change)
-        for scores, score in zip(self._scores, (base, new), strict=True):
-            scores.append(float(score))
+        self._base.append(float(base))
+        self._new.append(float(new))
+        change = self._new[-1] - self._base[-1]
         if self._margin is None:
             self._up.bet(change)
             self._down.bet(-change)
@@ -118,9 +117,9 @@ class EarlyTest:
 
     def complete(self) -> Outcome:
         """What is said when no pair is left: with a margin what the complete run's interval says."""
-        if self._margin is None or not self._changes:
+        if self._margin is None or not self._base:
             return "undecided"
-        base, new = self._scores
+        base, new = self._base, self._new
         whole = all(score in (0.0, 1.0) for score in (*base, *new))
         compared = (
             paired_binary(base, new, confidence=self._confidence)
@@ -138,7 +137,7 @@ class EarlyTest:
         n = self.pairs
         if n == 0:
             return Estimate(None, None, None, 0, self._confidence, "betting", remark="there are no rows")
-        changes = numpy.array(self._changes)
+        changes = numpy.array(self._new) - numpy.array(self._base)
         low = _refuted(changes, self._enough)
         high = -_refuted(-changes, self._enough)
         return Estimate(float(changes.mean()), low, high, n, self._confidence, "betting")
