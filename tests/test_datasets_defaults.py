@@ -29,7 +29,8 @@ def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> N
     path = with_sidecar(
         tmp_path,
         'description: questions\ncolumn_mapping:\n  ground_truth: "${data.answer}"\n  response: ${target.response}\n'
-        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\nstep_limit: 5\nmode:\n"
+        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\n"
+        "cluster: scenario\nprimary: match\nstep_limit: 5\nmode:\n"
         "columns: {final_state_only: true}\n",
     )
     assert open_dataset(path).defaults == DatasetDefaults(
@@ -37,6 +38,8 @@ def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> N
         evaluators=["bleu", "match"],
         target="blue",
         group_key="session",
+        cluster="scenario",
+        primary="match",
         conversation={"step_limit": 5},
         columns={"final_state_only": True},
     )

@@ -477,10 +477,11 @@ def test_the_data_set_s_group_key_orders_rows_where_the_target_has_none(tmp_path
         assert numbers == sorted(numbers)
 
 
-def test_a_group_key_that_is_no_column_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["group_key", "cluster"])
+def test_a_column_of_the_data_s_defaults_that_is_none_is_refused(key: str, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"session": "a"}\n')
-    (tmp_path / "d.yaml").write_text("group_key: sesion\n")
-    with pytest.raises(ConfigurationError, match="group_key: there is no column 'sesion'; did you mean 'session'"):
+    (tmp_path / "d.yaml").write_text(f"{key}: sesion\n")
+    with pytest.raises(ConfigurationError, match=f"{key}: there is no column 'sesion'; did you mean 'session'"):
         run(tmp_path, tmp_path / "d.jsonl", target=lambda session: 1, evaluators={"e": lambda response: 1})
 
 

@@ -119,12 +119,14 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetEntry(msgspec.Struct, frozen=True):
-    """The data of a run."""
+    """The data of a run; `cluster` is the column by which its rows are not independent, `primary` what decides."""
 
     name: str | None = None
     path: str | None = None
     sha256: str | None = None
     rows: Count | None = None
+    cluster: str | None = None
+    primary: str | None = None
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,8 @@ class Sidecar(Written, frozen=True, kw_only=True):
     evaluators: list[Name] | None = None
     target: Name | None = None
     group_key: Name | None = None
+    cluster: Name | None = None
+    primary: Name | None = None
     columns: dict[str, Any] | None = None
     mode: Literal["tools", "text"] | None = None
     step_limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -38,7 +40,8 @@ class DatasetDefaults:
     """Defaults that a data set brings along; options of the command or call win over each of them.
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; `evaluators` are plugin names;
-    `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order;
+    `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order,
+    `cluster` that by which rows are not independent (else the group key's), `primary` the metric that decides;
     `conversation` holds the conversation target's parameters that are given; `columns` what every row has that says
     nothing else.
     """
@@ -47,6 +50,8 @@ class DatasetDefaults:
     evaluators: list[str] = field(default_factory=list)
     target: str | None = None
     group_key: str | None = None
+    cluster: str | None = None
+    primary: str | None = None
     conversation: dict[str, JSON] = field(default_factory=dict)
     columns: dict[str, JSON] = field(default_factory=dict)
 
@@ -75,8 +80,16 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     sidecar = read_as(document.value, Sidecar, document.where)
     given = {key: value for key in CONVERSATION_KEYS if (value := getattr(sidecar, key)) is not None}
     mapping, evaluators = sidecar.column_mapping or {}, sidecar.evaluators or []
-    columns = sidecar.columns or {}
-    return DatasetDefaults(mapping, evaluators, sidecar.target, sidecar.group_key, given, columns)
+    return DatasetDefaults(
+        mapping,
+        evaluators,
+        sidecar.target,
+        sidecar.group_key,
+        sidecar.cluster,
+        sidecar.primary,
+        given,
+        sidecar.columns or {},
+    )
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:

@@ -167,9 +167,11 @@ class Execution:
                 has_target=False,
             )
         self._check_prices()
+        declared = self.dataset.defaults
         grouping = [
             *(("group_by", column) for column in self.keeping.grouping),
-            ("group_key", self.dataset.defaults.group_key),
+            ("group_key", declared.group_key),
+            ("cluster", declared.cluster),
         ]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
@@ -211,11 +213,18 @@ class Execution:
                 endpoint.facts = converted(found_out[name], ApiFacts) if name in found_out else endpoint.facts
 
     def _describe(self, scan: Scan) -> RunFile:
-        path = self.dataset.path
+        path, declared = self.dataset.path, self.dataset.defaults
         return RunFile(
             name=self.name,
             status="running",
-            dataset=DatasetEntry(self.dataset.name, str(path) if path else None, scan.sha256, scan.rows),
+            dataset=DatasetEntry(
+                self.dataset.name,
+                str(path) if path else None,
+                scan.sha256,
+                scan.rows,
+                declared.cluster or declared.group_key,
+                declared.primary,
+            ),
             target=describe_target(self.target),
             evaluators=describe_evaluators(self.evaluators),
             mapping=describe_mapping(self.layers),

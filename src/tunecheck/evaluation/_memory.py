@@ -184,9 +184,10 @@ class _Benchmark:
         target.notes = [*target.notes, *_refuse_damaged_logs(arguments)]
         rows = open_dataset([_row(test) for test in self.tests])
         mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
+        declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
         return even_unanswered(
             evaluate,
-            data=rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=self.read.run_name),
+            data=rows.with_defaults(declared, name=self.read.run_name),
             target=target,
             evaluators={EVALUATOR: MemoryEvaluator(self.judge)},
             evaluation_name=name or self.read.run_name + (ISOLATED if self.settings.isolated else ""),

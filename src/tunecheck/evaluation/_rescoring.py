@@ -6,6 +6,7 @@ from tunecheck._errors import EndpointError
 from tunecheck._files import DatasetEntry
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.pipeline._journal import Recorded
 from tunecheck.pipeline._results import RowsView
@@ -59,7 +60,8 @@ class _RecordedRows(Dataset):
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
         from tunecheck.datasets._memory import ListSource
 
-        super().__init__(ListSource([]))
+        declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
+        super().__init__(ListSource([]), defaults=declared)
         self.name = str(described.name)
         self._recorded = rows
         self._described = described
