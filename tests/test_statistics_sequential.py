@@ -144,3 +144,21 @@ def test_what_is_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         decide_early(pairs, margin, confidence)
+
+
+def test_the_p_value_is_below_its_level_once_a_difference_is_decided_and_1_of_equal_scores() -> None:
+    test, alike = EarlyTest(), EarlyTest()
+    outcomes = [test.see(*WORSE) for _ in range(20)]
+    first = next(pairs for pairs, outcome in enumerate(outcomes, 1) if outcome == "worse")
+    alike.see(*SAME)
+    assert alike.p_value() == 1
+    assert test.p_value() < 0.05
+    assert first > 5  # of five coins that all fall alike one in sixteen does: no p-value below 0.05
+
+
+def test_where_pairs_fall_out_the_complete_run_is_that_much_smaller() -> None:
+    fell_out, small = EarlyTest(margin=0.03, total=1_000), EarlyTest(margin=0.03, total=300)
+    for _ in range(700):
+        fell_out.skip()
+    taken = [next(n for n in itertools.count(1) if test.see(*SAME) == "not_worse") for test in (fell_out, small)]
+    assert taken[0] == pytest.approx(taken[1], abs=10)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
+from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._distributions import effective_rows, t_quantile
 from tunecheck.statistics._results import Estimate, NonInferiority, PairedBinary, PairedScores, SmallestDifference
 
@@ -58,8 +59,6 @@ def non_inferiority(
 
 
 # -- power
-
-_HALVINGS = 80
 
 
 def smallest_difference(
@@ -126,10 +125,4 @@ def smallest_binary(
         spread = size * math.sqrt(share) + chance * math.sqrt(max(0.0, share - difference**2))
         return math.sqrt(rows) * difference >= spread
 
-    if not shown(1.0):
-        return None
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
-    return high
+    return turning_point(shown, 0.0, 1.0)[1] if shown(1.0) else None

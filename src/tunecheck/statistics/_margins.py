@@ -3,11 +3,11 @@
 import math
 from statistics import NormalDist
 
+from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._paired import tango, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate
 
-_HALVINGS = 80
 _NO_ROOM = 1e-9
 """Differences as close to the margin as this are the margin."""
 
@@ -52,11 +52,7 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
     most = 1.0
     while not decided(most):
         most *= 2
-    least = most / 2
-    for _ in range(_HALVINGS):
-        middle = (least + most) / 2
-        least, most = (least, middle) if decided(middle) else (middle, most)
-    return math.ceil(n * most)
+    return math.ceil(n * turning_point(decided, most / 2, most)[1])
 
 
 # -- before a run
@@ -88,11 +84,8 @@ def rows_to_show(change: float, margin: float, chance: float, confidence: float 
 
 def margin_to_show(rows: int, change: float, chance: float, confidence: float = CONFIDENCE) -> float | None:
     """The margin within which so many rows show an identical model to be with this chance; None if none does."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if chance_to_show(rows, change, middle, confidence) >= chance else (middle, high)
-    return high if high < 1 else None
+    _, found = turning_point(lambda margin: chance_to_show(rows, change, margin, confidence) >= chance, 0.0, 1.0)
+    return found if found < 1 else None
 
 
 def _score_of_a_row(change: float, margin: float) -> float:

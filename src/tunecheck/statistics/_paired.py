@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
+from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._distributions import effective_rows, log_half_binomial, normal_two_sided, t_quantile
 from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, Bounds, means, share
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
@@ -23,7 +24,6 @@ from tunecheck.statistics._samples import (
 
 # -- verdicts
 
-_HALVINGS = 80
 FLIPS = 10_000
 
 
@@ -118,10 +118,7 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
 
 def _where(score: Callable[[float], float], level: float) -> float:
     """The difference at which the score, which falls from -1 to 1, is at this level."""
-    low, high = -1.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if score(middle) > level else (low, middle)
+    low, high = turning_point(lambda difference: score(difference) <= level, -1.0, 1.0)
     return low if level > 0 else high
 
 

@@ -1,13 +1,14 @@
 """Deciding early: tests of pairs that come one by one in random order, valid whenever one stops."""
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
+from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._paired import paired_binary, paired_scores, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
@@ -24,7 +25,6 @@ differ at all differ by a tenth to a half of those."""
 _PLACES = 101
 _WIDEST = 4.0  # standard errors of rows that all change: further above the margin no complete run's limit lies
 _LEAST = 2.5  # standard errors by which the share of rows that change may be larger than it was so far
-_HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,11 @@ class EarlyTest:
             kept = self._promise.kept(change)
         return "not_worse" if kept else "undecided"
 
+    def skip(self) -> None:
+        """One pair of the complete run is none after all: one side has no score."""
+        if self._promise is not None:
+            self._promise.total -= 1
+
     def _direction(self) -> Outcome:
         if self._up.logarithm >= self._enough:
             return "better"
@@ -137,10 +142,20 @@ class EarlyTest:
         n = self.pairs
         if n == 0:
             return Estimate(None, None, None, 0, self._confidence, "betting", remark="there are no rows")
-        changes = numpy.array(self._new) - numpy.array(self._base)
+        changes = self._changes()
         low = _refuted(changes, self._enough)
         high = -_refuted(-changes, self._enough)
         return Estimate(float(changes.mean()), low, high, n, self._confidence, "betting")
+
+    def p_value(self) -> float:
+        """Of no difference, two-sided and valid at any stopping: what betting against it made of 1, turned over."""
+        changes = self._changes()
+        won = max(_capital_of(side)(0.0) for side in (changes, -changes))
+        return min(1.0, 2 * math.exp(-won))
+
+    def _changes(self) -> Floats:
+        changes: Floats = numpy.array(self._new) - numpy.array(self._base)
+        return changes
 
 
 def _nodes() -> tuple[Floats, Floats]:
@@ -173,14 +188,20 @@ class _Capital:
 
 def _refuted(changes: Floats, enough: float) -> float:
     """The largest mean, from −1, that bets on a larger one refute: their capital falls as the mean grows."""
+    mean, capital = float(changes.mean()), _capital_of(changes)
+    return -1.0 if mean == -1 else turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
+
+
+def _capital_of(changes: Floats) -> Callable[[float], float]:
+    """The logarithm of what betting on these changes made of 1, by the mean that is claimed."""
     stakes, weights = _nodes()
-    low, high = -1.0, float(changes.mean())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        gains = numpy.log1p(numpy.outer(stakes, (changes - middle) / (1 + middle)))
-        refuted = numpy.logaddexp.reduce(weights + gains.sum(axis=1)) >= enough
-        low, high = (middle, high) if refuted else (low, middle)
-    return low
+    values, counts = numpy.unique(changes, return_counts=True)
+
+    def logarithm(mean: float) -> float:
+        gains = numpy.log1p(numpy.outer(stakes, (values - mean) / (1 + mean))) @ counts
+        return float(numpy.logaddexp.reduce(weights + gains))
+
+    return logarithm
 
 
 class _Promise:
@@ -194,7 +215,7 @@ class _Promise:
     """
 
     def __init__(self, margin: float, total: int, confidence: float) -> None:
-        self._margin, self._total = margin, total
+        self._margin, self.total = margin, total
         self._reach, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
         span = min(1 + margin, _WIDEST / math.sqrt(max(total, 1)) + 1 / max(total, 1))
         self._means: Floats = numpy.linspace(-margin, -margin + span, _PLACES)
@@ -204,10 +225,10 @@ class _Promise:
 
     def kept(self, change: float) -> bool:
         """Take one more difference; whether the promise can be given by now."""
-        left = self._total - self._seen
+        left = self.total - self._seen
         if left <= 0:
             return False
-        rest = (self._total * self._means - self._sum) / left
+        rest = (self.total * self._means - self._sum) / left
         with numpy.errstate(divide="ignore", invalid="ignore"):
             gains = numpy.where(rest > -1, (change - rest) / (1 + rest), numpy.inf)
         self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
@@ -220,7 +241,7 @@ class _Promise:
 
     def _shown(self) -> NDArray[numpy.bool_]:
         """At which mean differences the complete run's limit lies above the margin."""
-        n, seen = self._total, self._seen
+        n, seen = self.total, self._seen
         share = self._squares / seen
         error = math.sqrt(max(share * (1 - share), 0.0) / seen * (1 - seen / n))
         squares = min(1.0, share + _LEAST * error + (1 - seen / n) / seen) * n
