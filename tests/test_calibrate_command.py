@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import FIRST_TIME, Said, command, environment, here, process, write_lines
+from tests.test_schemas import check
 
 JUDGE = '''
 """A judge of this workspace: asks a model whether the response is right."""
@@ -122,6 +123,29 @@ def test_json_and_a_file_hold_all_of_it(folder: Path, capsys: pytest.CaptureFixt
     assert [each["row_id"] for each in found["differences"]] == ["r8", "r9"]
     assert found["kappa"]["low"] < found["kappa"]["value"] < found["kappa"]["high"]
     assert Path(found["run_dir"]).parent.name == "eval_results"
+
+
+def test_a_saved_calibration_is_kept_beside_the_runs_by_its_judge(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = calibrated(folder, capsys, "--save", "--json").json()
+    run = json.loads((Path(found["run_dir"]) / "run.json").read_text())
+    (kept,) = (folder / "eval_results" / "judges").iterdir()
+    assert (kept.stem, Path(found["saved"]).name) == (run["evaluators"]["strict"]["judge"], kept.name)
+    content = json.loads(kept.read_text())
+    check("judge-calibration.json", content)
+    assert (content["run"], content["simulated"], len(content["labels"])) == (Path(found["run_dir"]).name, True, 10)
+    last = content["labels"][-1]
+    assert (last["row_id"], last["label"], last["verdict"]) == ("r9", "fail", "pass")
+    assert len({each["inputs"] for each in content["labels"]}) == 10
+
+
+def test_only_what_a_judge_says_of_pass_and_fail_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(folder / "labels.jsonl", [{"response": "a", "ground_truth": "a", "label": "pass"}])
+    said = here(capsys, "judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--save")
+    assert (said.code, said.err.splitlines()[-1]) == (
+        2, "error: --save: 'f1_score' asks no model, or cannot be told from another judge",
+    )  # fmt: skip
 
 
 def test_errors_and_missing_labels_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

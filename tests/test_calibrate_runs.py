@@ -118,6 +118,17 @@ def test_where_less_is_better_labels_pass_up_to_the_threshold(tmp_path: Path) ->
     assert found.confusion == {"pass": {"pass": 1, "fail": 0}, "fail": {"pass": 1, "fail": 1}}
 
 
+def test_scores_agree_by_their_distance_too(tmp_path: Path) -> None:
+    pairs = [(min(5, label + 1), label) for label in (1, 2, 3, 4, 5)] * 4
+    found = run(tmp_path, labelled(*pairs), Saying(threshold=3))
+    assert found.scores is not None
+    assert found.scores.mean_error.value == pytest.approx(0.8)
+    # Labels pass from 3 on, which is 4 to the evaluator.
+    assert found.threshold is not None
+    assert (found.threshold.threshold, found.threshold.accuracy.value) == (4, 1)
+    assert run(tmp_path, labelled(*PAIRS), Saying()).scores is None, "pass and fail are no scores"
+
+
 def test_labels_on_a_scale_of_their_own_have_a_threshold_of_their_own(tmp_path: Path) -> None:
     found = run(tmp_path, labelled((1, 5), (0, 2), (1, 1)), Saying(), label_threshold=4)
     assert (found.accuracy.hits, found.differences[0].label) == (2, 1)

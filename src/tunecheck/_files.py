@@ -105,11 +105,15 @@ class MetricEntry(msgspec.Struct, frozen=True):
 
 
 class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An evaluator of a run: its class or function, and by what a later run tells whether it is the same."""
+    """An evaluator of a run: its class or function, and by what a later run tells whether it is the same.
+
+    `judge` is set where a model judges: equal where prompt, model and settings are. Its calibration goes by it.
+    """
 
     type: str | None = None
     arguments: dict[str, JSON] | None = None
     fingerprint: str | None = None
+    judge: str | None = None
     primary: str | None = None
     metrics: list[MetricEntry] = []
 
@@ -206,6 +210,31 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     row_kind: Literal["call", "answer"] | UnsetType = UNSET
     cause: str | None | UnsetType = UNSET
     cause_evidence: dict[str, JSON] | UnsetType = UNSET
+
+
+class LabelledVerdict(msgspec.Struct, frozen=True):
+    """A row that people have labelled, and what the judge says of it; `inputs` hashes what the judge was given."""
+
+    row_id: str
+    row_fingerprint: str
+    inputs: str | None
+    label: Literal["pass", "fail"]
+    verdict: Literal["pass", "fail"]
+
+
+class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
+    """`judges/<judge>.json` beside the runs: a judge's verdicts on labelled rows, which correct its pass rates.
+
+    `judge` is what `run.json` says of an evaluator; `run` the calibration's own run.
+    """
+
+    format_version: int = FORMAT_VERSION
+    judge: str
+    evaluator: str
+    run: str
+    created: str
+    simulated: bool = False
+    labels: list[LabelledVerdict]
 
 
 RowVerdicts: TypeAlias = dict[str, tuple[str | None, dict[str, JSON]]]

@@ -14,7 +14,7 @@ from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._console import console, cost_text, grid, print_json, print_parts, print_path
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import SCORING, SHOWING, command, option
+from tunecheck.cli._options import SCORING, SHOWING, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._calibration.labels import LabelKind
+    from tunecheck.statistics._agreement import Kappa
     from tunecheck.statistics._proportions import Proportion
+    from tunecheck.statistics._results import Estimate
 
 _LABELS = "Labels"
 
@@ -55,6 +57,12 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     limit: int | None = option("Only the first rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
     metric: str | None = option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)
+    save: bool = flag(
+        "Keep the verdicts and the labels, in the judges/ of the results' folder: this judge's pass rates are then "
+        "corrected by them, in every run beside it.",
+        _LABELS,
+        recorded=False,
+    )
     out: str | None = option(
         "Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False, acts="writes"
     )
@@ -97,6 +105,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
         label_kind=cast("LabelKind | None", options.label_kind),
         label_threshold=options.label_threshold,
         metric=options.metric,
+        save=options.save,
         column_mapping=_mapping(options, name),
         evaluation_name=options.name,
         limit=options.limit,
@@ -164,6 +173,8 @@ def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType
         yield "\n".join([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
     for note in calibration.notes:
         yield f"note: {clean(note)}"
+    if calibration.saved is not None:
+        yield f"corrects the pass rates of this judge from now on: {clean(calibration.saved, 500)}"
     yield f"files in {clean(calibration.run_dir, 500)}"
 
 
@@ -193,19 +204,38 @@ def _figures(calibration: Calibration) -> Table:
     of = f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
     table.add_row("compared", f"{calibration.compared:,}", of)
     table.add_row(Text("accuracy", "bold"), _share(calibration.accuracy), _interval(calibration.accuracy))
-    kappa = calibration.kappa
-    interval = "" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} to {kappa.high:.2f}"
-    value = _NOTHING if kappa.value is None else f"{kappa.value:.2f}"
-    remarks = "; ".join(part for part in (interval, clean(kappa.remark or "", 200)) if part)
-    table.add_row(Text("Cohen's kappa", "bold"), value, remarks)
+    table.add_row(Text("Cohen's kappa", "bold"), *_decimal(calibration.kappa))
     for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
         for what, share in (("precision", figures.precision), ("recall", figures.recall)):
             table.add_row(f"{what} of {clean(name, 30)}", _share(share), _interval(share))
+    for what, value, of_what in _score_figures(calibration):
+        table.add_row(what, value, of_what)
     about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
     table.add_row("", "", Text(about, "dim"))
     if calibration.usage:
         table.add_row("model calls", *_usage(calibration))
     return table
+
+
+def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
+    """How far scores agree, and from which score on rows should pass."""
+    scores, fitted = calibration.scores, calibration.threshold
+    if scores is not None:
+        yield "weighted kappa", *_decimal(scores.weighted_kappa)
+        yield "correlation", *_decimal(scores.correlation)
+        value, remarks = _decimal(scores.mean_error)
+        size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} without its sign"
+        yield "mean error", value, f"{remarks}, score less label{size}"
+    if fitted is not None:
+        reached = f"{_share(fitted.accuracy)} of rows that it was not chosen by"
+        yield "best threshold", f"{fitted.threshold:g}", f"right on {reached}, {_interval(fitted.accuracy)}"
+
+
+def _decimal(figure: Kappa | Estimate) -> tuple[str, str]:
+    """The value, and its interval with what is to be remarked."""
+    interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
+    value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
+    return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
 
 
 def _share(share: Proportion) -> str:

@@ -60,7 +60,7 @@ class Shapes:
     def _evaluator(self, name: str) -> EvaluatorColumns:
         known = self.declared(name)
         return EvaluatorColumns(
-            name, [], None, bytearray(), bool(known.metrics), known.arguments or {}, known.fingerprint
+            name, [], None, bytearray(), bool(known.metrics), known.arguments or {}, known.fingerprint, known.judge
         )
 
     def declared(self, name: str) -> EvaluatorEntry:

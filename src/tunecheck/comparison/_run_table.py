@@ -90,7 +90,8 @@ class Column:
 class EvaluatorColumns:
     """One evaluator: its columns' names, the one that speaks for it, and what became of each row.
 
-    `declared` is whether the run says what the evaluator's metrics mean; `arguments` and `fingerprint` what it was.
+    `declared` is whether the run says what the evaluator's metrics mean; `arguments` and `fingerprint` what it was, and
+    `judge` which judge, where a model judges.
     """
 
     name: str
@@ -100,6 +101,7 @@ class EvaluatorColumns:
     declared: bool = False
     arguments: Mapping[str, JSON] = field(default_factory=dict)
     fingerprint: str | None = None
+    judge: str | None = None
     left_out: int = 0
 
     def counts(self) -> tuple[int, int, int]:

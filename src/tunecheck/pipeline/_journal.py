@@ -41,6 +41,7 @@ _ROOM_A_PLACE = 4
 _MOST_NAMES = 5
 
 _OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
+_VERDICTS = b'{"k":"verdicts"'
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 
@@ -370,6 +371,22 @@ class Recorded:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
+    """What a journal has of one evaluator, by the rows' index: the hash of its inputs, and the verdict.
+
+    Raises:
+        ConfigurationError: there is no journal, or it cannot be read.
+    """
+    found: dict[int, tuple[str, Output]] = {}
+    with told_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
+        for _, line in WholeRecords(path, file):
+            for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
+                inputs, output = verdicts.get(evaluator, (None, None))
+                if inputs is not None and isinstance(output, dict):
+                    found[index] = inputs, output
+    return found
 
 
 Found = TypeVar("Found")

@@ -11,7 +11,7 @@ from msgspec import structs
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
-from tunecheck._json import JSON
+from tunecheck._json import JSON, content_hash
 from tunecheck._targets import Target
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import shown
@@ -40,16 +40,30 @@ def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, Evalu
 def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
     function = evaluator.function
     kind = function if hasattr(function, "__qualname__") else type(function)
+    arguments = kept_settings(stable_arguments(function) if kind is not function else {})
     return EvaluatorEntry(
         type=_public_name(kind),
-        arguments=kept_settings(stable_arguments(function) if kind is not function else {}),
+        arguments=arguments,
         fingerprint=evaluator.fingerprint,
+        judge=_judge(evaluator, kind, arguments),
         primary=evaluator.primary or None,
         metrics=[
             MetricEntry(metric.name, metric.kind, _bounds(metric), metric.higher_is_better)
             for metric in evaluator.metrics
         ],
     )
+
+
+def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON]) -> str | None:
+    """Which judge it is, where a model judges: ours by prompt, model and settings, others by their code as well.
+
+    A calibration is paid for: another version of ours with the same prompt is the same judge.
+    """
+    if getattr(evaluator.function, "judged", False) is not True:
+        return None
+    if getattr(kind, "__module__", "").partition(".")[0] != "tunecheck":
+        return evaluator.fingerprint
+    return content_hash([_public_name(kind), dict(arguments)])
 
 
 def _public_name(kind: object) -> str:

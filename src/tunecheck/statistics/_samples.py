@@ -10,6 +10,7 @@ Floats = NDArray[numpy.float64]
 Numbers = Sequence[float] | Floats
 """Scores, or verdicts as true and false or 1 and 0."""
 
+Flags = NDArray[numpy.bool_]
 Codes = NDArray[numpy.int64]
 Labels = Sequence[Hashable] | Codes
 """A label for every row; as an array of whole numbers (`as_codes`) they are grouped without Python's help."""

@@ -29,6 +29,7 @@ def calibrate(
     metric: str | None = None,
     column_mapping: Mapping[str, object] | None = None,
     confidence: float = CONFIDENCE,
+    save: bool = False,
     evaluation_name: str | None = None,
     workers: int | None = None,
     limit: int | None = None,
@@ -46,6 +47,8 @@ def calibrate(
         metric: the metric whose verdict is compared; by default the evaluator's main one.
         column_mapping: where the evaluator's parameters come from; this and what is not named here as in `evaluate()`.
         confidence: of the intervals.
+        save: keep the judge's verdicts and the labels beside the runs, in `judges/`, in place of an earlier calibration
+            of the same judge: its pass rates are corrected by them.
 
     Raises:
         ConfigurationError: an argument is wrong, a label cannot be read, or labels and verdicts are of different kinds.
@@ -63,7 +66,7 @@ def calibrate(
         workers=workers,
         **arguments,
     )
-    return read_calibration(Run(result.run_dir), called, given, metric=metric, confidence=confidence)
+    return read_calibration(Run(result.run_dir), called, given, metric=metric, confidence=confidence, save=save)
 
 
 def _check(label_kind: str | None, confidence: float) -> None:

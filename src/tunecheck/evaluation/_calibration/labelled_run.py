@@ -1,20 +1,23 @@
 """A finished run held against labels that people gave to its rows: where its evaluator agrees with them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import FORMAT_VERSION, JSON
+from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
 from tunecheck.pipeline._aggregate import RESULT, WORDS, counted_metric
+from tunecheck.pipeline._journal import recorded_verdicts
 from tunecheck.pipeline._results import ResultRow
+from tunecheck.runs._calibrations import save_calibration
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
 from tunecheck.statistics._results import Result
+from tunecheck.statistics._score_agreement import FittedThreshold, ScoreAgreement, fit_threshold, score_agreement
 
 _LISTED = 6
 
@@ -47,6 +50,19 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
+class _Compared:
+    """A row with a label and a verdict, which are classes; `given` is the label as it stands in the data."""
+
+    index: int
+    row: ResultRow
+    output: Mapping[str, JSON]
+    given: JSON
+    label: str
+    verdict: str
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClassFigures(Result):
     """How reliable one class of verdicts is, the labels being right."""
 
@@ -60,7 +76,8 @@ class Calibration(Result):
 
     Of `rows` rows, `compared` are in the figures; left out are those `unlabelled`, `not_applicable` and in `errors`.
     `confusion` counts them: `{label: {verdict: rows}}`. `by_class` has, with verdicts of pass and fail, an entry for
-    `fail`, which is what an evaluator is there to find; with other classes one for each.
+    `fail`, which is what an evaluator is there to find; with other classes one for each. `scores` is there where labels
+    and verdicts are numbers, `threshold` where rows pass from some score on.
     """
 
     format_version: int = FORMAT_VERSION
@@ -82,27 +99,38 @@ class Calibration(Result):
     confusion: Mapping[str, Mapping[str, int]]
     by_class: Mapping[str, ClassFigures]
     differences: tuple[Disagreement, ...]
+    scores: ScoreAgreement | None = None
+    threshold: FittedThreshold | None = None
     simulated: bool = False
+    saved: Path | None = None
     usage: Mapping[str, JSON] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def read_calibration(
-    run: Run, evaluator: str, labels: Labels, *, metric: str | None = None, confidence: float = CONFIDENCE
+    run: Run,
+    evaluator: str,
+    labels: Labels,
+    *,
+    metric: str | None = None,
+    confidence: float = CONFIDENCE,
+    save: bool = False,
 ) -> Calibration:
-    """Compare a finished run's verdicts with the labels in its rows.
+    """Compare a finished run's verdicts with the labels in its rows; `save` keeps both beside the runs.
 
     Raises:
         ConfigurationError: the run is not finished, the evaluator has no such metric, or its verdicts are of another
-            kind than the labels.
+            kind than the labels; what is to be kept is no judge's, or no pass or fail.
     """
     reading = _Reading(run, evaluator, labels, metric)
     if not labels.chosen and labels.kind == "pass_fail" and reading.gives_classes():
         reading = _Reading(run, evaluator, replace(labels, kind="class"), metric)
-    counts, pairs, differences = reading.compare()
-    agreement = Agreement(pairs)
+    counts, found = reading.compare()
+    agreement = Agreement.of((each.label, each.verdict) for each in found)
     summary = run.metrics()
     usage = summary.get("usage")
+    simulated = summary.get("simulated") is True
+    saved = _save(run, evaluator, reading.kind, found, simulated=simulated) if save else None
     classes = reading.ordered(agreement)
     shown = (FAIL,) if reading.kind != "class" else classes
     return Calibration(
@@ -112,7 +140,7 @@ def read_calibration(
         label_kind=reading.kind,
         run=run.id,
         run_dir=run.folder,
-        rows=sum(counts.values()) + labels.missing,
+        rows=sum(counts.values()) + len(found) + labels.missing,
         compared=agreement.total,
         unlabelled=labels.missing,
         not_applicable=counts["not_applicable"],
@@ -126,11 +154,50 @@ def read_calibration(
             name: ClassFigures(agreement.precision(name, confidence), agreement.recall(name, confidence))
             for name in shown
         },
-        differences=tuple(differences),
-        simulated=summary.get("simulated") is True,
+        differences=tuple(reading.difference(each) for each in found if each.label != each.verdict),
+        scores=_scores(found, confidence),
+        threshold=reading.fitted(found, confidence),
+        simulated=simulated,
+        saved=saved,
         usage=usage if isinstance(usage, dict) else {},
         notes=tuple(_notes(summary, agreement)),
     )
+
+
+def _save(run: Run, evaluator: str, kind: LabelKind, found: Sequence[_Compared], *, simulated: bool) -> Path:
+    """Keep what this judge said of labelled rows, for runs that it judges."""
+    if kind == "class":
+        raise ConfigurationError("--save: the labels are classes, and only a pass rate can be corrected")
+    manifest = run.manifest()
+    judge = manifest.evaluators[evaluator].judge
+    if judge is None:
+        raise ConfigurationError(f"--save: {evaluator!r} asks no model, or cannot be told from another judge")
+    if not found:
+        raise ConfigurationError("--save: no row could be compared")
+    recorded = recorded_verdicts(run.journal, evaluator)
+    labels = [
+        LabelledVerdict(
+            str(each.row["row_id"]),
+            str(each.row["row_fingerprint"]),
+            recorded[each.index][0] if each.index in recorded else None,
+            PASS if each.label == PASS else FAIL,
+            PASS if each.verdict == PASS else FAIL,
+        )
+        for each in found
+    ]
+    kept = JudgeCalibration(
+        judge=judge, evaluator=evaluator, run=run.id, created=manifest.created or "", simulated=simulated, labels=labels
+    )
+    return save_calibration(run.folder.parent, kept)
+
+
+def _scores(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
+    """How far scores agree, where labels and verdicts are some, and not only 0 and 1."""
+    pairs = [(as_number(each.given), each.score) for each in found]
+    numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
+    if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:
+        return None
+    return score_agreement(numbers, confidence)
 
 
 def _notes(summary: Mapping[str, JSON], agreement: Agreement) -> Iterator[str]:
@@ -162,22 +229,32 @@ class _Reading:
         values = (self._raw(output) for _, output in self._outputs() if output is not None)
         return any(isinstance(value, str) and as_pass_or_fail(value) is None for value in values)
 
-    def compare(self) -> tuple[Counter[str], Counter[tuple[str, str]], list[Disagreement]]:
-        """What became of the rows, the pairs of label and verdict, and the rows where they differ."""
+    def compare(self) -> tuple[Counter[str], list[_Compared]]:
+        """What became of the rows, and those with a label and a verdict."""
         counts: Counter[str] = Counter()
-        pairs: Counter[tuple[str, str]] = Counter()
-        differences: list[Disagreement] = []
-        for row, output in self._outputs():
+        found: list[_Compared] = []
+        for index, (row, output) in enumerate(self._outputs()):
             raw = None if output is None else self._raw(output)
             if output is None or raw is None:
                 counts["error" if output is None else "not_applicable"] += 1
                 continue
-            counts["compared"] += 1
+            given = row.get(f"inputs.{self._labels.column}")
             label, verdict = self._label(row, output), self._verdict(row, output, raw)
-            pairs[label, verdict] += 1
-            if label != verdict:
-                differences.append(self._difference(row, output, label, verdict))
-        return counts, pairs, differences
+            found.append(_Compared(index, row, output, given, label, verdict, self._score(output)))
+        return counts, found
+
+    def fitted(self, found: Sequence[_Compared], confidence: float) -> FittedThreshold | None:
+        """The threshold that would fit the labels best, where verdicts come of one."""
+        if self.kind == "class" or not found or any(each.score is None for each in found):
+            return None
+        if as_number(found[0].output.get(f"{self.metric}_threshold")) is None:
+            return None
+        scores = [(each.label == PASS, each.score) for each in found if each.score is not None]
+        return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
+
+    def _score(self, output: Mapping[str, JSON]) -> float | None:
+        own = output.get(f"{self.metric}_score", output.get(f"{self.metric}"))
+        return None if isinstance(own, (str, bool)) else as_number(own)
 
     def ordered(self, agreement: Agreement) -> tuple[str, ...]:
         """The classes in the order in which people expect them."""
@@ -259,9 +336,9 @@ class _Reading:
             f"row {row.get('row_id')}: {self._evaluator!r} says {shown} as {self.metric!r}, which is not {wanted}"
         )
 
-    def _difference(self, row: ResultRow, output: Mapping[str, JSON], label: str, verdict: str) -> Disagreement:
-        own = output.get(f"{self.metric}")
+    def difference(self, found: _Compared) -> Disagreement:
+        """The row as it is told of."""
+        own, output = found.output.get(f"{self.metric}"), found.output
         score = output.get(f"{self.metric}_score", own if isinstance(own, (int, float)) else None)
         reason = output.get(f"{self.metric}_reason", output.get("reason"))
-        given = row.get(f"inputs.{self._labels.column}")
-        return Disagreement(str(row["row_id"]), given, label, verdict, score, reason)
+        return Disagreement(str(found.row["row_id"]), found.given, found.label, found.verdict, score, reason)

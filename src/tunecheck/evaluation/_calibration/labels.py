@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
@@ -12,7 +12,8 @@ LabelKind: TypeAlias = Literal["pass_fail", "score", "class"]
 
 KINDS: tuple[LabelKind, ...] = ("pass_fail", "score", "class")
 
-PASS, FAIL = "pass", "fail"
+PASS: Final = "pass"  # noqa: S105 - no password
+FAIL: Final = "fail"
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("pass", "passed", "true", "yes", "1"), PASS)

@@ -1,0 +1,278 @@
+"""Pass rates and their differences corrected for a judge's errors, which labels that people gave measure."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy
+
+from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
+from tunecheck.statistics._results import Estimate, Result
+from tunecheck.statistics._samples import Flags, Floats
+
+_STEPS, _REFINEMENTS, _HALVINGS = 40, 5, 50
+_NEARLY = 1e-12
+
+ONE_SIDED_LABELS = "the labels say {} of every row: how often the judge errs on others is not known"
+NO_BETTER_THAN_CHANCE = "by the labels the judge is no better than chance: nothing follows from its verdicts"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts(Result):
+    """Rows by what people said of them, then by what the judge said of them."""
+
+    pass_pass: int
+    pass_fail: int
+    fail_pass: int
+    fail_fail: int
+
+    @property
+    def total(self) -> int:
+        return self.pass_pass + self.pass_fail + self.fail_pass + self.fail_fail
+
+    def sensitivity(self, confidence: float = CONFIDENCE) -> Proportion:
+        """Of the rows that people pass, the share that the judge passes."""
+        return wilson(self.pass_pass, self.pass_pass + self.pass_fail, confidence)
+
+    def false_passes(self, confidence: float = CONFIDENCE) -> Proportion:
+        """Of the rows that people fail, the share that the judge passes: 1 less its specificity."""
+        return wilson(self.fail_pass, self.fail_pass + self.fail_fail, confidence)
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be corrected by these labels, or None."""
+        if not self.pass_pass + self.pass_fail:
+            return ONE_SIDED_LABELS.format("fail")
+        if not self.fail_pass + self.fail_fail:
+            return ONE_SIDED_LABELS.format("pass")
+        return None if self.gain > 0 else NO_BETTER_THAN_CHANCE
+
+    @property
+    def gain(self) -> float:
+        """Youden's index, sensitivity + specificity − 1: by how much a true difference shrinks in the judge's eyes."""
+        return (self.sensitivity().value or 0.0) - (self.false_passes().value or 0.0)
+
+
+def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
+    """The share of rows that people would pass, of which a judge passed `passed`; other rows show how often it errs.
+
+    (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1: Rogan and Gladen, "Estimating
+    prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978), 71-76. The interval
+    holds the uncertainty of all three: it is that of `_score_interval`.
+
+    Args:
+        passed: rows that the judge passes; as many independent ones as they are worth, so it need not be whole.
+        rows: rows that the judge judged.
+        labelled: rows of the same kind that people have labelled, none of them among `rows`.
+        confidence: of the two-sided interval.
+    """
+    method = "Rogan–Gladen"
+    n = round(rows)
+    if labelled.problem is not None or rows <= 0:
+        remark = labelled.problem or "there are no rows"
+        return Estimate(None, None, None, n, confidence, method, remark=remark)
+    share, wrong = passed / rows, labelled.false_passes()
+    assert wrong.value is not None
+    value = min(1.0, max(0.0, (share - wrong.value) / labelled.gain))
+    right = labelled.sensitivity()
+    assert right.value is not None
+    terms = ((1.0, share, rows), (value, right.value, right.of), (1 - value, wrong.value, wrong.of))
+    error = math.sqrt(sum(weight**2 * p * (1 - p) / of for weight, p, of in terms)) / labelled.gain
+    low, high = _score_interval(value, passed, rows - passed, labelled, confidence, shared=False)
+    return Estimate(value, low, high, n, confidence, method, error)
+
+
+def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
+    """The share of rows that people would pass, where they have labelled some of those very rows, drawn at random.
+
+    The labelled rows' share, moved by λ times what the judge passes more of the others than of them: Angelopoulos,
+    Duchi and Zrnic, "PPI++: Efficient prediction-powered inference" (2023), arXiv 2311.01453, λ as in their section 6.
+    Their interval supposes many labels, and holds a share of 0.05 of 30 labelled rows three times in four: the one here
+    is that of `_score_interval`, which holds it as often as it says (`checks/test_corrected_simulation.py`).
+
+    Args:
+        passed: rows that the judge passes, among those that nobody labelled; it need not be whole.
+        rows: rows that nobody labelled.
+        labelled: the labelled ones.
+        confidence: of the two-sided interval.
+    """
+    method = "prediction-powered"
+    known, n = labelled.total, round(rows) + labelled.total
+    if not known:
+        return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
+    truth, seen = ((labelled.pass_pass + other) / known for other in (labelled.pass_fail, labelled.fail_pass))
+    rest = passed / rows if rows else seen
+    together = labelled.pass_pass + labelled.fail_pass + passed
+    spread = together * (1 - together / (known + rows)) / max(known + rows - 1, 1.0)
+    both = labelled.pass_pass / known - truth * seen
+    power = min(1.0, max(0.0, both / spread / (1 + known / rows))) if rows and spread else 0.0
+    value = min(1.0, max(0.0, truth + power * (rest - seen)))
+    rectified = truth * (1 - truth) - 2 * power * both + power**2 * seen * (1 - seen)
+    error = math.sqrt(max(0.0, rectified) / known + (power**2 * rest * (1 - rest) / rows if rows else 0.0))
+    low, high = _score_interval(value, passed, rows - passed, labelled, confidence, shared=True)
+    return Estimate(value, low, high, n, confidence, method, error)
+
+
+def _score_interval(
+    value: float, passed: float, failed: float, labelled: LabelCounts, confidence: float, *, shared: bool
+) -> tuple[float, float]:
+    """All shares that a score test does not reject, from the lowest to the highest of them.
+
+    The efficient score of the likelihood of all verdicts and labels, with the judge's two rates at their maximum under
+    each share: Rao's test, whose information is the expected one; Cox and Hinkley, "Theoretical statistics" (1974),
+    9.3. Inverting a test holds where the judge is so weak, or labels are so few, that the estimate itself has no useful
+    standard error. With `shared` the labels tell of the share, too: Tenenbein, "A double sampling scheme for estimating
+    from binomial data with misclassifications", JASA 65 (1970), 1350-1361.
+    """
+
+    def statistic(shares: Floats) -> tuple[Floats, Floats]:
+        return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, failed, labelled, shared=shared)
+
+    least = float(statistic(numpy.array([value]))[0][0])
+    distances, limits = _limits(confidence)
+
+    def accepted(shares: Floats) -> Flags:
+        squared, information = statistic(shares)
+        from_end = numpy.minimum(shares, 1 - shares) * numpy.sqrt(information)
+        within: Flags = squared - least <= numpy.interp(from_end, distances, limits)
+        return within
+
+    low, high = (_furthest(accepted, value, end) for end in (0.0, 1.0))
+    return low, high
+
+
+def _limits(confidence: float) -> tuple[Floats, Floats]:
+    """How large the statistic may be of a share so many standard errors from 0 or 1, less that of the nearest share.
+
+    Beyond either end there is no share, so that what was seen may be nearer to none: Feldman and Cousins, "Unified
+    approach to the classical statistical analysis of small signals", Physical Review D 57 (1998), 3873-3889, for a
+    normal estimate and one end. Their order keeps both the coverage and an interval that is not empty.
+    """
+    normal, one_sided, two_sided = NormalDist(), NormalDist().inv_cdf(confidence), normal_quantile(confidence)
+    distances = numpy.linspace(0.0, two_sided, _STEPS)
+
+    def limit(distance: float) -> float:
+        low, high = one_sided**2, two_sided**2
+        for _ in range(_HALVINGS if distance else 0):
+            middle = (low + high) / 2
+            missed = normal.cdf(-(distance**2 + middle) / (2 * distance))
+            covers = normal.cdf(math.sqrt(middle)) - missed >= confidence
+            low, high = (low, middle) if covers else (middle, high)
+        return low
+
+    return distances, numpy.array([limit(float(distance)) for distance in distances])
+
+
+def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
+    """The accepted share that is furthest from `inside`, towards `outside`."""
+    for _ in range(_REFINEMENTS):
+        steps = numpy.linspace(outside, inside, _STEPS)
+        first = int(numpy.append(accepted(steps[:-1]), True).argmax())
+        if first == 0:
+            return outside
+        outside, inside = float(steps[first - 1]), float(steps[first])
+    return inside
+
+
+def _score(
+    share: Floats, passed: float, failed: float, labelled: LabelCounts, *, shared: bool
+) -> tuple[Floats, Floats]:
+    """The squared score statistic of each share, and the information on it there."""
+    right, wrong, pull = _rates_under(share, passed, failed, labelled)
+    known, gain = labelled.total * shared, right - wrong
+    people_pass, people_fail = labelled.pass_pass + labelled.pass_fail, labelled.fail_pass + labelled.fail_fail
+    seen = numpy.clip(share * right + (1 - share) * wrong, _NEARLY, 1 - _NEARLY)
+    slope = pull * gain + shared * (people_pass / share - people_fail / (1 - share))
+    of_verdicts = (passed + failed) / (seen * (1 - seen))
+    of_share = of_verdicts * gain**2 + known / (share * (1 - share))
+    # Labels of other rows come as they are; of the run's own, as many pass as the share says.
+    passes, fails = (known * share, known * (1 - share)) if shared else (people_pass, people_fail)
+    of_right = of_verdicts * share**2 + passes / _variance(right)
+    of_wrong = of_verdicts * (1 - share) ** 2 + fails / _variance(wrong)
+    with_right, with_wrong = of_verdicts * gain * share, of_verdicts * gain * (1 - share)
+    between = of_verdicts * share * (1 - share)
+    taken = with_right**2 * of_wrong - 2 * with_right * with_wrong * between + with_wrong**2 * of_right
+    information = of_share - taken / (of_right * of_wrong - between**2)
+    known_enough = information > _NEARLY * of_share
+    squared = numpy.where(known_enough, slope**2 / numpy.where(known_enough, information, 1.0), 0.0)
+    return squared, numpy.where(known_enough, information, 0.0)
+
+
+def _variance(rate: Floats) -> Floats:
+    inside = numpy.clip(rate, 1e-9, 1 - 1e-9)
+    return inside * (1 - inside)
+
+
+def _rates_under(share: Floats, passed: float, failed: float, labelled: LabelCounts) -> tuple[Floats, Floats, Floats]:
+    """How often the judge passes what people pass, and what they fail, at their maximum likelihood under each share.
+
+    Third what the verdicts pull by. Given the share of verdicts that pass, each rate is the root of a quadratic, and
+    the share that follows from both falls as the given one rises: halving finds where they are equal.
+    """
+    low, high = numpy.zeros_like(share), numpy.ones_like(share)
+    for _ in range(_HALVINGS):
+        seen = (low + high) / 2
+        pull = passed / seen - failed / (1 - seen)
+        right = _pulled(labelled.pass_pass, labelled.pass_fail, share * pull)
+        wrong = _pulled(labelled.fail_pass, labelled.fail_fail, (1 - share) * pull)
+        above = share * right + (1 - share) * wrong > seen
+        low, high = numpy.where(above, seen, low), numpy.where(above, high, seen)
+    return right, wrong, pull
+
+
+def _pulled(hits: int, misses: int, pull: Floats) -> Floats:
+    """The rate r with hits / r − misses / (1 − r) + pull = 0, within 0 and 1."""
+    linear = hits + misses - pull
+    root = numpy.sqrt(numpy.maximum(linear**2 + 4 * pull * hits, 0.0))
+    usual = 2 * hits / numpy.maximum(linear + root, _NEARLY)  # each without the loss of a difference of like numbers
+    far = (root - linear) / (2 * numpy.maximum(pull, _NEARLY))
+    rate: Floats = numpy.clip(numpy.where(linear >= 0, usual, far), 0.0, 1.0)
+    return rate
+
+
+# -- differences
+
+
+def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimate:
+    """A difference of two pass rates by the same judge, as people would see it: divided by the judge's `gain`.
+
+    That its errors are as frequent in both runs is supposed, and then a difference of 0 stays 0, so that a test of it
+    holds as it is. The interval is MOVER's of a ratio, from that of the difference and Newcombe's of the gain: Donner
+    and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation", Statistical
+    Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890, method 10.
+    """
+    method = f"{difference.method}, by the judge's gain"
+    n, confidence, clusters = difference.n, difference.confidence, difference.clusters
+    if difference.value is None or labelled.problem is not None:
+        remark = difference.remark if difference.value is None else labelled.problem
+        return Estimate(None, None, None, n, confidence, method, None, clusters, remark)
+    value, gain = difference.value, labelled.gain
+    error = None if difference.standard_error is None else difference.standard_error / gain
+    corrected = min(1.0, max(-1.0, value / gain))
+    if difference.low is None or difference.high is None:
+        return Estimate(corrected, None, None, n, confidence, method, error, clusters, difference.remark)
+    least, most = _gain_interval(labelled, confidence)
+    if least <= 0:
+        low, high = -1.0, 1.0
+    else:
+        low = max(-1.0, _ratio_end(value, difference.low, gain, least if difference.low < 0 else most, -1))
+        high = min(1.0, _ratio_end(value, difference.high, gain, least if difference.high > 0 else most, 1))
+    return Estimate(corrected, low, high, n, confidence, method, error, clusters, difference.remark)
+
+
+def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, float]:
+    right, wrong = labelled.sensitivity(confidence), labelled.false_passes(confidence)
+    assert right.value is not None and right.low is not None and right.high is not None
+    assert wrong.value is not None and wrong.low is not None and wrong.high is not None
+    below = math.hypot(right.value - right.low, wrong.high - wrong.value)
+    above = math.hypot(right.high - right.value, wrong.value - wrong.low)
+    return labelled.gain - below, labelled.gain + above
+
+
+def _ratio_end(over: float, over_end: float, under: float, under_end: float, sign: int) -> float:
+    """The ratio at which `over` − ratio · `under` is as far from 0 as the two ends together are from their values."""
+    square = under_end * (2 * under - under_end)
+    rest = over_end * (2 * over - over_end)
+    root = math.sqrt(max(0.0, (over * under) ** 2 - square * rest))
+    return (over * under + sign * root) / square
