@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy
 
+from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
 from tunecheck.statistics._results import Estimate, Result
 from tunecheck.statistics._samples import Flags, Floats
@@ -153,13 +154,11 @@ def _limits(confidence: float) -> tuple[Floats, Floats]:
     distances = numpy.linspace(0.0, two_sided, _STEPS)
 
     def limit(distance: float) -> float:
-        low, high = one_sided**2, two_sided**2
-        for _ in range(_HALVINGS if distance else 0):
-            middle = (low + high) / 2
-            missed = normal.cdf(-(distance**2 + middle) / (2 * distance))
-            covers = normal.cdf(math.sqrt(middle)) - missed >= confidence
-            low, high = (low, middle) if covers else (middle, high)
-        return low
+        def covers(most: float) -> bool:
+            missed = normal.cdf(-(distance**2 + most) / (2 * distance)) if distance else 0.0
+            return normal.cdf(math.sqrt(most)) - missed >= confidence
+
+        return turning_point(covers, one_sided**2, two_sided**2)[0]
 
     return distances, numpy.array([limit(float(distance)) for distance in distances])
 
