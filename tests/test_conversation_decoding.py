@@ -39,7 +39,7 @@ def texts(step: Any, **options: Any) -> list[str] | None:
         ("[f(a=x)]", None),
         ("[f(a=1]", None),
         ("f(a=1) and then g()", None),
-        ("[f(a=1+1)]", None),
+        ("[f(a=1+x)]", None),
     ],
 )
 def test_call_text_is_read_with_its_nested_calls_and_prose_is_not(text: str, calls: list[str] | None) -> None:

@@ -182,6 +182,54 @@ def test_words_without_quotes_are_a_text_only_where_the_parameter_takes_one() ->
     assert read_calls("[get_weather(city=Paris)]").problem
 
 
+def test_words_in_a_list_are_texts_where_its_items_are() -> None:
+    visit = tool("visit", on="string")
+    visit["function"]["parameters"]["properties"]["teams"] = {"type": "array", "items": {"type": "string"}}
+    (call,) = read_calls("[visit(on=2024-10-12, teams=[Lakers, LA Clippers])]", tools=[visit]).calls
+    assert call.arguments == {"on": "2024-10-12", "teams": ["Lakers", "LA Clippers"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "meant"),
+    [
+        ("Note that the provided function is in Java 8 SDK syntax.", "new int[]{2, 7}", "new int[]{2,7}"),
+        ("Write calls in Java 8.", "true", "true"),
+        ("Note that the provided function is in JavaScript syntax.", "{a: x, b: [1, 2]}", "{a: x, b: [1, 2]}"),
+        ("Finds beaches in Java.", "3", 3),
+    ],
+)
+def test_a_tool_that_takes_java_or_javascript_gets_its_arguments_as_they_are_written(
+    said: str, written: str, meant: object
+) -> None:
+    two_sum = tool("Two.sum", nums="string", target="string")
+    two_sum["function"]["description"] = said
+    (call,) = read_calls(f'[Two.sum(nums={written}, target="a, b")]', tools=[two_sum]).calls
+    assert call.arguments == {"nums": meant, "target": "a, b"}
+
+
+def test_types_of_java_and_javascript_say_the_language_too() -> None:
+    for kind, written in (("HashMap", "new HashMap<>()"), ("String", 'a + "b"'), ("Boolean", "() => true")):
+        (call,) = read_calls(f"[f(x={written}, n=3)]", tools=[tool("f", x=kind, n="integer")]).calls
+        assert call.arguments == {"x": written.replace(" + ", "+"), "n": "3"}
+
+
+def test_a_tool_whose_own_name_has_the_namespace_is_called_by_it() -> None:
+    tools = [tool("functions.zero", of="string")]
+    for text in ("[functions.zero(of='x')]", '{"name": "functions.zero", "arguments": {"of": "x"}}'):
+        assert read_calls(text, tools=tools).calls == (FunctionCall("functions.zero", {"of": "x"}),)
+
+
+def test_calls_in_pythons_syntax_are_read_behind_marks_of_json_too() -> None:
+    for opening, closing in (("<TOOLCALL>", "</TOOLCALL>"), ("<function_call>", "</function_call>")):
+        text = f"{opening}[get_weather(city='Paris', days=3), stop()]{closing}"
+        assert read_calls(text, tools=TOOLS).calls == (WEATHER, STOP)
+
+
+def test_a_first_call_without_its_mark_is_read_with_those_that_have_theirs() -> None:
+    text = f'{{"name": "get_weather", "arguments": {JSON}}}'
+    assert read_calls(f"{text} <function_call> {text}", tools=TOOLS).calls == (WEATHER, WEATHER)
+
+
 def test_a_built_in_tool_of_llama_is_called_by_its_own_name() -> None:
     (call,) = read_calls('<|python_tag|>get_weather.call(city="Paris", days=3)', tools=TOOLS).calls
     assert call == WEATHER

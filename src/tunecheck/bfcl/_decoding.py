@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from tunecheck.bfcl._source_calls import decode_source_text
+from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
+from tunecheck.formats._source_calls import decode_source_text
 
 Mode = Literal["tools", "text"]
 """How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
@@ -41,7 +42,12 @@ def decode_answer(result: object, mode: Mode, language: str) -> list[object]:
     if mode == "text":
         if not isinstance(result, str):
             raise UndecodableError("the result is not text")
-        return list(decode_text(result)) if language == "python" else decode_source_text(result, language)
+        if language == "python":
+            return list(decode_text(result))
+        try:
+            return decode_source_text(result, language)
+        except UnreadableError as error:
+            raise UndecodableError(str(error)) from None
     if not isinstance(result, (list, dict, str)):
         raise UndecodableError("the result is not a list of calls")
     return [_decode_call(item) for item in result]

@@ -33,10 +33,11 @@ TOOL_COLUMNS = ("tool_definitions", "tools", "functions")
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """One function: its name and the JSON Schema of its parameters, as given."""
+    """One function: its name, the JSON Schema of its parameters, and what is said of it, as given."""
 
     name: str
     parameters: Mapping[str, JSON]
+    description: str = ""
 
     @property
     def schema(self) -> Schema:
@@ -110,7 +111,7 @@ class ToolDefinitions:
     def get(self, name: str) -> FunctionDefinition | None:
         """The definition of that function, if there is one."""
         tool = self._tools.get(name)
-        return None if tool is None else FunctionDefinition(name, _parameters(tool))
+        return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description")))
 
     def spelled(self, name: str) -> FunctionDefinition | None:
         """The definition of that function, or else of one whose name is the same with dots written as underscores."""

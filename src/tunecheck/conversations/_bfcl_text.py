@@ -12,11 +12,9 @@ import operator
 import re
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
 
+from tunecheck.calls._arithmetic import Folded, checked, computed
 from tunecheck.conversations._nested import Decoded, NestedCall
-
-Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
 
 MOST_CHARACTERS = 1_000_000
 
@@ -29,22 +27,20 @@ _MOST_PARSED = 1_000_000_000
 
 _MOST_OPERATIONS = 200  # most arithmetic in a text: each operation may make a value of thousands of elements
 _MOST_TRIES = 10  # CPython's parser may fail where two threads use it (its issue 106905); the next try succeeds
-_MOST_BITS = 10_000
-_MOST_ELEMENTS = 10_000
 
-_OPERATIONS: dict[type, Callable[[object, object], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
+_OPERATORS: dict[type, str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
 }
 _SIGNS: dict[type, Callable[[object], object]] = {
     ast.USub: operator.neg,  # type: ignore[dict-item]
@@ -184,42 +180,11 @@ def _folded(node: ast.expr) -> Folded:
     if isinstance(node, ast.Constant) and node.value is not ...:
         return node.value
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-        return _checked(_SIGNS[type(node.op)](_folded(node.operand)))
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-        return _computed(node.op, _folded(node.left), _folded(node.right))
+        return checked(_SIGNS[type(node.op)](_folded(node.operand)))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return computed(_OPERATORS[type(node.op)], _folded(node.left), _folded(node.right))
     if isinstance(node, ast.List):
         return [_folded(each) for each in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_folded(each) for each in node.elts)
     raise ValueError("no arithmetic on literals")
-
-
-def _computed(operation: ast.operator, left: Folded, right: Folded) -> Folded:
-    if isinstance(operation, ast.Mod) and isinstance(left, (str, bytes)):
-        raise ValueError("formatting is not arithmetic")
-    if isinstance(operation, (ast.Pow, ast.LShift)) and isinstance(left, int) and isinstance(right, int):
-        bits = right * left.bit_length() if isinstance(operation, ast.Pow) else right + left.bit_length()
-        if bits > _MOST_BITS:
-            raise ValueError("a number too large")
-    if isinstance(operation, ast.Mult):
-        for repeated, count in ((left, right), (right, left)):
-            if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
-                continue
-            if _size(repeated) * count > _MOST_ELEMENTS:
-                raise ValueError("a repetition too long")
-    return _checked(_OPERATIONS[type(operation)](left, right))
-
-
-def _size(value: Folded) -> int:
-    """Characters and elements, those of lists in it included: `[[0] * 1000] * 1000` has a million."""
-    if isinstance(value, (list, tuple)):
-        return len(value) + sum(map(_size, value))
-    return len(value) if isinstance(value, (str, bytes)) else 0
-
-
-def _checked(value: object) -> Folded:
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise ValueError("a number too large")
-    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
-        raise ValueError("a text or list too long")
-    return value  # type: ignore[return-value]

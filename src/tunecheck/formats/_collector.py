@@ -66,7 +66,7 @@ class CallCollector:
 
     def knows(self, name: str) -> bool:
         """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
-        return self._definition(name) is not None if self._tools else self._strict
+        return self.definition(name) is not None if self._tools else self._strict
 
     def names_tool(self, text: str) -> bool:
         """Whether a tool's name stands in the text."""
@@ -74,11 +74,14 @@ class CallCollector:
 
     def schema(self, name: str) -> Schema | None:
         """The schema of a tool's parameters, if it is known."""
-        definition = self._definition(name)
+        definition = self.definition(name)
         return definition.schema if definition else None
 
-    def _definition(self, name: str) -> FunctionDefinition | None:
-        return self._tools.spelled(name.removeprefix(NAMESPACE)) if self._tools else None
+    def definition(self, name: str) -> FunctionDefinition | None:
+        """The definition of a tool, by its name or with the namespace before it."""
+        if not self._tools:
+            return None
+        return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
 
     def fresh(self) -> "CallCollector":
         """An empty one with the same tools."""

@@ -26,7 +26,10 @@ class JsonCalls:
         return text.startswith(("{", "["), position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One object or one list."""
+        """One object or one list; of calls in Python's syntax, where they stand in its place."""
+        python = PythonCalls()
+        if not self.keyed and python.begins(text, position, collector):
+            return python.read(text, position, mark, collector)
         value, position = value_at(text, position, mark)
         if not self.keyed:
             take_named(value, collector)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, place, quoted
-from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner
+from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import ARGUMENTS, NAMES, ReadText, is_bfcl, is_definition, take_shape
 
@@ -22,7 +22,6 @@ _BEGUN = re.compile(
     rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
     re.MULTILINE,
 )
-_TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 
 _Calls: TypeAlias = list[tuple[str, object]]
 
@@ -101,23 +100,5 @@ def refuse_cut(text: str, collector: CallCollector) -> None:
     """
     for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
         name = begun["called"] or begun["keyed"] or begun["named"]
-        if collector.knows(name) and _is_open(text, begun.start("opening")):
+        if collector.knows(name) and closed(text, begun.start("opening")) is None:
             raise UnreadableError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is cut off")
-
-
-def _is_open(text: str, start: int) -> bool:
-    """Whether the first bracket or quote from here on is never closed."""
-    depth, quote = 0, ""
-    for token in _TOKEN.finditer(text, start):
-        mark = token[0]
-        if quote:
-            quote = "" if mark == quote else quote
-        elif mark in ("'", '"'):
-            quote = mark
-        elif mark in ("(", "[", "{"):
-            depth += 1
-        elif len(mark) == 1:
-            depth -= 1
-        if depth <= 0 and not quote:
-            return False
-    return True

@@ -20,7 +20,7 @@ from tunecheck.formats._spellings import refuse_cut, take_value
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_NEXT_VALUE = re.compile(r"\s*+[;,]?\s*+(?=[{\[])")
+_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|<function_call>)?\s*+(?=[{\[])")
 
 _FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[ \t]*+\r?\n\s*+")
 _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")

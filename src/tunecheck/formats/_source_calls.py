@@ -1,4 +1,4 @@
-"""One call in a model's Java or JavaScript text, decoded as the leaderboard decodes it: `[A.f(a=new int[]{1}, b="x")]`.
+"""One call in a model's Java or JavaScript text, read as BFCL's leaderboard reads it: `[A.f(a=new int[]{1}, b="x")]`.
 
 As there, a tree-sitter grammar of the language parses the text, and each argument becomes text again: a literal text
 without its quotes, a call as it is written, `new` and everything else in Java without white space. Nothing is run.
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tunecheck.conversations._bfcl_text import UndecodableError
+from tunecheck.calls._schemas import FunctionDefinition
+from tunecheck.calls._strict_json import UnreadableError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,25 +21,45 @@ _LONGEST = 10_000  # longest text, in characters, that is parsed
 _MOST_TOKENS = 1_000  # words, numbers and signs: where nothing fits, the parser takes up to the cube of them
 _DEEPEST = 300  # levels of a parsed text: the text of an argument takes two of the interpreter's frames for each
 
+_LANGUAGE = re.compile(r"\b(?:function is|calls) in (Java|JavaScript)\b[\w ]*\.\s*\Z")
+_TYPES = {"HashMap": "java", "ArrayList": "java", "Array": "java", "long": "java", "Boolean": "javascript"}
+"""Types that only definitions of functions in that language have."""
+
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
+
+
+def language_of(definition: FunctionDefinition) -> str | None:
+    """The language in which a function takes its arguments, "java" or "javascript": its description ends by saying so,
+    or its types are that language's; None where it takes JSON.
+    """
+    said = _LANGUAGE.search(definition.description)
+    if said:
+        return said[1].lower()
+    properties = definition.parameters.get("properties")
+    schemas = properties.values() if isinstance(properties, dict) else ()
+    types = {str(schema.get("type")) for schema in schemas if isinstance(schema, dict)}
+    language = next((language for name, language in _TYPES.items() if name in types), None)
+    if language is None and "String" in types:
+        return "javascript" if types & {"array", "dict"} else "java"
+    return language
 
 
 def decode_source_text(text: str, language: str) -> list[object]:
     """The call of a text as `[{"f": {"a": "1"}}]`; `[None]` where there is something else than one call.
 
     Raises:
-        UndecodableError: it is not text of the language.
+        UnreadableError: it is not text of the language.
     """
     if len(text) > _LONGEST:
-        raise UndecodableError(f"a text of {len(text)} characters")
+        raise UnreadableError(f"a text of {len(text)} characters")
     if sum(1 for _ in _TOKEN.finditer(text)) > _MOST_TOKENS:
-        raise UndecodableError(f"a text of more than {_MOST_TOKENS} words, numbers and signs")
+        raise UnreadableError(f"a text of more than {_MOST_TOKENS} words, numbers and signs")
     text = text.strip("`\n ")
     source = text[text.startswith("[") : len(text) - text.endswith("]")]
     nodes = _nodes_of(_parsed(source, java=language == "java"))
     if any(node.is_error for node in nodes):
-        raise UndecodableError(f"not readable as {language}: {source[:40]!r}")
+        raise UnreadableError(f"not readable as {language}: {source[:40]!r}")
     return [_JavaText(source).call(nodes) if language == "java" else _javascript_call(nodes[0])]
 
 
@@ -49,7 +70,7 @@ def _parsed(source: str, *, java: bool) -> Node:
     try:
         encoded = source.encode()
     except UnicodeEncodeError:
-        raise UndecodableError("a surrogate without its other half") from None
+        raise UnreadableError("a surrogate without its other half") from None
     return Parser(Language(grammar.language())).parse(encoded).root_node
 
 
@@ -59,7 +80,7 @@ def _nodes_of(root: Node) -> list[Node]:
     while open_ones:
         node, depth = open_ones.pop()
         if depth > _DEEPEST:
-            raise UndecodableError("nested too deeply")
+            raise UnreadableError("nested too deeply")
         nodes.append(node)
         open_ones += [(child, depth + 1) for child in reversed(node.children)]
     return nodes
@@ -78,7 +99,7 @@ def _arguments(
         else:
             continue
         if name in arguments:
-            raise UndecodableError("an argument is given twice")
+            raise UnreadableError("an argument is given twice")
         arguments[name] = value
     return arguments
 
@@ -138,5 +159,5 @@ class _JavaText:
     def _part(self, node: Node, field: str) -> str:
         part = node.child_by_field_name(field)
         if part is None:
-            raise UndecodableError(f"a {node.type.replace('_', ' ')} without its {field}")
+            raise UnreadableError(f"a {node.type.replace('_', ' ')} without its {field}")
         return self._compact(part)
