@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shutil
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,6 +90,16 @@ def report_of(run: Run, folder: Path, against: Run | None = None) -> Path:
     path = folder / f"{run.id}.html"
     write_report(run, path, against=against)
     return path
+
+
+def data_of(path: Path, name: str) -> Any:
+    """What stands in a page under a name."""
+    found = re.search(
+        rf'<script type="application/json" id="{name}">(.*?)</script>', path.read_text("utf-8"), re.DOTALL
+    )
+    assert found is not None
+    value = json.loads(found[1])
+    return value if name == "head" else json.loads(zlib.decompress(base64.b64decode(value), -15))
 
 
 @dataclass

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as some
-from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool_call
+from tests.report_parts import TOOLS, data_of, make_run, report_of, row, small_rows, tool_call
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
 from tunecheck._errors import ConfigurationError
@@ -23,9 +20,9 @@ from tunecheck.evaluators._base import Evaluator
 from tunecheck.pipeline._aggregate import VerdictReader
 from tunecheck.report._blocks import Blocks, Shared
 from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
-from tunecheck.report._changes import paired_rows
 from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
+from tunecheck.report._other_runs import paired_rows
 from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._session_log import shown_log
 from tunecheck.report._texts import as_json, changed_part, cut, line
@@ -34,15 +31,6 @@ from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def data_of(path: Path, name: str) -> Any:
-    found = re.search(
-        rf'<script type="application/json" id="{name}">(.*?)</script>', path.read_text("utf-8"), re.DOTALL
-    )
-    assert found is not None
-    value = json.loads(found[1])
-    return value if name == "head" else json.loads(zlib.decompress(base64.b64decode(value), -15))
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +344,7 @@ def test_a_run_that_has_not_finished_has_no_report(tmp_path: Path) -> None:
     folder = tmp_path / "run-20260101T000000Z-000000"
     folder.mkdir()
     (folder / "run.json").write_text("{}", "utf-8")
-    with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):
+    with pytest.raises(ConfigurationError, match="has no results: it is not finished"):
         write_report(Run(folder), tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean
 from tunecheck.cli._console import print_path
 from tunecheck.cli._invocation import Invocation
@@ -13,8 +14,13 @@ from tunecheck.cli._shared_options import ResultsOptions
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ResultsOptions):
-    run: str = argument("A run: its id, the beginning of it, its folder, or last.", "RUN")
-    against: str | None = option("A run to hold it against, row by row.", "BASE")
+    run: str = argument(
+        "A run: its id, the beginning of it, its folder, or last; Azure's evaluation_results.json; BFCL's score files.",
+        "RUN",
+    )
+    against: list[str] | None = option(
+        "A run to hold it against, row by row (repeatable, in order; the first is the base).", "RUN"
+    )
     out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
     pair_by: str = option("With --against: content, or id alone, whatever is in the rows.", "HOW", default="content")
 
@@ -23,15 +29,20 @@ class ReportOptions(ResultsOptions):
 def report(options: ReportOptions, invocation: Invocation) -> int:
     """Write a run's report: one HTML file that loads nothing."""
     from tunecheck.cli._running import note_changed
+    from tunecheck.comparison._reading import open_run
     from tunecheck.report._writing import write_report
-    from tunecheck.runs._store import find_run
 
     check_output("--out", options.out)
-    run = find_run(options.run, options.folder)
-    base = find_run(options.against, options.folder) if options.against is not None else None
-    path = Path(options.out) if options.out is not None else run.folder / "report.html"
-    write_report(run, path, against=base, pair_by=options.pair_by)
-    note_changed(run, *([base] if base is not None else []))
+    others = options.against or []
+    folders = [open_run(name, options.folder).run for name in (options.run, *others)]
+    if options.out is not None:
+        path = Path(options.out)
+    elif folders[0] is not None:
+        path = folders[0].folder / "report.html"
+    else:
+        raise ConfigurationError(f"{options.run} is no run folder that could keep a report: say where with --out FILE")
+    write_report(options.run, path, against=others, pair_by=options.pair_by, results_dir=options.folder)
+    note_changed(*(folder for folder in folders if folder is not None))
     print_path(path)
     return 0
 

@@ -40,8 +40,8 @@ _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """What a name stands for."""
+class OpenedRun:
+    """What a name stands for; its rows are yet to be read."""
 
     id: str
     source: Source
@@ -52,6 +52,11 @@ class _Opened:
     simulated: bool = False
     created: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Run | None:
+        """The run folder; None of what another program wrote, and of rows in memory."""
+        return Run(Path(self.place)) if self.source == "run" and self.place != "memory" else None
 
 
 def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluster: str | None = None) -> list[RunTable]:
@@ -64,7 +69,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
         ConfigurationError: there is no such run, it has not finished, or it is another version's.
         DataError: its rows are damaged, or files that belong to it are not there.
     """
-    opened = [_open(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
+    opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
     return [_table(each, answers, cluster) for each in opened]
 
@@ -74,7 +79,7 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(opened: _Opened, answers: frozenset[str], cluster: str | None) -> RunTable:
+def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
     builder = TableBuilder(
         opened.declared, cluster=cluster, answers=answers, is_foreign=opened.source in ("azure", "rows")
     )
@@ -107,10 +112,11 @@ def _left_out(builder: TableBuilder) -> tuple[str, ...]:
     )
 
 
-def _open(run: RunLike | AboutToRun, results_dir: Path, name: str) -> _Opened:
+def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
+    """Find what a name stands for; errors as of `read_runs`."""
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
-        return _Opened(run.dataset.name, "run", "memory", AskedRows(run.dataset), answers=answers)
+        return OpenedRun(run.dataset.name, "run", "memory", AskedRows(run.dataset), answers=answers)
     folder = getattr(run, "run_dir", None)
     if isinstance(folder, Path):
         return _run_folder(Run(folder))
@@ -140,12 +146,12 @@ def _no_run(path: Path) -> str:
     return "is not a run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
 
 
-def _foreign(path: Path) -> _Opened | None:
+def _foreign(path: Path) -> OpenedRun | None:
     """A file or folder that is not a run folder of ours."""
     azure = path / _AZURE if path.is_dir() else path
     if azure.is_file() and azure.suffix == ".json" and not azure.name.startswith("BFCL_"):
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
-        return _Opened(name or azure.stem, "azure", str(path), AzureFile(azure), answers=frozenset({"response"}))
+        return OpenedRun(name or azure.stem, "azure", str(path), AzureFile(azure), answers=frozenset({"response"}))
     scores = find_scores(path)
     if scores is None:
         return None
@@ -154,24 +160,24 @@ def _foreign(path: Path) -> _Opened | None:
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
     )
     simulated = home is not None and Run(home).manifest().simulated
-    return _Opened(name or "scores", "bfcl", str(path), scores, scores.declared, simulated=simulated)
+    return OpenedRun(name or "scores", "bfcl", str(path), scores, scores.declared, simulated=simulated)
 
 
-def _given(run: Mapping[str, object], name: str) -> _Opened:
+def _given(run: Mapping[str, object], name: str) -> OpenedRun:
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise ConfigurationError('a run as an object has "rows": what evaluate() returned')
-    return _Opened(name, "rows", "memory", GivenRows(rows), answers=frozenset({"response"}))
+    return OpenedRun(name, "rows", "memory", GivenRows(rows), answers=frozenset({"response"}))
 
 
-def _run_folder(run: Run) -> _Opened:
+def _run_folder(run: Run) -> OpenedRun:
     manifest = run.manifest()
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_ended(run)}")
     status = run.status() if manifest.status else "finished"
     # A run that was finished once and resumed has its rows of then.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
-    return _Opened(
+    return OpenedRun(
         run.id,
         "run",
         str(run.folder),

@@ -132,7 +132,7 @@ class Table:
         self.kinds, self.functions, self.called = Coded(), Coded(), Coded()
         self.reasons, self.errors, self.differences = Coded(), Coded(), Coded()
         self.confused, self.causes = Coded(), Coded()
-        self.groups = {column: Coded() for column in run.group_by if column != "row_kind"}
+        self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
         self.first_token, self.reasoning_tokens = array("d"), array("d")
         self.outcomes = outcomes_of(run)

@@ -19,10 +19,10 @@ from tunecheck._json import JSON, dumps
 REPORT, RUNS = "report", "runs"
 
 _STYLE = "report.css"
-_BASE = ("dom.js", "unpack.js")
+_BASE = ("dom.js", "address.js", "unpack.js")
 _SCRIPTS = {
     REPORT: (
-        *(*_BASE, "charts.js", "timeline.js", "summary.js", "changes.js"),
+        *(*_BASE, "charts.js", "timeline.js", "summary.js", "trends.js", "changes.js"),
         *("rows.js", "filters.js", "table.js", "row.js", "main.js"),
     ),
     RUNS: (*_BASE, "runs.js"),

@@ -1,17 +1,23 @@
 """A run as a report reads it: its evaluators, and which column of a row holds what."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._schemas import TOOL_COLUMNS
+from tunecheck.comparison._bfcl_scores import ALL_ROWS
+from tunecheck.comparison._rows import value_of
+from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
+from tunecheck.pipeline._results import ResultRow
 from tunecheck.runs._store import Run
+from tunecheck.runs._verify import changed_since
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
 """From a row's data and target columns to a value."""
@@ -43,23 +49,63 @@ class Evaluated:
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
 
+class Rows(Protocol):
+    """A run's rows, read from their file as they are asked for."""
+
+    def __iter__(self) -> Iterator[ResultRow]: ...
+
+    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
+        """Some of them, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ForeignRows:
+    """Rows that another program wrote, under the ids by which they are compared."""
+
+    table: RunTable
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        for name, record in zip(self.table.row_ids, self.table.source.records(), strict=False):
+            row: ResultRow = {key: value_of(raw) for key, raw in record.items() if bytes(raw) != b"null"}
+            yield row | {"row_id": name}
+
+    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
+        """See Rows. Their readers take whole files into memory, too."""
+        rows = [*self]
+        return (rows[at] for at in positions)
+
+
 @dataclass(frozen=True)
 class ReportedRun:
-    """A finished run. `folder` is where it lies, `metrics` what `metrics.json` says."""
+    """A finished run. `metrics` is what `metrics.json` says; `folder` its run folder, None of what others wrote."""
 
-    run: Run
+    id: str
     manifest: RunFile
     metrics: Mapping[str, JSON]
     evaluators: Sequence[Evaluated]
-    ground_truth: ValueReader
-    response: ValueReader
-    tools: ValueReader
-    group_by: Sequence[str]
+    rows: Rows
+    folder: Run | None = None
+    notes: Sequence[str] = ()
 
     @property
     def simulated(self) -> bool:
         """Whether no model was asked."""
         return self.manifest.simulated
+
+    @cached_property
+    def ground_truth(self) -> ValueReader:
+        """How a row's right answer is found."""
+        return _reader(self.manifest, "ground_truth", ("ground_truth", "answer"))
+
+    @cached_property
+    def response(self) -> ValueReader:
+        """How its answer is found."""
+        return _reader(self.manifest, "response", ("response",))
+
+    @cached_property
+    def tools(self) -> ValueReader:
+        """How the definitions of its tools are found."""
+        return _reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
 def read_run(run: Run) -> ReportedRun:
@@ -69,21 +115,40 @@ def read_run(run: Run) -> ReportedRun:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
     manifest, measured = run.manifest(), run.metrics()
-    metrics = measured.get("metrics")
+    metrics, noted = measured.get("metrics"), measured.get("notes")
     known = metrics if isinstance(metrics, dict) else {}
-    entries = manifest.evaluators
-    passing = {name: entry.primary for name, entry in entries.items() if f"{name}.binary_aggregate" in known}
-    evaluators = evaluated(manifest, known, counted_metrics(run.rows(), passing) if passing else {})
-    return ReportedRun(
-        run,
-        manifest,
-        measured,
-        evaluators,
-        _reader(manifest, "ground_truth", ("ground_truth", "answer")),
-        _reader(manifest, "response", ("response",)),
-        _reader(manifest, "tool_definitions", TOOL_COLUMNS),
-        manifest.group_by,
+    rows = run.rows()
+    passing = {name: each.primary for name, each in manifest.evaluators.items() if f"{name}.binary_aggregate" in known}
+    evaluators = evaluated(manifest, known, counted_metrics(rows, passing) if passing else {})
+    notes = [changed_since(run, manifest), *(noted if isinstance(noted, list) else ())]
+    return ReportedRun(run.id, manifest, measured, evaluators, rows, run, [str(note) for note in notes if note])
+
+
+def read_table(table: RunTable) -> ReportedRun:
+    """The same of results that another program wrote, and of rows in memory."""
+    info = table.info
+    entries = {each.name: _entry(each, table) for each in table.evaluators.values()}
+    group_by: list[str] = []
+    if info.source == "bfcl":  # a category is a group of rows, not one more evaluator
+        entries, group_by = {ALL_ROWS: entries[ALL_ROWS]}, ["category"]
+    manifest = RunFile(
+        dataset=DatasetEntry(path=info.place),
+        evaluators=entries,
+        group_by=group_by,
+        simulated=info.simulated,
+        created=info.created,
     )
+    return ReportedRun(info.id, manifest, {}, evaluated(manifest, {}, {}), _ForeignRows(table), notes=info.notes)
+
+
+def _entry(evaluator: JudgedColumns, table: RunTable) -> EvaluatorEntry:
+    columns = [table.columns[name] for name in evaluator.columns]
+    metrics = {
+        each.metric: MetricEntry(each.metric, each.kind, [*each.bounds] if each.bounds else None, each.higher_is_better)
+        for each in columns
+    }
+    main = table.columns.get(evaluator.main or "")
+    return EvaluatorEntry(primary=main.metric if main is not None else None, metrics=[*metrics.values()])
 
 
 def evaluated(manifest: RunFile, metrics: Mapping[str, JSON], counted: Mapping[str, str | None]) -> list[Evaluated]:

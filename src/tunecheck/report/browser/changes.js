@@ -28,7 +28,7 @@ function verdictCell(line) {
   return el("td", { class: "verdict-cell" }, el("b", { class: `verdict ${kind}`, title: line.why || null }, data(line.verdict)), small);
 }
 
-function changeLine(line, reach, find) {
+function changeLine(line, reach, find, where) {
   const rate = line.kind === "rate";
   const shown = rate ? (value) => (typeof value === "number" ? percent(value) : "–") : figure;
   const delta = rate ? points : third;
@@ -36,7 +36,7 @@ function changeLine(line, reach, find) {
   const about = typeof low === "number" ? `${signed(low, delta)} to ${signed(high, delta)}` : remark || "";
   const rows = (count, change) => {
     if (typeof count !== "number") return "";
-    return count && line.tested ? el("button", { type: "button", class: "link", click: () => find("change", `${line.evaluator}\n${change}`) }, whole(count)) : whole(count);
+    return count && line.tested ? el("button", { type: "button", class: "link", click: () => find("change", `${line.evaluator}: ${change}${where}`) }, whole(count)) : whole(count);
   };
   return el(
     "tr",
@@ -54,14 +54,14 @@ function changeLine(line, reach, find) {
   );
 }
 
-function changeTable(metrics, find) {
+function changeTable(metrics, find, where) {
   const heads = ["", "base", "new", "difference", "", "verdict", "regressed", "fixed", "changed", "rows"];
   const reach = { rate: 0, mean: 0 };
   for (const { kind, difference } of metrics) {
     for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind], Math.abs(end));
   }
-  const lines = metrics.map((line) => changeLine(line, reach[line.kind] || 1, find));
-  return el("div", { class: "scroll" }, el("table", { class: "figures changes" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...lines)));
+  const lines = metrics.map((line) => changeLine(line, reach[line.kind] || 1, find, where));
+  return scroller("How each metric differs", el("table", { class: "figures changes" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...lines)));
 }
 
 function onlyIn(title, found) {
@@ -71,17 +71,38 @@ function onlyIn(title, found) {
   return el("details", { class: "by" }, el("summary", {}, `${counted(found.count, "row")} only in ${title}`), el("p", {}, ...ids, more ? ` and ${whole(more)} more` : ""));
 }
 
-function changeSection(head, find) {
-  const against = head.against;
+/** One run held against the base. */
+function heldNode(head, held, find, where) {
+  const parts = held.notes.map((note) => el("p", { class: "note" }, "Note: ", data(note)));
+  const tested = held.metrics.filter((line) => line.tested);
+  const others = held.metrics.filter((line) => !line.tested);
+  parts.unshift(tested.length ? changeTable(tested, find, where) : el("p", {}, "No metric has rows that both runs judged."));
+  if (others.length) parts.push(el("details", { class: "by" }, el("summary", {}, counted(others.length, "more metric")), changeTable(others, find, where)));
+  parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(head.against.confidence, 0)} intervals; verdicts are corrected for the number of tests (Holm).`));
+  parts.push(onlyIn("the base", held.only_in_base), onlyIn("the new run", held.only_in_new));
+  return parts.filter(Boolean);
+}
+
+/** Every run against the first: one of them at a time, how each metric went over all, and which rows changed (`map`). */
+function changeSection(head, find, map) {
+  const { against } = head;
   if (!against) return null;
-  const parts = [el("p", {}, "Held against ", el("b", {}, data(against.run)), `: ${counted(against.pairs, "row")} of the same content in both.`)];
-  if (against.simulated !== head.simulated) parts.push(el("p", { class: "badge warn" }, "One of the two runs is SIMULATED: this says nothing about a model."));
-  for (const note of against.notes) parts.push(el("p", { class: "note" }, "Note: ", data(note)));
-  const tested = against.metrics.filter((line) => line.tested);
-  const others = against.metrics.filter((line) => !line.tested);
-  parts.push(tested.length ? changeTable(tested, find) : el("p", {}, "No metric has rows that both runs judged."));
-  if (others.length) parts.push(el("details", { class: "by" }, el("summary", {}, counted(others.length, "more metric")), changeTable(others, find)));
-  parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(against.confidence, 0)} intervals; verdicts are corrected for the number of tests (Holm).`));
-  parts.push(onlyIn("the base", against.only_in_base), onlyIn("this run", against.only_in_new));
+  const names = shortNames([...against.runs.map((each) => each.run), head.run]);
+  const place = el("div");
+  const select = el("select", { "aria-label": "The run that is held against the base", change: () => draw(Number(select.value)) });
+  against.held.forEach((held, at) => select.append(el("option", { value: at }, names[at + 1])));
+  const rows = el("span");
+  function draw(at) {
+    const held = against.held[at];
+    select.value = at;
+    rows.textContent = `: ${counted(held.pairs, "row")} of the same content in both.`;
+    place.replaceChildren(...heldNode(head, held, find, at === against.held.length - 1 ? "" : ` in ${names[at + 1]}`));
+  }
+  draw(against.held.length - 1);
+  const held = against.held.length > 1 ? [select, " held"] : ["Held"];
+  const simulated = new Set([head.simulated, ...against.runs.map((each) => each.simulated)]);
+  const warning = simulated.size > 1 ? el("p", { class: "badge warn" }, "Some of the runs are SIMULATED: this says nothing about a model.") : null;
+  const parts = [el("p", {}, ...held, " against ", el("b", {}, data(names[0], "span", { title: against.runs[0].run })), rows), warning, place];
+  if (names.length > 2) parts.push(trends(against.history, names), map);
   return section("changes", "Changes", ...parts.filter(Boolean));
 }

@@ -71,6 +71,85 @@ function milliseconds(number) {
   return number >= 1000 ? `${(number / 1000).toFixed(number >= 10000 ? 0 : 1)} s` : `${Math.round(number)} ms`;
 }
 
+/** Copies a text, which may be made when it is asked for, and says that it has. */
+function copyButton(text, label = "Copy") {
+  const button = el("button", { type: "button", class: "copy", "aria-label": label, title: label, click: copy }, "copy");
+  async function copy() {
+    const words = typeof text === "function" ? text() : text;
+    try {
+      await navigator.clipboard.writeText(words);
+    } catch {
+      const area = el("textarea", { readonly: true }); // where a page of its own may not use the clipboard
+      area.value = words;
+      button.after(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), 1500);
+  }
+  return button;
+}
+
+const FOLDED = { characters: 1500, lines: 18 };
+
+/** A text as it is written; a long one is folded, and can be copied. */
+function textBlock(text) {
+  const block = data(text, "pre");
+  if (text.length < 200) return block;
+  if (text.length <= FOLDED.characters && text.split("\n", FOLDED.lines + 1).length <= FOLDED.lines) return el("div", { class: "text" }, block, copyButton(text));
+  const more = el("button", { type: "button", class: "more", "aria-expanded": "false", click: toggle });
+  const box = el("div", { class: "text folded" }, block, el("div", { class: "buttons" }, more, copyButton(text)));
+  function toggle() {
+    say(!box.classList.toggle("folded"));
+  }
+  function say(open) {
+    more.setAttribute("aria-expanded", String(open));
+    more.textContent = open ? "show less" : `show all ${whole(text.length)} characters`;
+  }
+  say(false);
+  return box;
+}
+
+/** A part that can be scrolled sideways, with the keyboard, too. */
+function scroller(label, ...children) {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
+}
+
+/** A table's head that sorts: `order` is `column` or `-column`; `columns` are `[key, label, class]`. */
+function sortHeads(columns, order, sort) {
+  return columns.map(([key, label, kind]) => {
+    const sorted = order === key ? "ascending" : order === `-${key}` ? "descending" : null;
+    const mark = sorted ? (sorted === "descending" ? " ▾" : " ▴") : "";
+    const next = sorted === "ascending" ? `-${key}` : sorted ? "" : key;
+    return el("th", { scope: "col", class: kind || null, "aria-sort": sorted }, el("button", { type: "button", class: "plain", title: "sort", click: () => sort(next) }, name(label), mark));
+  });
+}
+
+/** Sorts numbers or texts by a key; what has no value stands last. */
+function sortBy(items, key, down) {
+  const keys = new Map(items.map((item) => [item, key(item)]));
+  const none = (value) => value === null || value === undefined;
+  const places = new Map(items.map((item, at) => [item, at]));
+  return items.sort((one, other) => {
+    const [a, b] = [keys.get(one), keys.get(other)];
+    if (none(a) || none(b)) return none(a) - none(b) || places.get(one) - places.get(other);
+    if (a === b) return places.get(one) - places.get(other);
+    return a < b === !down ? -1 : 1;
+  });
+}
+
+/** A run's name without the time and the number that its id ends with. */
+const shortened = (id) => id.replace(/-\d{8}T\d{6}Z-[0-9a-f]{6}$/, "");
+
+/** Short names of runs, where they still tell them apart. */
+function shortNames(ids) {
+  const short = ids.map(shortened);
+  return new Set(short).size === ids.length ? short : ids;
+}
+
 /** A section of the page, with its heading. */
 function section(id, title, ...children) {
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), ...children);

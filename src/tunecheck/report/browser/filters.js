@@ -2,7 +2,7 @@
 
 class Filters {
   constructor(rows, facets, changed) {
-    Object.assign(this, { rows, facets, changed, chosen: new Map(), words: "", order: null, down: false });
+    Object.assign(this, { rows, facets, changed, chosen: new Map(), words: "", order: "" });
     this.search = el("input", { type: "search", id: "search", placeholder: "Search ids, questions, answers, reasons  ( / )", "aria-label": "Search rows", autocomplete: "off", spellcheck: "false" });
     this.search.addEventListener("input", () => {
       clearTimeout(this.waiting);
@@ -25,10 +25,7 @@ class Filters {
     if (value) this.chosen.set(key, value);
     else this.chosen.delete(key);
     const select = this.selects.get(key);
-    if (select) {
-      select.value = value;
-      select.classList.toggle("set", Boolean(value));
-    }
+    if (select) this.set(select, value);
     this.apply();
   }
   searchFor(words) {
@@ -39,10 +36,7 @@ class Filters {
   }
   reset() {
     this.chosen.clear();
-    for (const select of this.selects.values()) {
-      select.value = "";
-      select.classList.remove("set");
-    }
+    for (const select of this.selects.values()) this.set(select, "");
     this.searchFor("");
   }
   /** Only the rows behind one bar of a chart. */
@@ -50,14 +44,36 @@ class Filters {
     this.reset();
     this.choose(key, value);
   }
-  sortBy(column) {
-    if (this.order === column) {
-      if (this.down) this.order = null;
-      this.down = !this.down;
-    } else Object.assign(this, { order: column, down: false });
+  sortBy(order) {
+    this.order = order;
     this.apply();
   }
+  /** What an address says; gives what of it is not here. */
+  follow(asked) {
+    const wrong = [];
+    this.chosen.clear();
+    for (const facet of this.facets) {
+      const value = asked.get(facet.key);
+      if (value && facet.known(value)) this.chosen.set(facet.key, value);
+      else if (value) wrong.push(`${facet.label}: ${value}`);
+    }
+    for (const [key, select] of this.selects) this.set(select, this.chosen.get(key) || "");
+    this.words = (asked.get("find") || "").trim().toLowerCase();
+    this.search.value = asked.get("find") || "";
+    const order = asked.get("sort") || "";
+    const known = !order || sortKey(this.rows, order.replace(/^-/, ""));
+    this.order = known ? order : "";
+    return known ? wrong : [...wrong, `the order ${order}`];
+  }
+  set(select, value) {
+    select.value = value;
+    select.classList.toggle("set", Boolean(value));
+  }
   apply() {
+    this.show();
+    this.keep();
+  }
+  show() {
     const tests = [...this.chosen].map(([key, value]) => this.facets.find((facet) => facet.key === key).test(value));
     const { words, rows } = this;
     const texts = words ? rows.texts : null;
@@ -65,20 +81,14 @@ class Filters {
     for (let row = 0; row < rows.count; row++) {
       if ((!texts || texts[row].includes(words)) && tests.every((test) => test(row))) found.push(row);
     }
-    if (this.order) this.sort(found);
+    if (this.order) sortBy(found, sortKey(rows, this.order.replace(/^-/, "")), this.order.startsWith("-"));
     this.say();
     this.changed(found);
   }
-  sort(found) {
-    const key = sortKey(this.rows, this.order);
-    const keys = new Map(found.map((row) => [row, key(row)]));
-    const side = this.down ? -1 : 1;
-    found.sort((one, other) => {
-      const [a, b] = [keys.get(one), keys.get(other)];
-      if (a === b) return one - other;
-      if (a === null || b === null) return a === null ? 1 : -1; // what has no value stands last
-      return a < b ? -side : side;
-    });
+  /** What is chosen goes into the address. */
+  keep() {
+    const chosen = this.facets.map((facet) => [facet.key, this.chosen.get(facet.key)]);
+    address.write({ find: this.search.value.trim(), sort: this.order, ...Object.fromEntries(chosen) });
   }
   /** What is chosen, each with a button that takes it away. */
   say() {
@@ -93,12 +103,14 @@ class Filters {
   }
 }
 
-/** By what a column sorts. */
+/** By what a column sorts; null where there is no such column. */
 function sortKey(rows, column) {
-  if (column === "id") return (row) => rows.ids[row];
+  if (column === "row") return (row) => rows.ids[row];
   if (column === "question") return (row) => rows.questions[row].toLowerCase();
-  if (column === "latency") return (row) => rows.latency[row];
-  const evaluator = rows.outcomes[column];
+  if (column === "runs" && rows.others.length) return (row) => rows.pattern(rows.main, row);
+  if (FIGURES[column]) return rows[column] ? (row) => rows[column][row] : null;
+  const evaluator = rows.outcomes.find((each) => `of ${each.name}` === column);
+  if (!evaluator) return null;
   if (evaluator.scores && evaluator.scores.some((score) => score !== null)) return (row) => evaluator.scores[row];
   return (row) => RANK[evaluator.results[row]];
 }

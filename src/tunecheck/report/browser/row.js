@@ -21,7 +21,7 @@ function unlike(text, other) {
   return [data(text.slice(0, start)), middle ? data(middle, "mark") : null, data(text.slice(text.length - end))];
 }
 
-function callNode(call, partner) {
+function callNode(call, partner, isExpected = false) {
   if (!call) return el("div", { class: "call nothing" }, "no call");
   const [title, values] = call;
   const others = new Map((partner ? partner[1] : []).map((each) => [each[0], each[1]]));
@@ -29,43 +29,69 @@ function callNode(call, partner) {
   for (const [key, text, mark] of values) {
     const differs = mark === "wrong" && others.has(key);
     const shown = differs ? el("span", {}, ...unlike(text, others.get(key))) : data(text);
-    const label = mark ? el("em", { class: "fault" }, mark) : null;
+    const label = mark && !(isExpected && mark === "wrong") ? el("em", { class: "fault" }, mark) : null;
     list.append(el("div", { class: mark || null }, el("dt", {}, data(key)), el("dd", {}, shown, label)));
   }
   const wrong = partner && partner[0] !== title;
   return el("div", { class: "call" }, el("code", { class: wrong ? "function wrong" : "function" }, data(title)), values.length ? list : el("small", {}, "no arguments"));
 }
 
-function pairNode([expected, actual, status, notes]) {
+/** A call that was made, below it how it stands to the expected one. */
+function madeNode(who, pair) {
+  if (!pair) return el("div", { "data-who": who }, callNode(null));
+  const [expected, actual, status, notes] = pair;
   const [kind, word] = STATUS[status];
   const faults = notes.length ? el("ul", { class: "faults" }, ...notes.map(([path, fault]) => el("li", {}, el("code", {}, data(path)), ": ", data(fault)))) : null;
-  return el("div", { class: "pair" }, callNode(expected, actual), callNode(actual, expected), el("div", { class: "between" }, el("span", { class: `mark ${kind}` }, word), faults));
+  return el("div", { "data-who": who }, callNode(actual, expected), el("div", { class: "between" }, el("span", { class: `mark ${kind}` }, word), faults));
+}
+
+/** The pairs of several runs beside each other: `[expected call, pair of each run]`, those of no expected call last. */
+function linesOf(sides) {
+  const key = (call) => call && JSON.stringify([call[0], call[1].map(([title, text]) => [title, text])]);
+  const lines = [];
+  sides.forEach(({ pairs = [] }, side) => {
+    for (const pair of pairs) {
+      let line = lines.find((each) => each.key === key(pair[0]) && !each.made[side]);
+      if (!line) lines.push((line = { key: key(pair[0]), expected: pair[0], made: [] }));
+      line.made[side] = pair;
+      line.expected = pair[0] || line.expected;
+    }
+  });
+  return lines.sort((one, other) => !one.key - !other.key);
+}
+
+/** Calls as text that can be pasted. */
+function callsText(side, calls) {
+  const made = calls.filter(Boolean).map(([title, values]) => `{"name": ${JSON.stringify(title)}, "arguments": {${values.map(([key, text]) => `${JSON.stringify(key)}: ${text}`).join(", ")}}}`);
+  return [...(made.length ? [`[${made.join(",\n ")}]`] : []), ...[side.text, side.data].filter(Boolean)].join("\n");
 }
 
 function words(side, empty) {
   const parts = [];
   if (side.problem) parts.push(el("p", { class: "bad-text" }, "A call that cannot be read: ", data(side.problem)));
-  if (side.text) parts.push(data(side.text, "pre"));
-  if (side.data) parts.push(data(side.data, "pre"));
+  if (side.text) parts.push(textBlock(side.text));
+  if (side.data) parts.push(textBlock(side.data));
   if (side.more) parts.push(el("p", { class: "note" }, `${counted(side.more, "more call")} left out here`));
   return parts.length ? parts : [empty ? el("p", { class: "note" }, empty) : null];
 }
 
-/** Two columns: what should have come, and what came. */
-function answers(details, title, label) {
-  const { expected = {}, actual = {}, pairs = [] } = details;
-  const head = el("div", { class: "pair heads" }, el("h4", {}, "Expected"), el("h4", {}, label));
-  const hasExpected = pairs.some((pair) => pair[0]);
-  const hasActual = pairs.some((pair) => pair[1]);
-  const texts = el("div", { class: "pair" }, el("div", {}, ...words(expected, hasExpected ? "" : "nothing is given")), el("div", {}, ...words(actual, hasActual ? "" : "no answer")));
-  const any = Object.keys(expected).length || Object.keys(actual).length || !pairs.length;
-  return el("section", { class: "answers" }, el("h3", {}, title), head, ...pairs.map(pairNode), any ? texts : null, reasoningNode(details.reasoning));
+/** Columns: what should have come, and what came, in each run; `made` are `[name, answer]`, the reported run last. */
+function answers(expected, made) {
+  const lines = linesOf(made.map(([, answer]) => answer));
+  const kind = `pair of-${made.length + 1}`;
+  const any = lines.some((line) => line.expected);
+  const heads = [["Expected", callsText(expected, lines.map((line) => line.expected))], ...made.map(([title, answer]) => [title, callsText(answer.actual || {}, (answer.pairs || []).map((pair) => pair[1]))])];
+  const head = heads.map(([title, text]) => el("h4", {}, data(title), text ? copyButton(text, `Copy: ${title}`) : null));
+  const cells = lines.map((line) => el("div", { class: kind }, el("div", { "data-who": "Expected" }, callNode(line.expected, line.made.at(-1)?.[1], true)), ...made.map(([who], at) => madeNode(who, line.made[at]))));
+  const said = made.map(([who, { actual = {}, pairs = [], reasoning }]) => el("div", { "data-who": pairs.length ? null : who }, ...words(actual, pairs.some((pair) => pair[1]) ? "" : "no answer"), reasoningNode(reasoning)));
+  const texts = el("div", { class: kind }, el("div", {}, ...words(expected, any ? "" : "nothing is given")), ...said);
+  return el("section", { class: "answers" }, el("h3", {}, "Expected and actual"), el("div", { class: `${kind} heads` }, ...head), ...cells, texts);
 }
 
 function messageNode([role, text, calls]) {
   const parts = [el("span", { class: "role" }, data(role || "?"))];
   const body = el("div", {});
-  if (text) body.append(data(text, "pre"));
+  if (text) body.append(textBlock(text));
   for (const call of calls || []) body.append(callNode(call, null));
   return el("div", { class: `message ${["system", "user", "assistant", "tool"].includes(role) ? role : ""}`.trim() }, ...parts, body);
 }
@@ -87,7 +113,7 @@ function verdictNode([who, result, score, threshold, reason, differences, more])
 }
 
 function pairsList(pairs) {
-  return el("dl", { class: "values" }, ...pairs.map(([key, text]) => el("div", {}, el("dt", {}, data(key)), el("dd", {}, data(text, text.length > 80 || text.includes("\n") ? "pre" : "span")))));
+  return el("dl", { class: "values" }, ...pairs.map(([key, text]) => el("div", {}, el("dt", {}, data(key)), el("dd", {}, text.length > 80 || text.includes("\n") ? textBlock(text) : data(text)))));
 }
 
 function verdicts(found, title) {
@@ -117,14 +143,14 @@ function causeNode(cause) {
 
 /** What the model thought, folded. */
 function reasoningNode(text) {
-  return text ? el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"), data(text, "pre")) : null;
+  return text ? el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"), textBlock(text)) : null;
 }
 
 function stepNode(step) {
   const parts = step.reasoning ? [reasoningNode(step.reasoning)] : [];
-  if (step.text) parts.push(data(step.text, "pre"));
+  if (step.text) parts.push(textBlock(step.text));
   (step.calls || []).forEach((call) => parts.push(callNode(call, null)));
-  for (const text of step.results || []) parts.push(el("div", { class: "result" }, el("span", { class: "role" }, "result"), data(text, "pre")));
+  for (const text of step.results || []) parts.push(el("div", { class: "result" }, el("span", { class: "role" }, "result"), textBlock(text)));
   for (const note of step.notes || []) parts.push(el("p", { class: "note" }, data(note)));
   return el("li", {}, ...(parts.length ? parts : [el("p", { class: "note" }, "an empty answer")]));
 }
@@ -162,27 +188,38 @@ function moreNode(rows, more) {
   const parts = short.length ? [pairsList(short)] : [];
   for (const [key, number] of long) {
     const box = el("details", {}, el("summary", {}, name(key)));
-    box.addEventListener("toggle", async () => box.childElementCount === 1 && box.append(data(await rows.shared.get(number), "pre")), { once: true });
+    box.addEventListener("toggle", async () => box.childElementCount === 1 && box.append(textBlock(await rows.shared.get(number))), { once: true });
     parts.push(box);
   }
   return parts.length ? el("section", {}, el("h3", {}, "Other columns"), ...parts) : null;
 }
 
+/** What another run has for a row: an answer with its `run`, or why there is none. */
+function besideOf(rows, details) {
+  if (!rows.others.length) return null;
+  const run = rows.names[rows.beside];
+  const number = details.others[rows.beside];
+  if (number === null) return { run, none: `The row is not in ${run}.` };
+  return number ? { ...details.answers[number - 1], run } : { ...details, run, none: `${run} has the same answer and verdicts.` };
+}
+
 /** Everything of a row below its heading. */
-function rowNode(rows, details, against) {
-  const base = details.base || null;
-  const parts = [causeNode(details.cause), errors(details.errors, "Errors")];
-  const turns = (of, title) => (of ? el("section", {}, el("h3", {}, title), ...of.map((turn, at) => turnNode(turn, at, of === details.turns ? details.failed_turn : base.failed_turn))) : null);
-  if (details.log) parts.push(verdicts(details.verdicts, "Verdicts"), answers(details, "Expected and actual", "Actual"), logNode(details.log));
-  else if (details.turns) parts.push(verdicts(details.verdicts, "Verdicts"), turns(details.turns, "Turn by turn"));
-  else parts.push(answers(details, "Expected and actual", "Actual"));
-  if (!details.turns && !details.log) {
-    if (base) parts.push(answers({ ...base, expected: details.expected }, "In the base run", `Actual in ${against.run}`));
-    parts.push(verdicts(details.verdicts, "Verdicts"));
+function rowNode(rows, details, run) {
+  const base = besideOf(rows, details);
+  const other = base && !base.none ? base : null; // what has more to say than the row itself
+  const parts = [base && base.none ? el("p", { class: "note" }, base.none) : null, causeNode(details.cause), errors(details.errors, "Errors")];
+  const turns = (of, title) => (of.turns ? el("section", {}, el("h3", {}, title), ...of.turns.map((turn, at) => turnNode(turn, at, of.failed_turn))) : null);
+  const judged = () => el("div", { class: other ? "pair of-2 judged" : null }, other ? verdicts(other.verdicts, `Verdicts in ${other.run}`) : null, verdicts(details.verdicts, other ? `Verdicts in ${run}` : "Verdicts"));
+  if (details.turns) parts.push(judged(), turns(details, "Turn by turn"));
+  else {
+    const made = [...(base && base.verdicts ? [[base.run, base]] : []), [base ? run : "Actual", details]];
+    const shown = answers(details.expected || {}, made);
+    if (details.log) parts.push(judged(), shown, logNode(details.log));
+    else parts.push(shown, judged());
     if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));
   }
-  if (base && base.log) parts.push(el("details", {}, el("summary", {}, "The test's own log in ", data(against.run)), logNode(base.log)));
-  if (base) parts.push(errors(base.errors, `Errors in ${against.run}`), verdicts(base.verdicts, `Verdicts in ${against.run}`), turns(base.turns, `Turn by turn in ${against.run}`));
+  if (other && other.log) parts.push(el("details", {}, el("summary", {}, "The test's own log in ", data(other.run)), logNode(other.log)));
+  if (other) parts.push(errors(other.errors, `Errors in ${other.run}`), turns(other, `Turn by turn in ${other.run}`));
   parts.push(moreNode(rows, details.more));
   return el("div", { class: "row-body" }, ...parts.filter(Boolean));
 }
@@ -199,13 +236,39 @@ class RowWindow {
     this.strip = el("div", { class: "strip" });
     this.body = el("div");
     const close = button("✕", "Close (Escape)", () => this.close());
-    this.node = el("dialog", { "aria-labelledby": "row-title", class: "row" }, el("div", { class: "row-head" }, el("div", {}, this.title, this.facts, this.strip), el("div", { class: "buttons" }, this.before, this.after, close)), this.body);
+    this.beside = this.besideSelect();
+    const link = copyButton(() => location.href, "Copy the address of this row");
+    this.node = el("dialog", { "aria-labelledby": "row-title", class: "row" }, el("div", { class: "row-head" }, el("div", {}, this.title, this.facts, this.strip, this.beside), el("div", { class: "buttons" }, link, this.before, this.after, close)), this.body);
     this.node.addEventListener("cancel", (event) => {
       event.preventDefault();
       this.close();
     });
     this.node.addEventListener("click", (event) => event.target === this.node && this.close());
     this.node.addEventListener("keydown", (event) => this.key(event));
+  }
+  /** Which run stands beside the reported one; null where there is no choice. */
+  besideSelect() {
+    const { rows } = this;
+    if (rows.others.length < 2) return null;
+    this.choice = el("select", { change: () => this.holdAgainst(Number(this.choice.value)) }, ...rows.others.map((_, run) => el("option", { value: run }, rows.names[run])));
+    return el("p", {}, el("label", {}, "Beside ", this.choice));
+  }
+  holdAgainst(run) {
+    this.rows.beside = run;
+    this.show(this.row);
+  }
+  /** What an address says; gives what of it is not here. */
+  follow(asked) {
+    const wrong = [];
+    const { rows } = this;
+    const beside = asked.has("beside") ? rows.names.indexOf(asked.get("beside")) : 0;
+    if (beside < 0 || (beside > 0 && beside >= rows.others.length)) wrong.push(`the run ${asked.get("beside")}`);
+    else rows.beside = beside;
+    const row = rows.addressed(asked);
+    if (row === undefined && (asked.has("row") || asked.has("number"))) wrong.push(`the row ${asked.get("row") ?? asked.get("number")}`);
+    if (row === undefined && this.node.open) this.close();
+    else if (row !== undefined && row !== this.row) this.open(row);
+    return wrong;
   }
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
@@ -220,7 +283,6 @@ class RowWindow {
   }
   async open(row) {
     this.row = row;
-    setHash(this.rows.address(row));
     this.title.replaceChildren(data(this.rows.ids[row]));
     const kind = this.rows.kinds ? codesOf(this.rows.kinds.rows[row]).map((code) => this.rows.kinds.values[code]) : [];
     const latency = this.rows.latency && this.rows.latency[row] !== null ? [milliseconds(this.rows.latency[row])] : [];
@@ -233,31 +295,27 @@ class RowWindow {
       document.documentElement.classList.add("row-open");
     }
     this.title.focus();
+    await this.show(row);
+    this.node.scrollTop = 0;
+  }
+  async show(row) {
+    address.write({ ...this.rows.address(row), beside: this.rows.beside ? this.rows.names[this.rows.beside] : null });
+    if (this.choice) this.choice.value = this.rows.beside;
     const details = await this.rows.details.get(row).catch((error) => ({ problem: String(error) }));
     if (this.row !== row) return; // somebody has gone on meanwhile
     this.body.replaceChildren(this.content(details));
-    this.node.scrollTop = 0;
   }
   content(details) {
     if (!details) return el("p", {}, "This report would be too large with all rows in it; this one is in eval_results.jsonl.");
     if (details.problem) return el("p", { class: "bad-text" }, "This row cannot be unpacked: ", data(details.problem));
-    return rowNode(this.rows, details, this.head.against);
+    return rowNode(this.rows, details, this.rows.names.at(-1));
   }
   close() {
     this.node.close();
     document.documentElement.classList.remove("row-open");
-    setHash("");
+    address.write({ row: null, number: null, beside: null });
     this.table.reveal(this.row);
     this.table.focus(this.row);
     this.row = undefined;
-  }
-}
-
-function setHash(hash) {
-  const address = location.href.split("#")[0] + (hash ? `#${hash}` : "");
-  try {
-    history.replaceState(null, "", address);
-  } catch {
-    location.hash = hash;
   }
 }

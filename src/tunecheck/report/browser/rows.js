@@ -6,7 +6,7 @@ const OUTCOMES = {
   n: { sign: "–", word: "not applicable", kind: "none" },
   s: { sign: "•", word: "scored", kind: "neutral" },
   e: { sign: "!", word: "error", kind: "warn" },
-  "-": { sign: "", word: "not in the base", kind: "none" },
+  "-": { sign: "", word: "not in this run", kind: "none" },
 };
 const RANK = { e: 0, f: 1, s: 2, p: 3, n: 4, "-": 5 };
 
@@ -14,7 +14,11 @@ class Rows {
   constructor(head, index) {
     Object.assign(this, index);
     this.count = this.ids.length;
-    this.base = head.against ? head.against.outcomes : null;
+    this.others = head.against ? head.against.runs : [];
+    this.runs = [...this.others.map((other) => other.run), head.run];
+    this.names = shortNames(this.runs);
+    this.beside = 0;
+    this.main = Math.max(0, this.outcomes.findIndex((each) => /[pf]/.test(each.results)));
     this.details = new Packed("rows", head.blocks.rows, head.blocks.count);
     const shared = head.blocks.shared;
     this.shared = new Packed("shared", shared, Infinity);
@@ -30,34 +34,41 @@ class Rows {
     }
     return this.searched;
   }
-  /** How a row changed for an evaluator: regressed, fixed, or neither. */
-  change(evaluator, row) {
-    const before = this.base && this.base[evaluator] ? this.base[evaluator].results[row] : "-";
-    const now = this.outcomes[evaluator].results[row];
+  /** What came of a row in one of the runs, the reported one being the last. */
+  letter(evaluator, row, run) {
+    const own = run === this.others.length ? this.outcomes[evaluator] : this.others[run].outcomes[evaluator];
+    return own ? own.results[row] : "-";
+  }
+  /** The same of all runs, a letter each. */
+  pattern(evaluator, row) {
+    return this.runs.map((_, run) => this.letter(evaluator, row, run)).join("");
+  }
+  /** How a row changed from the base to a run: regressed, fixed, or neither. */
+  change(evaluator, row, run = this.others.length) {
+    if (!this.others.length) return "";
+    const [before, now] = [this.letter(evaluator, row, 0), this.letter(evaluator, row, run)];
     if (before === "p" && now === "f") return "regressed";
     return before === "f" && now === "p" ? "fixed" : "";
   }
   place(id) {
     return this.places.get(id);
   }
-  /** The part of an address that stands for a row. */
+  /** What of an address stands for a row. */
   address(row) {
     const id = this.ids[row];
     const whole = typeof id.isWellFormed === "function" ? id.isWellFormed() : !/[\ud800-\udfff]/.test(id);
-    return whole && this.places.get(id) === row ? `row=${encodeURIComponent(id)}` : `number=${row + 1}`;
+    return whole && this.places.get(id) === row ? { row: id, number: null } : { row: null, number: String(row + 1) };
   }
-  /** The row that an address stands for. */
-  addressed(hash) {
-    const [key, value] = [hash.slice(1, hash.indexOf("=")), hash.slice(hash.indexOf("=") + 1)];
-    if (key === "number") return Number(value) >= 1 && Number(value) <= this.count ? Number(value) - 1 : undefined;
-    if (key !== "row") return undefined;
-    try {
-      return this.place(decodeURIComponent(value));
-    } catch {
-      return undefined;
-    }
+  /** The row that an address asks for; undefined where it is not here. */
+  addressed(asked) {
+    if (asked.has("row")) return this.place(asked.get("row"));
+    const number = Number(asked.get("number"));
+    return Number.isInteger(number) && number >= 1 && number <= this.count ? number - 1 : undefined;
   }
 }
+
+/** Figures of a row that can be shown as columns. */
+const FIGURES = { latency: milliseconds, input_tokens: whole, output_tokens: whole };
 
 const codesOf = (codes) => (codes === null || codes === undefined ? [] : typeof codes === "number" ? [codes] : codes);
 
@@ -72,7 +83,12 @@ function codedFacet(key, label, column) {
     const code = numbers.get(value);
     return (row) => column.rows[row] === code || (Array.isArray(column.rows[row]) && column.rows[row].includes(code));
   };
-  return { key, label, options: options.filter((option) => option.count), test };
+  return { key, label, options: options.filter((option) => option.count), test, known: (value) => numbers.has(value) };
+}
+
+/** A facet of which all options are listed. */
+function listedFacet(facet) {
+  return { ...facet, known: (value) => facet.options.some((option) => option.value === value) };
 }
 
 /** A facet from an evaluator's results. */
@@ -80,31 +96,69 @@ function outcomeFacet(evaluator) {
   const counts = {};
   for (const letter of evaluator.results) counts[letter] = (counts[letter] || 0) + 1;
   const options = ["f", "p", "n", "s", "e"].filter((letter) => counts[letter]).map((letter) => ({ value: letter, label: OUTCOMES[letter].word, count: counts[letter] }));
-  return { key: `of ${evaluator.name}`, label: evaluator.name, options, test: (value) => (row) => evaluator.results[row] === value };
+  return listedFacet({ key: `of ${evaluator.name}`, label: evaluator.name, options, test: (value) => (row) => evaluator.results[row] === value });
 }
+
+/** How a change is called among the filters. */
+const changeValue = (rows, evaluator, change, run) => `${evaluator}: ${change}${run === rows.others.length ? "" : ` in ${rows.names[run]}`}`;
 
 function changeFacet(rows) {
   const options = [];
   rows.outcomes.forEach((evaluator, at) => {
-    const counts = { regressed: 0, fixed: 0 };
-    for (let row = 0; row < rows.count; row++) {
-      const change = rows.change(at, row);
-      if (change) counts[change]++;
+    for (let run = rows.others.length; run > 0; run--) {
+      const counts = { regressed: 0, fixed: 0 };
+      for (let row = 0; row < rows.count; row++) {
+        const change = rows.change(at, row, run);
+        if (change) counts[change]++;
+      }
+      for (const [change, count] of Object.entries(counts)) {
+        const value = changeValue(rows, evaluator.name, change, run);
+        if (count) options.push({ value, label: value, count, test: (row) => rows.change(at, row, run) === change });
+      }
     }
-    for (const [change, count] of Object.entries(counts)) if (count) options.push({ value: `${evaluator.name}\n${change}`, label: `${evaluator.name}: ${change}`, count });
   });
+  const test = (value) => options.find((option) => option.value === value).test;
+  return listedFacet({ key: "change", label: "Change", options, test });
+}
+
+/** Which runs got a row right, by one evaluator, as `evaluator letters`. */
+function patternFacet(rows) {
+  const parts = (value) => [rows.outcomes.findIndex((each) => each.name === value.slice(0, value.lastIndexOf(" "))), value.slice(value.lastIndexOf(" ") + 1)];
+  const known = (value) => parts(value)[0] >= 0 && parts(value)[1].length === rows.runs.length;
   const test = (value) => {
-    const [evaluator, change] = value.split("\n");
-    const at = rows.outcomes.findIndex((each) => each.name === evaluator);
-    return (row) => rows.change(at, row) === change;
+    const [at, letters] = parts(value);
+    return (row) => rows.pattern(at, row) === letters;
   };
-  return { key: "change", label: "Change", options, test };
+  return { key: "pattern", label: "Right in", options: [], quiet: true, test, known };
+}
+
+/** What became of a row over the runs, in words. */
+function history(letters, names) {
+  const judged = [...letters].map((letter, run) => [letter, names[run]]).filter(([letter]) => letter === "p" || letter === "f");
+  if (!judged.length) return "judged in no run";
+  const turns = judged.filter(([letter], at) => at && letter !== judged[at - 1][0]);
+  if (!turns.length) return judged[0][0] === "p" ? "always right" : "never right";
+  if (turns.length > 1) return "back and forth";
+  return turns[0][0] === "p" ? `fixed since ${turns[0][1]}` : `broken since ${turns[0][1]}`;
+}
+
+/** The same as a facet, by the evaluator that stands first. */
+function historyFacet(rows) {
+  const values = [];
+  const numbers = new Map();
+  const codes = rows.ids.map((_, row) => {
+    const word = history(rows.pattern(rows.main, row), rows.names);
+    if (!numbers.has(word)) numbers.set(word, values.push(word) - 1);
+    return numbers.get(word);
+  });
+  return codedFacet("history", `Over the runs (${rows.outcomes[rows.main].name})`, { values, rows: codes });
 }
 
 /** Everything that rows can be found by. */
 function facetsOf(rows) {
   const facets = rows.outcomes.map(outcomeFacet);
-  if (rows.base) facets.push(changeFacet(rows));
+  if (rows.others.length) facets.push(changeFacet(rows));
+  if (rows.others.length > 1 && rows.outcomes.length) facets.push(historyFacet(rows), patternFacet(rows));
   const coded = [["kinds", "Kind of row"], ["functions", "Expected function"], ["called", "Called function"], ["causes", "Cause"], ["reasons", "Faults"], ["differences", "Difference"], ["errors", "Error"]];
   for (const [key, label] of coded) if (rows[key]) facets.push(codedFacet(key, label, rows[key]));
   for (const [column, values] of rows.groups) facets.push(codedFacet(`group ${column}`, column, values));

@@ -1,8 +1,8 @@
 // The head of the page and the table of figures.
 
 function pageHead(head) {
-  const links = [["#summary", "Summary"], head.against && ["#changes", "Changes"], ["#charts", "Charts"], head.timeline && ["#timeline", "Timeline"], ["#rows", "Rows"]];
-  const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(([to, text]) => el("a", { href: to, "data-part": true }, text)));
+  const links = [head.against && ["changes", "Changes"], ["summary", "Summary"], ["charts", "Charts"], head.timeline && ["timeline", "Timeline"], ["rows", "Rows"]];
+  const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
   const top = el("header", { class: "top" });
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
   top.append(el("span", { class: "title" }, data(head.run)), nav, themeButton());
@@ -48,7 +48,7 @@ function figureTable(summary, column, caption) {
     });
     if (column === "row_kind" && evaluator.more.length) body.append(moreFigures(evaluator, shown.length));
   }
-  return el("div", { class: "scroll" }, el("table", { class: "figures summary" }, caption ? el("caption", {}, caption) : null, el("thead", {}, head), body));
+  return scroller("Figures", el("table", { class: "figures summary" }, caption ? el("caption", {}, caption) : null, el("thead", {}, head), body));
 }
 
 /** What an evaluator adds up itself; no trouble is not worth its place. */
@@ -67,6 +67,6 @@ function summarySection(head) {
   const parts = [el("div", { class: "badges" }, ...badges(head)), facts, figureTable(head.summary, "row_kind", null)];
   for (const column of columns) parts.push(el("details", { class: "by" }, el("summary", {}, "By ", data(column)), figureTable(head.summary, column, null)));
   for (const note of head.notes) parts.push(el("p", { class: "note" }, "Note: ", data(note)));
-  parts.push(el("details", { class: "by" }, el("summary", {}, "How it was run (run.json)"), data(head.manifest, "pre")));
+  if (head.manifest) parts.push(el("details", { class: "by" }, el("summary", {}, "How it was run (run.json)"), data(head.manifest, "pre")));
   return section("summary", "Summary", ...parts);
 }

@@ -13,9 +13,23 @@ function outcomeMark(rows, at, row) {
   return [el("span", { class: `mark ${kind}`, title: label, role: "img", "aria-label": label }, plain ? sign : `${sign} ${number}`), arrow];
 }
 
+/** What came of a row in every run, a cell each; a click opens the row beside that run. */
+function runCells(rows, evaluator, row) {
+  const cells = rows.names.map((title, run) => {
+    const { sign, word, kind } = OUTCOMES[rows.letter(evaluator, row, run)];
+    return el("span", { class: `mark ${kind}`, title: `${title}: ${word}`, "data-run": run }, sign || "·");
+  });
+  return el("span", { class: "cells", role: "img", "aria-label": history(rows.pattern(evaluator, row), rows.names) }, ...cells);
+}
+
+const MOST_SHOWN = 8;
+
 class Table {
   constructor(rows, open, sort) {
-    Object.assign(this, { rows, open, sort, found: [], first: 0, size: 50 });
+    Object.assign(this, { rows, open, sort, found: [], first: 0, size: 50, order: "" });
+    const all = [...(rows.others.length > 1 ? [["runs", "runs"]] : []), ...rows.outcomes.map((each) => [`of ${each.name}`, each.name]), ...Object.keys(FIGURES).filter((key) => rows[key]).map((key) => [key, key.replace("_", " ")])];
+    const usual = all.map(([key]) => key).filter((key) => !key.endsWith("_tokens"));
+    this.columns = new Columns(all, usual.length > MOST_SHOWN + 2 ? usual.slice(0, MOST_SHOWN) : usual, () => this.show(this.found, this.order));
     this.head = el("tr");
     this.body = el("tbody");
     this.status = el("p", { class: "status", role: "status", "aria-live": "polite" });
@@ -25,24 +39,13 @@ class Table {
     this.table = el("table", { class: "rows" }, el("thead", {}, this.head), this.body);
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
-    this.node = el("div", {}, el("div", { class: "scroll" }, this.table), this.pager);
+    this.node = el("div", {}, this.columns.node, el("div", { class: "scroll" }, this.table), this.pager);
   }
-  columns() {
-    const found = [["id", "row"], ["question", "question"]];
-    this.rows.outcomes.forEach((evaluator, at) => found.push([at, evaluator.name]));
-    if (this.rows.latency) found.push(["latency", "latency"]);
-    return found;
-  }
-  show(found, order, down) {
-    Object.assign(this, { found, first: 0 });
-    this.head.replaceChildren(
-      ...this.columns().map(([column, label]) => {
-        const sorted = order === column ? (down ? "descending" : "ascending") : null;
-        const mark = sorted ? (down ? " ▾" : " ▴") : "";
-        const kind = typeof column === "number" ? "outcome" : column;
-        return el("th", { scope: "col", class: kind, "aria-sort": sorted }, el("button", { type: "button", class: "plain", title: "sort", click: () => this.sort(column) }, name(label), mark));
-      }),
-    );
+  show(found, order) {
+    Object.assign(this, { found, order, first: 0 });
+    const own = this.columns.all.filter(([key]) => this.columns.chosen.has(key));
+    const heads = own.map(([key, label]) => [key, label, key in FIGURES ? "latency" : key === "runs" ? "runs" : "outcome"]);
+    this.head.replaceChildren(...sortHeads([["row", "row", "id"], ["question", "question", "question"], ...heads], order, this.sort));
     this.draw();
   }
   resize(size) {
@@ -63,11 +66,15 @@ class Table {
   }
   line(row) {
     const { rows } = this;
-    const link = data(rows.ids[row], "a", { href: `#${rows.address(row)}`, tabindex: row === this.found[this.first] ? 0 : -1 });
+    const link = data(rows.ids[row], "a", { href: `#${new URLSearchParams(Object.entries(rows.address(row)).filter(([, value]) => value))}`, tabindex: row === this.found[this.first] ? 0 : -1 });
     const note = rows.notes && rows.notes[row] ? data(rows.notes[row], "small", { class: "why" }) : null;
     const cells = [el("td", { class: "id" }, link), el("td", { class: "question" }, data(rows.questions[row]), note)];
-    rows.outcomes.forEach((evaluator, at) => cells.push(this.outcome(evaluator, at, row)));
-    if (rows.latency) cells.push(el("td", { class: "latency" }, rows.latency[row] === null ? "" : milliseconds(rows.latency[row])));
+    const { chosen } = this.columns;
+    if (chosen.has("runs")) cells.push(el("td", { class: "runs" }, runCells(rows, rows.main, row)));
+    rows.outcomes.forEach((evaluator, at) => chosen.has(`of ${evaluator.name}`) && cells.push(this.outcome(evaluator, at, row)));
+    for (const [key, shown] of Object.entries(FIGURES)) {
+      if (rows[key] && chosen.has(key)) cells.push(el("td", { class: "latency" }, rows[key][row] === null ? "" : shown(rows[key][row])));
+    }
     return el("tr", { "data-row": row }, ...cells);
   }
   outcome(evaluator, at, row) {
@@ -80,6 +87,8 @@ class Table {
     const line = event.target.closest("tr");
     if (!line || event.ctrlKey || event.metaKey || event.shiftKey || getSelection().toString()) return;
     event.preventDefault();
+    const cell = event.target.closest("[data-run]");
+    if (cell && Number(cell.dataset.run) < this.rows.others.length) this.rows.beside = Number(cell.dataset.run);
     this.open(Number(line.dataset.row));
   }
   focus(row) {

@@ -1,0 +1,217 @@
+"""The runs that a report holds its own run against: which of their rows are the same, and what was answered there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tunecheck._json import JSON
+from tunecheck.comparison._changes import RunPair
+from tunecheck.comparison._compare import compare_tables
+from tunecheck.comparison._comparison import Comparison, History, MetricComparison, RunComparison
+from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._run_table import RunTable
+from tunecheck.pipeline._aggregate import Verdict
+from tunecheck.pipeline._results import ResultRow
+from tunecheck.report._blocks import Shared
+from tunecheck.report._details import DetailReader, Details
+from tunecheck.report._facts import facts_of
+from tunecheck.report._index import Outcomes, listed_outcomes_of
+from tunecheck.report._reading import ReportedRun, ShapeReader
+from tunecheck.report._summary import estimated
+
+_MOST_NAMED = 100
+_FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})
+_INCIDENTAL = frozenset({"row_id", "row_fingerprint", *(f"outputs.{name}" for name in _FIGURES)})
+"""Columns that are another one each time a row is asked, and that are not shown of another run's answer."""
+
+
+def paired_rows(runs: RunPair) -> list[int | None]:
+    """For each row of the new run the number of its row in the base, as `tunecheck compare` pairs them."""
+    old, now = _rows_by_item(runs.base), _rows_by_item(runs.new)
+    partners: list[int | None] = [None] * runs.new.info.rows
+    for one, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
+        for row, at in zip(now[other], old[one], strict=False):  # trials of one item: the first with the first
+            partners[row] = at
+    return partners
+
+
+def _rows_by_item(table: RunTable) -> list[list[int]]:
+    """Each item's rows: one, or its trials."""
+    if table.items.of_row is None:
+        return [[row] for row in range(table.info.rows)]
+    rows: list[list[int]] = [[] for _ in table.items.ids]
+    for row, item in enumerate(table.items.of_row):
+        rows[item].append(row)
+    return rows
+
+
+@dataclass
+class OtherRun:
+    """One of the runs; `outcomes` are its verdicts in the reported run's order, `partners` its rows there.
+
+    Runs of an equal `way` read a row in the same way.
+    """
+
+    run: ReportedRun
+    reader: DetailReader
+    outcomes: Sequence[Outcomes]
+    partners: Sequence[int | None]
+    way: int
+    shapes: ShapeReader = field(init=False)
+    _waiting: Iterator[ResultRow] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shapes = ShapeReader(self.run.evaluators)
+        self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
+
+    def row(self, at: int) -> ResultRow | None:
+        """Its row for one of the reported run, which are asked for in order; None where it has none."""
+        if self.partners[at] is not None:
+            return next(self._waiting)
+        for outcomes in self.outcomes:
+            outcomes.add_none()
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What some run has for a row: the row's columns that say something, and what came of them."""
+
+    way: int
+    columns: Mapping[str, JSON]
+    verdicts: Sequence[Verdict]
+
+
+class OtherRuns:
+    """All of them, in the order given; the first is the base of the comparison.
+
+    Raises:
+        ConfigurationError: no row of the base is in one of the other runs, or none of one is in the reported run.
+        DataError: a run's files are damaged.
+    """
+
+    def __init__(
+        self, others: Sequence[ReportedRun], run: ReportedRun, tables: Sequence[RunTable], shared: Shared, pair_by: str
+    ) -> None:
+        # Simulated runs may be looked at side by side: the page says that they are.
+        settings = Settings(allow_simulated=True, pair_by=pair_by, rows=0)
+        compared = compare_tables(tables, settings)
+        self.comparison: Comparison = compared.comparison
+        ways = _ways([*others, run])
+        self._way = ways[-1]
+        listed = {each.name: each for each in run.evaluators}
+        self._others: list[OtherRun] = []
+        for other, table, way in zip(others, tables, ways, strict=False):
+            new = tables[-1]
+            pairs = RunPair(table, new, pair(table, new, pair_by)) if self._others else compared.runs[-1]
+            outcomes = listed_outcomes_of(other, listed)
+            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, paired_rows(pairs), way))
+
+    def answers(self, at: int, row: ResultRow, new: Details) -> dict[str, JSON]:
+        """What the other runs have for a row of the reported one; rows are asked for in order.
+
+        `answers` holds what is not the same as in the reported run, each once; `others` has for each run the number of
+        its answer among them, counted from 1, 0 where it is the reported run's, null where the run has no such row.
+        """
+        known = [_Answer(self._way, _telling(row), new.verdicts)]
+        answers: list[JSON] = []
+        numbers: list[JSON] = []
+        for other in self._others:
+            before = other.row(at)
+            if before is None:
+                numbers.append(None)
+                continue
+            columns, telling = other.shapes.columns(before), _telling(before)
+            same = (number for number, each in enumerate(known) if (each.way, each.columns) == (other.way, telling))
+            number = next(same, None)
+            if number is None:
+                number = len(known)
+                known.append(_Answer(other.way, telling, columns.verdicts(before)))
+                answers.append(other.reader.answer(before, columns, known[-1].verdicts, new))
+            numbers.append(number)
+            for outcomes, own, verdict in zip(other.outcomes, columns.evaluators, known[number].verdicts, strict=True):
+                outcomes.add(before, own, verdict)
+        return {"answers": answers, "others": numbers}
+
+    def written(self, new: ReportedRun) -> dict[str, JSON]:
+        """How the metrics differ, and the other runs' side of the table; when all rows have been answered."""
+        return {
+            "confidence": self.comparison.confidence,
+            "runs": [_described(each, new) for each in self._others],
+            "held": [_held(each) for each in self.comparison.against],
+            "history": [_followed(each) for each in self.comparison.history],
+        }
+
+
+def _ways(runs: Sequence[ReportedRun]) -> list[int]:
+    """A number for each run, the same for runs that read a row in the same way."""
+    known: list[object] = []
+    ways: list[int] = []
+    for run in runs:
+        evaluators = [(each.name, each.verdicts.metric, each.compares, each.alternatives) for each in run.evaluators]
+        way = (run.manifest.mapping, evaluators)
+        if way not in known:
+            known.append(way)
+        ways.append(known.index(way))
+    return ways
+
+
+def _telling(row: ResultRow) -> Mapping[str, JSON]:
+    return {key: value for key, value in row.items() if key not in _INCIDENTAL}
+
+
+def _described(other: OtherRun, new: ReportedRun) -> JSON:
+    own = {each.name: outcomes for each, outcomes in zip(other.run.evaluators, other.outcomes, strict=True)}
+    return {
+        "run": other.run.id,
+        "simulated": other.run.simulated,
+        "facts": [*facts_of(other.run)],
+        "outcomes": [own[each.name].written(each) if each.name in own else None for each in new.evaluators],
+    }
+
+
+def _held(against: RunComparison) -> JSON:
+    pairs = against.pairs
+    return {
+        "run": against.new.id,
+        "pairs": pairs.paired,
+        "only_in_base": _named(pairs.only_in_base),
+        "only_in_new": _named(pairs.only_in_new),
+        "metrics": [_line(metric) for metric in against.metrics.values()],
+        "notes": [*against.notes],
+    }
+
+
+def _named(ids: Sequence[str]) -> JSON:
+    return {"count": len(ids), "first": [*ids[:_MOST_NAMED]]}
+
+
+def _line(metric: MetricComparison) -> JSON:
+    return {
+        "name": metric.name,
+        "evaluator": metric.evaluator,
+        "kind": "rate" if metric.kind == "binary" else "mean",
+        "higher_is_better": metric.higher_is_better,
+        "tested": metric.tested,
+        "base": estimated(metric.base),
+        "new": estimated(metric.new),
+        "difference": estimated(metric.difference),
+        "p": metric.p_value,
+        "p_adjusted": metric.p_adjusted,
+        "test": metric.test,
+        "verdict": metric.verdict,
+        "why": metric.why,
+        "regressed": metric.totals.get("regressed", metric.b),
+        "fixed": metric.totals.get("fixed", metric.c),
+        "changed": metric.totals.get("changed"),
+    }
+
+
+def _followed(history: History) -> JSON:
+    return {
+        "name": history.name,
+        "kind": "rate" if history.kind == "binary" else "mean",
+        "values": [estimated(each) for each in history.values],
+    }
