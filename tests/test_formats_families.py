@@ -180,6 +180,7 @@ def test_words_without_quotes_are_a_text_only_where_the_parameter_takes_one() ->
     assert read_calls("[get_weather(city=Paris, days=three)]", tools=TOOLS).problem
     assert read_calls("[get_weather(city=New York, NY)]", tools=TOOLS).problem
     assert read_calls("[get_weather(city=Paris)]").problem
+    assert read_calls("[get_weather(city=<city>)]", tools=TOOLS).problem
 
 
 def test_words_in_a_list_are_texts_where_its_items_are() -> None:
@@ -225,6 +226,12 @@ def test_calls_in_pythons_syntax_are_read_behind_marks_of_json_too() -> None:
         assert read_calls(text, tools=TOOLS).calls == (WEATHER, STOP)
 
 
+def test_calls_under_their_key_are_read_whichever_words_stand_for_name_and_arguments() -> None:
+    for name, arguments in (("function", "args"), ("tool", "input"), ("name", "params")):
+        text = json.dumps({"tool_calls": [{name: "get_weather", arguments: WEATHER.arguments}]})
+        assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
+
+
 def test_a_first_call_without_its_mark_is_read_with_those_that_have_theirs() -> None:
     text = f'{{"name": "get_weather", "arguments": {JSON}}}'
     assert read_calls(f"{text} <function_call> {text}", tools=TOOLS).calls == (WEATHER, WEATHER)
@@ -255,6 +262,8 @@ def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
         f'The object would be {{"name": "get_weather", "arguments": {JSON}}} if I could call it.',
         "One could say [get_weather(city='Paris')] here.",
         "get_weather(city: string, days: integer)",
+        '{"thought": "I could call stop()", "tool_calls": []}',
+        "Could I use get_weather(city='Paris', days=2*3)?",
         "get_weather(city: str, days: int = 1) -> dict",
         "Hermes marks calls with `<tool_call>` in its text.",
         '```json\n{"name": "Ada Lovelace", "arguments": ["for", "against"]}\n```',

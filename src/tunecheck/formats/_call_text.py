@@ -20,7 +20,7 @@ BEFORE = rf"await\b|(?:\d++[.)]|[-*])[ \t]++|{NAME}[ \t]*+=[ \t]*+"
 """What models write before a call on its line: how it begins is a list, or the name of a result."""
 
 _CALL = re.compile(rf"\s*+{CALL}")
-_WORDS = re.compile(r"\s*+([^\s,()\[\]{}\"'=][^,()\[\]{}\"'=\n]*?)\s*+(?=[,)\]])")
+_WORDS = re.compile(r"\s*+([^\s,()\[\]{}\"'=<][^,()\[\]{}\"'=\n]*?)\s*+(?=[,)\]])")
 _OPERATOR = re.compile(r"\s*+(\*\*|//|[-+*/%])")
 _BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 3}
 _VALUE_END = re.compile(r"\s*+(?:#[^\n]*+\s*+)*+(?:[,)\]}:]|\Z)")

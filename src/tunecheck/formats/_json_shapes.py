@@ -283,7 +283,7 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
-    elif isinstance(call, dict) and ("name" in call or call.get("type") in ("function_call", "tool_call")):
+    elif isinstance(call, dict) and not call.keys().isdisjoint({*NAMES, "type"}):
         (_call_item(call) or take_named)(call, collector)
     else:
         raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
