@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
@@ -293,6 +294,20 @@ def test_without_a_key_all_judges_of_qa_sign_in_with_its_credential() -> None:
         config = azure.AzureOpenAIModelConfiguration(azure_endpoint=server.address, azure_deployment="judge")
         azure.QAEvaluator(config, credential=credential)(**QUESTION)
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer entra-token"] * 5
+
+
+@pytest.mark.filterwarnings("default::ResourceWarning")
+def test_a_judge_that_is_called_and_then_judges_a_run_closes_all_its_connections(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    with JudgeServer(lambda asked: judgement(4)) as server:
+        judge = azure.RelevanceEvaluator(server.endpoint())
+        judge(query="q", response="r")
+        result = evaluate(tmp_path, QUESTION, evaluators={"relevance": judge})
+        del judge
+        gc.collect()
+    assert result["metrics"]["relevance.relevance"] == 4
+    assert not [warning for warning in recwarn if "Unclosed" in str(warning.message)]
 
 
 @pytest.mark.usefixtures("azure_s_prompts")

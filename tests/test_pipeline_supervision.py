@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import subprocess
 import sys
 import textwrap
@@ -14,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.judge_parts import JudgeServer
 from tests.pipeline_parts import column, metrics_of, run
 from tests.platforms import posix_only
 
+from tunecheck import _loops
+from tunecheck.endpoints import ChatRequest
 from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline._executors import ThreadExecutor
 from tunecheck.pipeline._lanes import _Together
@@ -109,9 +114,128 @@ def test_an_asynchronous_evaluator_that_blocks_all_calls_is_named_and_held_to_it
         evaluator_timeout=0.1,
         progress=lambda progress: shown.append(progress.remark),
     )
-    assert any(remark.startswith("evaluator 'stuck' has blocked all calls for") for remark in shown)
+    assert any(remark.startswith("evaluator 'stuck' has blocked its event loop for") for remark in shown)
     assert errors(result, "stuck")[3]["type"] == "EvaluatorTimeoutError"
-    assert any(note.startswith("evaluator 'stuck' blocked all calls for") for note in result.notes)
+    assert any(note.startswith("evaluator 'stuck' blocked its event loop for") for note in result.notes)
+
+
+def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path, released: threading.Event) -> None:
+    loops = set()
+
+    async def other(n: int) -> int:
+        loops.add(asyncio.get_running_loop())
+        await asyncio.sleep(0.01)
+        return n
+
+    async def blocks(n: int) -> int:
+        await other(n)
+        return n if n != 3 else released.wait(60)
+
+    result = run(tmp_path, DATA, target=other, evaluators={"stuck": blocks, "other": other}, evaluator_timeout=0.3)
+    message = "evaluator 'stuck' took longer than 0.3 s"
+    assert errors(result, "stuck") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
+    assert column(result, "outputs.other.other") == list(range(30))
+    assert not errors(result, "target")
+    assert len(loops) == 2, "target and evaluators share one loop; the one that was blocked was left behind"
+
+
+def test_an_asynchronous_target_that_blocks_for_good_is_an_error_of_its_row(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    async def blocks(n: int) -> int:
+        await asyncio.sleep(0.01)
+        return n if n != 3 else released.wait(60)
+
+    for target in (blocks, lambda n: blocks(n)):  # the second is no coroutine function, and returns a coroutine
+        result = run(tmp_path, DATA, target=target, evaluators={"e": lambda response: response}, target_timeout=0.1)
+        assert list(errors(result, "target")) == [3]
+        assert errors(result, "target")[3]["message"].endswith("took longer than 0.1 s")
+        assert metrics_of(result)["e.scored_count"] == 29
+
+
+def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Path, released: threading.Event) -> None:
+    async def blocks(n: int) -> int:
+        return released.wait(60)
+
+    result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
+    assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than 0.05 s"
+    assert errors(result, "e")[5]["message"] == (
+        "evaluator 'e' is not called: 5 calls before have blocked its event loop for good"
+    )
+    assert metrics_of(result)["f.scored_count"] == 30
+
+
+def test_a_task_that_holds_the_loop_is_charged_to_the_row_that_began_it(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    async def hold(n: int) -> int:
+        return n if n != 3 else released.wait(60)
+
+    async def begins_tasks(n: int) -> int:
+        return (await asyncio.gather(hold(n), asyncio.sleep(0.01, n)))[1]
+
+    result = run(tmp_path, DATA, evaluators={"e": begins_tasks}, evaluator_timeout=0.1)
+    assert list(errors(result, "e")) == [3]
+
+
+def test_a_callback_that_holds_the_loop_is_charged_to_all_rows_that_were_in_it(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    async def calls_later(n: int) -> int:
+        if n == 3:
+            asyncio.get_running_loop().call_soon(released.wait, 60)
+            await asyncio.sleep(0.01)
+        return n
+
+    late = errors(run(tmp_path, DATA, evaluators={"e": calls_later}, evaluator_timeout=0.1, concurrency=4), "e")
+    assert 3 in late
+    assert len(late) <= 4
+    assert {error["type"] for error in late.values()} == {"EvaluatorTimeoutError"}
+
+
+@pytest.mark.filterwarnings("default::ResourceWarning")
+def test_a_coroutine_may_ask_the_endpoint_that_answers_the_run(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def asks(response: str) -> int:
+        return len((await endpoint.complete(ChatRequest([{"role": "user", "content": response}]))).text or "")
+
+    with JudgeServer(lambda asked: "four") as server:
+        endpoint = server.endpoint()
+        result = run(tmp_path, [{"query": str(n)} for n in range(8)], target=endpoint, evaluators={"e": asks})
+        gc.collect()
+    assert column(result, "outputs.e.e") == [4] * 8
+    assert not [warning for warning in recwarn if "Unclosed" in str(warning.message)], "none is left for each row"
+
+
+def test_a_coroutine_that_will_not_be_cancelled_is_left_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_loops, "_CLOSING_S", 0.05)
+
+    async def goes_on(n: int) -> int:
+        while n == 3:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.2)
+        return n
+
+    result = run(tmp_path, DATA, evaluators={"e": goes_on}, evaluator_timeout=0.1)
+    assert list(errors(result, "e")) == [3]
+
+
+def test_a_task_that_asks_python_to_exit_ends_nothing_but_its_row(tmp_path: Path) -> None:
+    async def leaves() -> int:
+        sys.exit(7)
+
+    async def answers(n: int) -> int:
+        return n if n != 3 else await asyncio.create_task(leaves())
+
+    async def evaluates(n: int) -> int:
+        return n if n != 5 else await asyncio.create_task(leaves())
+
+    result = run(tmp_path, DATA, target=answers, evaluators={"e": evaluates})
+    assert {n: error["type"] for n, error in errors(result, "target").items()} == {3: "SystemExit"}
+    assert {n: error["type"] for n, error in errors(result, "e").items()} == {5: "SystemExit"}
 
 
 def test_an_evaluator_s_own_time_limits_are_its_own(tmp_path: Path) -> None:
@@ -140,13 +264,20 @@ def test_an_evaluator_of_which_every_call_hangs_is_no_longer_called_and_the_run_
 
 
 HANGS = """
-    import sys, time
+    import asyncio, sys, time
     from tunecheck import UnansweredError, evaluate
 
     def hangs(q):
         time.sleep(100_000)
 
-    which = {"evaluator": {"evaluators": {"e": hangs}}, "target": {"target": hangs, "evaluators": {"e": lambda q: 1}}}
+    async def blocks(q):
+        time.sleep(100_000)
+
+    async def hangs_elsewhere(q):
+        await asyncio.to_thread(time.sleep, 100_000)
+
+    which = {"evaluators": {"evaluators": {"hangs": hangs, "blocks": blocks, "hangs_elsewhere": hangs_elsewhere}},
+             "target": {"target": hangs, "evaluators": {"e": lambda q: 1}}}
     try:
         result = evaluate(data=[{"q": 1}, {"q": 2}], results_dir=sys.argv[1], evaluator_timeout=0.5, target_timeout=0.5,
                           **which[sys.argv[2]])
@@ -156,7 +287,7 @@ HANGS = """
 """
 
 
-@pytest.mark.parametrize("what", ["evaluator", "target"])
+@pytest.mark.parametrize("what", ["evaluators", "target"])
 def test_threads_that_never_come_back_do_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
     done = script(tmp_path, HANGS, what)
     assert (done.stdout.strip(), done.stderr) == ("2", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,12 @@ T = TypeVar("T")
 
 MOST_LEFT = 32
 """Calls left behind after which no more are made: each of them holds a thread, and what it works on, for good."""
+
+
+def end_if_forked(process: int) -> None:
+    """End a child that somebody's code forked from this process and that came back here: it has no part in the run."""
+    if os.getpid() != process:
+        os._exit(0)
 
 
 class LateError(TimeoutError):
@@ -37,9 +44,12 @@ class Call(Future[T]):
         function, self._function = self._function, None  # else its arguments live as long as its result
         if function is None or not self.set_running_or_notify_cancel():
             return
-        self.begun = time.monotonic()
+        self.begun, process = time.monotonic(), os.getpid()
         try:
-            result = function()
+            try:
+                result = function()
+            finally:
+                end_if_forked(process)
         except StopIteration as error:  # which no coroutine can raise
             self.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:  # noqa: BLE001 - it is for whoever waits

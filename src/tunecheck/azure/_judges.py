@@ -174,6 +174,7 @@ class AzureJudge(AzureEvaluator):
 
     async def close(self) -> None:
         """Close connections."""
+        await asyncio.to_thread(self._loop.close)
         await self._asked.close()
 
     # -- judging

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import random
 from collections import Counter
@@ -14,6 +13,7 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
 from tunecheck._json import JSON
+from tunecheck._loops import PerLoop
 from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
 from tunecheck.endpoints._adaptive_gate import AdaptiveGate
@@ -89,11 +89,11 @@ class Client:
     clock: Clock
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
-    _live: _Live | None = None
+    _live: PerLoop[_Live] = field(default_factory=PerLoop)
 
     def load(self) -> Load | None:
         """None while there are no connections."""
-        live = self._live
+        live = max(self._live.all(), key=lambda each: each.attempts, default=None)
         return Load(live.gate.limit, live.gate.most, live.attempts, dict(live.overloads)) if live else None
 
     def sign(self, user_agent: str) -> None:
@@ -104,7 +104,7 @@ class Client:
     def at(self, url: str) -> Client:
         """A client for another address of the same service: with connections, limits and counts of its own."""
         other = copy.copy(self)
-        other.url, other._live, other.headers = url, None, dict(self.headers)
+        other.url, other._live, other.headers = url, PerLoop(), dict(self.headers)
         return other
 
     async def post(
@@ -133,26 +133,22 @@ class Client:
         # The same key on every attempt: a service that knows it neither computes nor bills a lost answer twice.
         sent = {**(headers or {}), "Idempotency-Key": key}
         call = _Call(body, sent, tokens, read, text_answers, empty_answers)
-        live = self._opened()
+        live = self._live.here(self._open)
         live.check()
         async with live.gate:
             return await self._attempts(live, call)
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones and starts with clean counts."""
-        live, self._live = self._live, None
-        if live is not None and live.loop is asyncio.get_running_loop():
+        live = self._live.take()
+        if live is not None:
             await live.transport.close()
 
-    def _opened(self) -> _Live:
-        # Connections, locks and futures belong to their event loop, and `evaluate` may be called several times.
-        loop = asyncio.get_running_loop()
-        if self._live is None or self._live.loop is not loop:
-            transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
-            if transport.proxy_secret is not None:
-                self.redactor.add(transport.proxy_secret)
-            self._live = _Live(loop, transport, self.limits, self.clock)
-        return self._live
+    def _open(self) -> _Live:
+        transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
+        if transport.proxy_secret is not None:
+            self.redactor.add(transport.proxy_secret)
+        return _Live(transport, self.limits, self.clock)
 
     async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
         failures = 0
@@ -264,8 +260,7 @@ class Client:
 class _Live:
     """The state of one event loop: connections, limits, and the count of refusals."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: Transport, limits: Limits, clock: Clock) -> None:
-        self.loop = loop
+    def __init__(self, transport: Transport, limits: Limits, clock: Clock) -> None:
         self.transport = transport
         # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)

@@ -3,13 +3,14 @@
 It runs with the user's rights; only a definition that the user passes can name one, never data or a model's answer.
 """
 
-import asyncio
+from __future__ import annotations
+
 import functools
 import hashlib
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
+from tunecheck._loops import ForeignLoop, PerLoop
 from tunecheck._plugins import load_file
 from tunecheck._threads import LateError, Threads
 from tunecheck.endpoints._adaptive_gate import AdaptiveGate
@@ -41,8 +43,9 @@ class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
 class PythonEndpoint(Endpoint):
     """Calls a function with those of `messages`, `tools` and `parameters` that it takes.
 
-    It may be async, or sync and is then called in a thread. It returns a text, an OpenAI message (a dict), a list of
-    tool calls, or a Completion. `timeout_s` ends the wait for it; a sync function goes on in its thread all the same.
+    It may be async and runs in a loop of its own, or sync and runs in threads. It returns a text, an OpenAI message (a
+    dict), a list of tool calls, or a Completion. `timeout_s` ends the wait for it; a sync function goes on in its
+    thread all the same.
     """
 
     kind = "python"
@@ -59,15 +62,15 @@ class PythonEndpoint(Endpoint):
         self.concurrency = config.limits.concurrency
         self._clock = Clock()
         self._redactor = Redactor()
-        self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, Threads] | None = None
+        self._live: PerLoop[_Live] = PerLoop()
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        gate, threads = self._opened()
-        async with gate:
+        live = self._live.here(self._open)
+        async with live.gate:
             started = self._clock.now()
             try:
-                value = await self._called(request, threads)
+                value = await self._called(request, live)
             except LateError:
                 raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
             except TunecheckError:
@@ -89,20 +92,17 @@ class PythonEndpoint(Endpoint):
 
     async def close(self) -> None:
         """Let the threads end; a later call starts new ones."""
-        live, self._live = self._live, None
+        live = self._live.take()
         if live is not None:
-            live[2].shutdown()
+            live.threads.shutdown()
+            await live.loop.close()
 
-    def _opened(self) -> tuple[AdaptiveGate, Threads]:
-        loop = asyncio.get_running_loop()
+    def _open(self) -> _Live:
         most = self.concurrency or 1
-        if self._live is None or self._live[0] is not loop:
-            # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
-            threads = Threads(most, f"tunecheck-{self.name}")
-            self._live = (loop, AdaptiveGate(most, start=most), threads)
-        return self._live[1], self._live[2]
+        # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
+        return _Live(AdaptiveGate(most, start=most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
 
-    async def _called(self, request: ChatRequest, threads: Threads) -> object:
+    async def _called(self, request: ChatRequest, live: _Live) -> object:
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -110,19 +110,13 @@ class PythonEndpoint(Endpoint):
         }
         call = functools.partial(self._function, **{name: values[name] for name in self._offered})
         callables = (self._function, getattr(self._function, "__call__", None))
-        if any(map(inspect.iscoroutinefunction, callables)):
-            value = call()
-        else:
-            value = await threads.call(call, self._timeout_s)
-        if not inspect.isawaitable(value):
-            return value
-        try:
-            async with asyncio.timeout(self._timeout_s) as limit:
-                return await value
-        except TimeoutError:
-            if limit.expired():
-                raise LateError from None
-            raise
+        ready = []
+        if not any(map(inspect.iscoroutinefunction, callables)):
+            value = await live.threads.call(call, self._timeout_s)
+            if not inspect.isawaitable(value):
+                return value
+            ready.append(value)
+        return await live.loop.call(self._reference, lambda: ready.pop() if ready else call(), self._timeout_s)
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
         try:
@@ -133,6 +127,15 @@ class PythonEndpoint(Endpoint):
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
             raise ReplyError(f"{self._reference} returned no answer: {self._redactor.text(str(error))}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What the calls of one event loop share: synchronous functions run in threads, asynchronous ones in `loop`."""
+
+    gate: AdaptiveGate
+    threads: Threads
+    loop: ForeignLoop
 
 
 def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:

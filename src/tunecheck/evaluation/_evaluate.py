@@ -133,7 +133,7 @@ def evaluate(
         limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
         number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
-        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a synchronous function as target.
+        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
         command: what the manifest keeps for resuming.
         trust: what a command line allows; without it, data names what docs/security.md says.
 

@@ -153,21 +153,24 @@ async def _tick(engine: Engine, show: Show) -> None:
 
 @contextlib.contextmanager
 def _watched(engine: Engine, show: Show | None) -> Iterator[None]:
-    """Say whose code blocks the event loop: from a thread, for the loop itself says nothing meanwhile."""
-    loop, ended = asyncio.get_running_loop(), threading.Event()
+    """Say whose code blocks an event loop: from a thread, for the loop itself says nothing meanwhile."""
+    own, ended = asyncio.get_running_loop(), threading.Event()
+    turns: dict[asyncio.AbstractEventLoop, tuple[threading.Event, float]] = {}
     blocked: dict[str, float] = {}
 
     def watch() -> None:
         while not ended.wait(_PROGRESS_EVERY_S):
-            turn, begun, culprit = threading.Event(), time.monotonic(), ""
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(turn.set)
-            while not turn.wait(_PROGRESS_EVERY_S if culprit else _BLOCKED_S) and not ended.is_set():
-                culprit, took = engine.blocker(asyncio.current_task(loop)), time.monotonic() - begun
-                if culprit:
+            for loop, culprit in engine.loops(own).items():
+                turn, begun = turns.get(loop, (None, 0.0))
+                took = time.monotonic() - begun
+                if turn is None or turn.is_set():
+                    turns[loop] = turn, _ = threading.Event(), time.monotonic()
+                    with contextlib.suppress(RuntimeError):  # the loop is closed
+                        loop.call_soon_threadsafe(turn.set)
+                elif took > _BLOCKED_S and culprit:
                     blocked[culprit] = max(blocked.get(culprit, 0), took)
                     if show is not None:
-                        _show(engine, show, f"{culprit} has blocked all calls for {took:.0f} s")
+                        _show(engine, show, f"{culprit} has blocked its event loop for {took:.0f} s")
 
     threading.Thread(target=watch, name="tunecheck-watch", daemon=True).start()
     try:
@@ -175,7 +178,8 @@ def _watched(engine: Engine, show: Show | None) -> Iterator[None]:
     finally:
         ended.set()
         engine.tally.notes += [
-            f"{culprit} blocked all calls for {took:.0f} s: it computes, or waits without `await`; a plain `def` may"
+            f"{culprit} blocked its event loop for {took:.0f} s: it computes, or waits without `await`; "
+            "a plain `def` may"
             for culprit, took in list(blocked.items())
         ]
 

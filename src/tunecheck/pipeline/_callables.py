@@ -2,24 +2,25 @@
 
 import dataclasses
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from tunecheck._errors import TimedOutError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
+from tunecheck._loops import ForeignLoop
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck._threads import LateError, Threads
 from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
-from tunecheck.pipeline._scoring import end_if_forked, private_copies
+from tunecheck.pipeline._scoring import private_copies
 
 
 class CallableTarget(Target):
     """Calls `function(**columns)` for each row: the columns that its parameters name, all of them for `**kwargs`.
 
     A dict or a dataclass that it returns becomes columns; any other value becomes the column `response`. A synchronous
-    function runs in threads, `concurrency` of them at once; one that takes longer than `limit_s` is left behind there.
+    function runs in threads, `concurrency` of them at once, what is to be awaited in `loop`; a call that takes longer
+    than `limit_s` is left behind there.
     """
 
     def __init__(
@@ -31,6 +32,8 @@ class CallableTarget(Target):
         self._bind: Binder = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
         self._threads = None if is_async(function) else Threads(concurrency, "target")
+        self.loop = ForeignLoop()
+        """For the run's evaluators as well, which may share a client with the function; closed by the run."""
 
     def _arguments(self, row: Row) -> dict[str, object]:
         return self._bind(row.values, {})
@@ -41,24 +44,16 @@ class CallableTarget(Target):
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row."""
-        function, process = partial(self._function, **private_copies(self._arguments(row))), os.getpid()
+        function = partial(self._function, **private_copies(self._arguments(row)))
+        ready = []
         try:
-            value = function() if self._threads is None else await self._in_thread(self._threads, function)
-            return _columns(await value if inspect.isawaitable(value) else value)
-        finally:
-            end_if_forked(process)
-
-    async def _in_thread(self, threads: Threads, function: Callable[[], object]) -> object:
-        process = os.getpid()
-
-        def call() -> object:
-            try:
-                return function()
-            finally:
-                end_if_forked(process)
-
-        try:
-            return await threads.call(call, self._limit_s)
+            if self._threads is not None:
+                value = await self._threads.call(function, self._limit_s)
+                if not inspect.isawaitable(value):
+                    return _columns(value)
+                ready.append(value)
+            called = self.loop.call("the target", lambda: ready.pop() if ready else function(), self._limit_s)
+            return _columns(await called)
         except LateError as late:
             raise TimedOutError(f"target {self.name!r} {late}") from None
 

@@ -16,10 +16,12 @@ from typing import TypeAlias, cast
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
+from tunecheck._loops import ForeignLoop
 from tunecheck._messages import counted
 from tunecheck._targets import CallContext, Load, Row, Target
 from tunecheck.formats._reading import remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import LATE, AsyncExecutor, Executor, ThreadExecutor
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
@@ -75,6 +77,8 @@ class Engine:
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
+        self._foreign = plan.target.loop if isinstance(plan.target, CallableTarget) else ForeignLoop()
+        """Where coroutines run that are not ours."""
         self._ready = asyncio.Event()
         """The lanes are open."""
         self._queue = AnswerQueue()
@@ -115,7 +119,7 @@ class Engine:
                     for lane in self._lanes:
                         lane.close()
         finally:
-            await asyncio.gather(*(lane.executor.close() for lane in self._lanes))
+            await asyncio.gather(self._foreign.close(), *(lane.executor.close() for lane in self._lanes))
             self.tally.notes += self._remarks()
         if self._stop is not None:
             raise self._stop
@@ -157,7 +161,8 @@ class Engine:
                 if evaluator.asynchronous and evaluator.name not in sent:
                     calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
                     slots = evaluator.concurrency or plan.concurrency
-                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, plan.pace.evaluator_timeout, calls))
+                    limit_s = plan.pace.evaluator_timeout
+                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, limit_s, self._foreign, calls))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
         for lane in self._lanes:
@@ -217,12 +222,12 @@ class Engine:
         took = time.monotonic() - begun
         return f"waiting for evaluator {name!r} for {took:.0f} s" if took > _LONG_S else ""
 
-    def blocker(self, task: asyncio.Task[object] | None) -> str:
-        """Somebody's own code that this task of the event loop runs; empty where it is none."""
-        if task in self._answering:
-            return "the target"
+    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
+        """The run's `own` event loop and that of coroutines which are not ours; whose code each runs now, if any's."""
+        task, foreign = asyncio.current_task(own), self._foreign.running()
         held = [lane for lane in self._lanes if isinstance(lane.executor, AsyncExecutor) and lane.executor.runs(task)]
-        return f"evaluator {held[0].evaluators[0].name!r}" if held else ""
+        evaluator = f"evaluator {held[0].evaluators[0].name!r}" if held else ""
+        return {own: "the target" if task in self._answering else evaluator} | dict([foreign] if foreign else [])
 
     # -- reading
 

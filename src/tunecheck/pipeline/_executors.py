@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tunecheck._files import Failure
-from tunecheck._threads import LateError, Threads
+from tunecheck._loops import ForeignLoop
+from tunecheck._threads import LateError, Threads, end_if_forked
 from tunecheck.formats._reading import OneRow
-from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, end_if_forked
+from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls
@@ -169,10 +170,13 @@ class AsyncExecutor:
     largest = 1
     shares_memory = False
 
-    def __init__(self, evaluator: Scorer, slots: int, limit_s: float, calls: ModelCalls | None = None) -> None:
-        """`calls` asks models for it, where it has a `call_with`; they have time limits of their own."""
+    def __init__(
+        self, evaluator: Scorer, slots: int, limit_s: float, loop: ForeignLoop, calls: ModelCalls | None = None
+    ) -> None:
+        """`calls` asks models for it where it has a `call_with`, in our own loop, with limits of their own."""
         self._evaluator = evaluator
-        self._limit_s = None if calls is not None else limit_s
+        self._limit_s = limit_s
+        self._loop = loop
         self._calls = calls
         self._running: dict[asyncio.Task[object] | None, float] = {}
         self.slots = slots
@@ -183,18 +187,16 @@ class AsyncExecutor:
         return outcomes, Spent(time.monotonic() - started, 0.0)
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:
-        task = asyncio.current_task()
-        begun = self._running[task] = time.monotonic()
+        task, called = asyncio.current_task(), partial(call_async, self._evaluator, arguments)
+        self._running[task] = time.monotonic()
         try:
-            async with asyncio.timeout(self._limit_s):
-                outcome = await call_async(self._evaluator, arguments, self._calls)
-            if self._limit_s is None or time.monotonic() - begun <= self._limit_s:
-                return outcome
-        except TimeoutError:  # its own: what the evaluator raises is an outcome
-            pass
+            if self._calls is not None:
+                return await called(self._calls)
+            return await self._loop.call(f"evaluator {self._evaluator.name!r}", called, self._limit_s)
+        except LateError as error:
+            return late(self._evaluator.name, error)
         finally:
             del self._running[task]
-        return late(self._evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
 
     def runs(self, task: asyncio.Task[object] | None) -> bool:
         """Whether this task makes one of its calls."""

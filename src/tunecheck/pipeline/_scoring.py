@@ -16,6 +16,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, plain
+from tunecheck._threads import end_if_forked
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:
@@ -223,12 +224,6 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
         if is_our_own(error):
             raise
         return failure(error)
-
-
-def end_if_forked(process: int) -> None:
-    """End a child that somebody's code forked from this process and that came back here: it has no part in the run."""
-    if os.getpid() != process:
-        os._exit(0)
 
 
 def is_our_own(error: BaseException) -> bool:

@@ -6,7 +6,6 @@ further frame is a batch, answered by its outcomes under its number. The process
 evaluator does meanwhile, so it cannot outlive the run.
 """
 
-import asyncio
 import os
 import pickle
 import signal
@@ -20,6 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import BinaryIO, NoReturn
 
+from tunecheck._loops import LoopThread
 from tunecheck._plugins import load_file
 from tunecheck.pipeline._executors import Spent, run_batch
 from tunecheck.pipeline._mapping import is_async
@@ -136,11 +136,10 @@ def _load(loadable: Loadable, channel: _Channel) -> Scorer:
 
 def _awaited(evaluators: list[Scorer]) -> list[Scorer]:
     """The evaluators; those that are asynchronous run in one event loop, which they may share clients in."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
+    loop = LoopThread("evaluators")
 
     def run(evaluator: Scorer, **arguments: object) -> Outcome:
-        return asyncio.run_coroutine_threadsafe(call_async(evaluator, arguments), loop).result()
+        return loop.submit(call_async(evaluator, arguments)).result()
 
     return [Scorer(e.name, partial(run, e), pure=True) if is_async(e.function) else e for e in evaluators]
 

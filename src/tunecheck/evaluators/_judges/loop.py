@@ -1,8 +1,6 @@
 """An event loop in a thread of its own: how a judge that works asynchronously is called like a plain function."""
 
-import asyncio
 import concurrent.futures
-import contextlib
 import os
 import threading
 import weakref
@@ -10,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from tunecheck._errors import EndpointError
+from tunecheck._loops import LoopThread
 
 T = TypeVar("T")
 
@@ -26,16 +25,12 @@ class JudgeLoop:
     def __init__(self, at_end: Callable[[], Awaitable[None]]) -> None:
         self._at_end = at_end
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: LoopThread | None = None
         self._process = os.getpid()
         self._end: weakref.finalize[Any, Any] | None = None
 
-    @property
-    def started(self) -> bool:
-        return self._loop is not None
-
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        future = self._started().submit(work)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
@@ -49,46 +44,19 @@ class JudgeLoop:
         with self._lock:  # until it has ended: who finds it started waits for that
             if self._end is not None:
                 self._end()
-            self._end = self._loop = None
+            self._end = self._thread = None
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _started(self) -> LoopThread:
         with self._lock:
-            if self._loop is None or self._process != os.getpid():  # a forked process has no thread of ours
+            if self._thread is None or self._process != os.getpid():  # a forked process has no thread of ours
                 self._process = os.getpid()
-                self._loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_serve, args=(self._loop,), name="tunecheck-judge", daemon=True)
-                thread.start()
+                self._thread = LoopThread("tunecheck-judge")
                 # Not a method of this object, which would keep it alive.
-                self._end = weakref.finalize(self, _finish, self._loop, thread, self._at_end)
-            return self._loop
+                self._end = weakref.finalize(self, _finish, self._thread, self._at_end)
+            return self._thread
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
-def _finish(loop: asyncio.AbstractEventLoop, thread: threading.Thread, at_end: Callable[[], Awaitable[None]]) -> None:
-    if loop.is_closed():
-        return
-
-    async def end() -> None:
-        with contextlib.suppress(Exception):  # connections of a process that ends
-            await at_end()
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:  # another thread waits for what would never end
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-
-    if threading.current_thread() is thread:  # collected at the end of its own work: nothing can be waited for
-        task = loop.create_task(end())
-        task.add_done_callback(lambda _: loop.stop())
-        return
-    with contextlib.suppress(Exception):  # it may take too long, or the loop is gone
-        asyncio.run_coroutine_threadsafe(end(), loop).result(_CLOSING_S)
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(loop.stop)
-    thread.join(_CLOSING_S)
+def _finish(loop: LoopThread, at_end: Callable[[], Awaitable[None]]) -> None:
+    loop.end(at_end)
+    if threading.current_thread() is not loop.thread:  # else collected at the end of its own work
+        concurrent.futures.wait([loop.ended], _CLOSING_S)

@@ -172,8 +172,6 @@ class PromptyEvaluator(Evaluator):
 
     async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
         """Judge one row as `__call__` does; `calls` asks the model."""
-        if self._loop.started:  # its connections belong to that thread
-            await asyncio.to_thread(self._loop.close)
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         return await self._judge(calls, inputs)
@@ -312,7 +310,7 @@ class PromptyEvaluator(Evaluator):
 
     async def close(self) -> None:
         """Close connections; a later call opens new ones."""
-        await asyncio.to_thread(self._loop.close)  # first: open connections are its own, where there is one
+        await asyncio.to_thread(self._loop.close)
         await self.endpoint.close()
 
     def _declare(self) -> None:

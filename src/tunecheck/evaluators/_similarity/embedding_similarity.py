@@ -114,8 +114,6 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     async def _call_with(self, calls: ModelCalls, *, response: object, ground_truth: object) -> Verdict:
         assert self._embeddings is not None
-        if self._loop.started:  # its connections belong to that thread
-            await asyncio.to_thread(self._loop.close)
         read = self._read(response, ground_truth)
         return await self._ask(calls, self._embeddings, read) if isinstance(read, TextPair) else read
 
