@@ -97,12 +97,26 @@ def browser() -> Iterator[Browser]:
 
 def test_the_list_has_every_run_the_newest_first(browser: Browser, three: Three) -> None:
     with looking_at(browser, three.served.url + "/") as looked:
-        assert looked.texts("table.runs td a") == [three.new.id, three.base.id]
-        assert "calls 66.7%" in looked.texts("table.runs .pair")
+        assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
+        heads = looked.texts("table.runs thead th")
+        assert heads[:7] == ["run", "data set", "answers", "begun", "calls", "arguments", "length"]
+        assert "66.7%" in looked.texts("table.runs tbody tr:first-child td")
         assert "cannot be read" in looked.page.locator("table.runs").inner_text()
         looked.page.keyboard.press("/")
         looked.page.keyboard.type("base-")
-        assert looked.page.locator("table.runs tbody tr:visible").count() == 1
+        assert looked.texts("table.runs th a") == [three.base.id]
+
+
+def test_runs_are_sorted_by_a_column_and_the_address_keeps_it(browser: Browser, three: Three) -> None:
+    with looking_at(browser, f"{three.served.url}/#sort=-run&columns=rows&run={three.base.id}") as looked:
+        assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
+        assert looked.texts("table.runs thead th") == ["run ▾", "rows"]
+        looked.page.get_by_role("button", name="rows").click()
+        assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
+        assert "sort=rows" in looked.page.url
+        assert looked.page.get_by_label(f"Compare {three.base.id}").is_checked()
+    with looking_at(browser, f"{three.served.url}/#sort=beauty&run=nobody") as looked:
+        assert looked.texts("[role=alert] b") == ["the run nobody", "the order beauty"]
 
 
 def test_a_runs_page_is_its_report_with_a_way_back(browser: Browser, three: Three) -> None:
@@ -111,17 +125,19 @@ def test_a_runs_page_is_its_report_with_a_way_back(browser: Browser, three: Thre
         assert looked.page.locator("a.home").get_attribute("href") == "/"
 
 
-def test_two_runs_are_chosen_and_compared(browser: Browser, three: Three) -> None:
+def test_any_number_of_runs_are_chosen_and_compared(browser: Browser, three: Three) -> None:
     with looking_at(browser, three.served.url + "/") as looked:
-        compare = looked.page.get_by_role("button", name="Compare")
-        looked.page.get_by_label(f"{three.base.id} as base").check()
-        looked.page.get_by_label(f"{three.base.id} as new").check()
-        assert compare.is_disabled()
-        looked.page.get_by_label(f"{three.new.id} as new").check()
+        compare = looked.page.locator("a.go")
+        looked.page.get_by_label(f"Compare {three.new.id}").check()
+        assert compare.is_hidden()
+        looked.page.get_by_label(f"Compare {three.base.id}").check()
         compare.click()
         looked.page.wait_for_selector("table.changes")
         assert looked.page.url.endswith(f"/runs/{three.new.id}?against={three.base.id}")
-        looked.requests.clear()  # that was the way to the other page
+        looked.page.go_back()
+        looked.page.get_by_label("against").select_option(three.new.id)  # the choice stands in the address
+        assert compare.get_attribute("href") == f"/runs/{three.base.id}?against={three.new.id}"
+        looked.requests.clear()  # those were the ways between pages
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from tunecheck._records import sealed
 from tunecheck.endpoints._serving.server import running
 from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
-from tunecheck.report._serving import make_app, runs_page
+from tunecheck.report._run_list import runs_page
+from tunecheck.report._serving import make_app
 from tunecheck.runs._store import Run, find_run
 
 ON_A_RUN = {

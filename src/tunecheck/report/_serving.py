@@ -1,8 +1,8 @@
 """`tunecheck view`: the folder of runs as pages for a browser on this machine.
 
-GET /                              the runs, and the choice of two to compare
-GET /runs/{id}                     a run's report
-GET /runs/{id}?against={id}        the same, held against another run
+GET /                                   the runs, and the choice of some to compare
+GET /runs/{id}                          a run's report
+GET /runs/{id}?against={id}&against=…   the same, held against others, the first of which is the base
 
 Only this machine can connect, and only a browser that was sent here by this address: a page elsewhere that has its own
 name point to this machine (DNS rebinding) is refused by the `Host` it names. Runs are found by their ids among those
@@ -14,64 +14,21 @@ import contextlib
 import signal
 import tempfile
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import NewerFileError
-from tunecheck._json import JSON
 from tunecheck.endpoints._serving.middleware import NOT_THIS_MACHINE, is_of_this_machine
 from tunecheck.endpoints._serving.server import running
-from tunecheck.report._page import RUNS, as_data, embedded, page
-from tunecheck.report._reading import Evaluated, evaluated
+from tunecheck.report._run_list import runs_page
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run, list_runs
 
-_MOST_RUNS = 2_000
-
-
-def runs_page(results_dir: Path) -> str:
-    """The page that lists the runs of a folder, the newest first."""
-    runs = [*list_runs(results_dir)][::-1]
-    listed: list[JSON] = [_described(run) for run in runs[:_MOST_RUNS]]
-    data: dict[str, JSON] = {"folder": str(results_dir), "runs": listed, "all": len(runs)}
-    whole = page(RUNS)
-    return whole.start("Runs · Tunecheck") + embedded("head", as_data(data)) + whole.end()
-
-
-def _described(run: Run) -> dict[str, JSON]:
-    """One run; a damaged one says so and hides no other."""
-    described: dict[str, JSON] = {"id": run.id, "status": "damaged", "finished": False, "figures": []}
-    try:
-        manifest = run.manifest()
-        described |= {"status": run.status(), "created": manifest.created, "simulated": manifest.simulated}
-        if run.results.exists() and run.metrics_file.exists():
-            summary = run.metrics()
-            metrics = summary.get("metrics")
-            own = metrics if isinstance(metrics, dict) else {}
-            described |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
-            evaluators = evaluated(manifest, own, {})
-            described["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
-    except (ConfigurationError, OSError) as error:
-        described |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
-        described["problem"] = str(error)
-    return described
-
-
-def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON]) -> Iterator[JSON]:
-    """An evaluator's pass rate, else its main mean."""
-    rate = metrics.get(f"{evaluator.name}.binary_aggregate")
-    main = evaluator.primary or (evaluator.metrics[0].name if evaluator.metrics else evaluator.name)
-    mean = metrics.get(f"{evaluator.name}.{main}")
-    if isinstance(rate, (int, float)):
-        yield [evaluator.name, f"{rate:.1%}"]
-    elif isinstance(mean, (int, float)):
-        yield [evaluator.name, f"{mean:.3g}"]
-
-
+_MOST_COMPARED = 50
+"""Runs of one page; a page that holds more would say less."""
 _KEPT = 20
 """Pages that are kept; the one that was asked for longest ago gives way."""
 
@@ -161,7 +118,7 @@ class _Pages:
 
     async def report(self, request: web.Request) -> web.StreamResponse:
         """A run's report."""
-        names = [request.match_info["run"], *request.query.getall("against", [])][:2]
+        names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
         runs = await asyncio.to_thread(self._runs, names)
         async with self._making:  # one at a time: making a page takes a whole processor
             page = await asyncio.to_thread(self._page, runs)
@@ -183,7 +140,7 @@ class _Pages:
             return kept[1]
         self._numbers += 1
         path = self._folder / f"{self._numbers}.html"
-        write_report(runs[0], path, against=runs[1] if len(runs) > 1 else None, home="/")
+        write_report(runs[0], path, against=runs[1:], home="/")
         self._kept[key] = (stamp, path)
         if kept is not None:
             kept[1].unlink(missing_ok=True)

@@ -71,6 +71,16 @@ function milliseconds(number) {
   return number >= 1000 ? `${(number / 1000).toFixed(number >= 10000 ? 0 : 1)} s` : `${Math.round(number)} ms`;
 }
 
+/** Seconds in the largest units that say something. */
+function timePassed(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const at = units.findIndex(([size]) => seconds >= size);
+  if (at < 0) return "0 s";
+  const [[size, unit], next] = [units[at], units[at + 1]];
+  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
+  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
+}
+
 /** Copies a text, which may be made when it is asked for, and says that it has. */
 function copyButton(text, label = "Copy") {
   const button = el("button", { type: "button", class: "copy", "aria-label": label, title: label, click: copy }, "copy");

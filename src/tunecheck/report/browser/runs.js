@@ -1,39 +1,124 @@
-// The list of runs, and the choice of two to hold against each other.
+// All runs as a table: sorted, searched, and any number of them chosen to be compared.
 
-function runLine(run, choice) {
-  const pick = (side) => el("input", { type: "radio", name: side, value: run.id, "aria-label": `${run.id} as ${side}`, disabled: !run.finished, change: () => choice(side, run.id) });
-  const title = run.finished ? data(run.id, "a", { href: `/runs/${encodeURIComponent(run.id)}` }) : data(run.id);
-  const facts = [run.status, run.created, typeof run.rows === "number" ? counted(run.rows, "row") : null, run.failed_rows ? `errors in ${counted(run.failed_rows, "row")}` : null, run.problem].filter(Boolean);
-  const figures = run.figures.map(([key, value]) => el("span", { class: "pair" }, name(key), " ", el("b", {}, data(value))));
-  const about = el("td", {}, el("div", {}, title, " ", run.simulated ? el("strong", { class: "badge warn" }, "SIMULATED") : null), el("small", {}, data(facts.join(" · "))), el("div", { class: "sums" }, ...figures));
-  return el("tr", { "data-text": run.id.toLowerCase() }, el("td", {}, pick("base")), el("td", {}, pick("new")), about);
+const FACTS = [
+  ["data", "data set", (run) => run.data, (run) => data(run.data)],
+  ["answers", "answers", (run) => run.answers, (run) => data(run.answers)],
+  ["begun", "begun", (run) => run.begun, (run) => data(run.begun.slice(0, 16).replace("T", " "))],
+  ["took", "took", (run) => run.took, (run) => (run.took < 1 ? "< 1 s" : timePassed(run.took))],
+  ["rows", "rows", (run) => run.rows, (run) => whole(run.rows)],
+  ["errors", "errors", (run) => run.errors, (run) => (run.errors ? el("span", { class: "bad-text" }, whole(run.errors)) : "0")],
+  ["cost", "cost", (run) => (run.cost && run.cost.length === 1 ? run.cost[0][0] : null), (run) => run.cost.map(([amount, currency]) => `${figure(amount)} ${currency}`).join(" + ")],
+];
+const TEXTS = ["data", "answers", "begun"];
+const MOST_METRICS = 6;
+
+/** The columns that there are: `[key, label, what it sorts by, what it shows]`; metrics that most runs have come first. */
+function columnsOf(runs) {
+  const counts = new Map();
+  for (const run of runs) for (const [who] of run.figures) counts.set(who, (counts.get(who) || 0) + 1);
+  const metrics = [...counts].sort((one, other) => other[1] - one[1]).map(([who]) => {
+    const of = (run) => run.figures.find((each) => each[0] === who);
+    return [`of ${who}`, who, (run) => of(run)?.[2], (run) => (of(run)[1] === "rate" ? percent(of(run)[2]) : figure(of(run)[2]))];
+  });
+  const known = FACTS.filter(([, , value]) => runs.some(value));
+  return [...known.slice(0, 3), ...metrics, ...known.slice(3)];
+}
+
+/** The chosen runs in the order in which they were made, and where they are compared. */
+function comparison(runs, chosen, base) {
+  const picked = runs.filter((run) => chosen.has(run.id)).reverse();
+  const first = picked.find((run) => run.id === base) || picked[0];
+  const others = picked.filter((run) => run !== first);
+  const against = [first, ...others.slice(0, -1)].map((run) => `against=${encodeURIComponent(run?.id)}`).join("&");
+  return { picked, first, address: others.length ? `/runs/${encodeURIComponent(others.at(-1).id)}?${against}` : null };
+}
+
+class RunList {
+  constructor(runs) {
+    Object.assign(this, { runs, all: columnsOf(runs), chosen: new Set(), base: "", order: "" });
+    const usual = [...this.all.filter(([key]) => !key.startsWith("of ")), ...this.all.filter(([key]) => key.startsWith("of ")).slice(0, MOST_METRICS)].map(([key]) => key);
+    this.columns = new Columns(this.all, this.all.map(([key]) => key).filter((key) => usual.includes(key)), () => this.draw());
+    this.search = el("input", { type: "search", id: "search", placeholder: "Find runs by id, data set, endpoint  ( / )", "aria-label": "Find runs", input: () => this.keep() });
+    this.go = el("a", { class: "go" });
+    this.select = el("select", { change: () => this.choose(null, this.select.value) });
+    this.held = el("label", {}, "against ", this.select);
+    this.said = el("p", { class: "note", role: "status", "aria-live": "polite" });
+    this.head = el("tr");
+    this.body = el("tbody");
+    this.bar = el("div", { class: "searchline sticky" }, this.search, this.go, this.held);
+    this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)));
+  }
+  follow(asked) {
+    const known = new Set(this.runs.filter((run) => run.finished).map((run) => run.id));
+    const runs = asked.getAll("run");
+    this.chosen = new Set(runs.filter((id) => known.has(id)));
+    this.base = asked.get("base") || "";
+    this.search.value = asked.get("find") || "";
+    const order = asked.get("sort") || "";
+    const sorts = !order || order.replace(/^-/, "") === "run" || this.all.some(([key]) => key === order.replace(/^-/, ""));
+    this.order = sorts ? order : "";
+    const wrong = this.columns.follow(asked.getAll("columns"));
+    this.draw();
+    const strange = [...new Set(asked.keys())].filter((key) => !["run", "base", "find", "sort", "columns"].includes(key));
+    return [...runs.filter((id) => !known.has(id)).map((id) => `the run ${id}`), ...(sorts ? [] : [`the order ${order}`]), ...wrong, ...strange];
+  }
+  keep() {
+    address.write({ run: [...this.chosen], base: this.base, find: this.search.value.trim(), sort: this.order });
+    this.draw();
+  }
+  choose(id, base = this.base) {
+    if (id && !this.chosen.delete(id)) this.chosen.add(id);
+    this.base = this.chosen.has(base) ? base : "";
+    this.keep();
+  }
+  sort(order) {
+    this.order = order;
+    this.keep();
+  }
+  draw() {
+    const words = this.search.value.trim().toLowerCase();
+    const found = this.runs.filter((run) => [run.id, run.data, run.answers, run.status].join("\n").toLowerCase().includes(words));
+    const key = this.order.replace(/^-/, "");
+    const value = key === "run" ? (run) => run.id : this.all.find(([each]) => each === key)?.[2];
+    if (value) sortBy(found, value, this.order.startsWith("-"));
+    const shown = this.all.filter(([each]) => this.columns.chosen.has(each));
+    const heads = shown.map(([each, label]) => [each, label, TEXTS.includes(each) ? "text" : null]);
+    this.head.replaceChildren(el("td"), ...sortHeads([["run", "run", "text"], ...heads], this.order, (order) => this.sort(order)));
+    this.body.replaceChildren(...found.map((run) => this.line(run, shown)));
+    this.sayChosen(found.length);
+  }
+  line(run, shown) {
+    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.id}`, disabled: !run.finished, checked: this.chosen.has(run.id), change: () => this.choose(run.id) });
+    const title = run.finished ? data(run.id, "a", { href: `/runs/${encodeURIComponent(run.id)}` }) : data(run.id);
+    const about = [run.status === "finished" ? null : run.status, run.problem].filter(Boolean).join(" · ");
+    const badge = run.simulated ? el("strong", { class: "badge warn" }, "SIMULATED") : null;
+    const cells = shown.map(([key, , value, node]) => el("td", { class: TEXTS.includes(key) ? "text" : null }, (value(run) ?? null) === null && !(key === "cost" && run.cost) ? "–" : node(run)));
+    return el("tr", {}, el("td", {}, box), el("th", { scope: "row", class: "text" }, title, " ", badge, about ? data(about, "small") : null), ...cells);
+  }
+  sayChosen(found) {
+    const { picked, first, address: to } = comparison(this.runs, this.chosen, this.base);
+    this.go.textContent = `Compare ${picked.length} runs`;
+    if (to) this.go.href = to;
+    this.go.hidden = this.held.hidden = !to;
+    this.select.replaceChildren(...picked.map((run) => el("option", { value: run.id, selected: run === first }, run.id)));
+    this.said.textContent = `${counted(found, "run")}${found === this.runs.length ? "" : ` of ${whole(this.runs.length)}`}. ${picked.length ? `${whole(picked.length)} chosen.` : "Choose two or more to compare them."}`;
+  }
 }
 
 function begin() {
-  const { folder, runs } = embedded("head");
-  const chosen = { base: null, new: null };
-  const go = el("button", { type: "button", disabled: true, click: () => (location.href = `/runs/${encodeURIComponent(chosen.new)}?against=${encodeURIComponent(chosen.base)}`) }, "Compare");
-  const choice = (side, id) => {
-    chosen[side] = id;
-    go.disabled = !chosen.base || !chosen.new || chosen.base === chosen.new;
-  };
-  const lines = runs.map((run) => runLine(run, choice));
-  const search = el("input", { type: "search", id: "search", placeholder: "Find a run  ( / )", "aria-label": "Find a run" });
-  search.addEventListener("input", () => {
-    for (const line of lines) line.hidden = !line.dataset.text.includes(search.value.trim().toLowerCase());
-  });
+  const { folder, runs, all } = embedded("head");
+  const list = new RunList(runs);
+  const missing = new Missing("this folder");
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input[type=search]")) return;
     event.preventDefault();
-    search.focus();
+    list.search.focus();
   });
-  const head = el("thead", {}, el("tr", {}, ...["base", "new", "run"].map((text) => el("th", { scope: "col" }, text))));
-  const table = el("table", { class: "figures left runs" }, head, el("tbody", {}, ...lines));
-  const none = el("p", {}, "There are no runs in this folder.");
-  const bar = el("div", { class: "searchline sticky" }, search, go);
+  const left = all > runs.length ? ` The ${whole(runs.length)} newest of ${whole(all)}.` : "";
   const page = document.getElementById("page");
-  page.replaceChildren(section("list", "Runs", el("p", { class: "note" }, "In ", data(folder), ". Choose a base and a new run to compare them."), bar, lines.length ? el("div", { class: "scroll" }, table) : none));
-  page.before(el("header", { class: "top" }, el("span", { class: "title" }, "Tunecheck"), el("nav"), themeButton()));
+  page.replaceChildren(missing.node, section("list", "Runs", el("p", { class: "note" }, "In ", data(folder), ".", left), runs.length ? list.node : el("p", {}, "There are no runs in this folder.")));
+  page.before(el("header", { class: "top" }, el("span", { class: "title" }, "Tunecheck"), el("nav", { "aria-label": "Pages" }), themeButton()));
+  address.follow(() => missing.say(list.follow(address.read())));
   document.documentElement.dataset.ready = "true";
 }
 

@@ -5,16 +5,6 @@ const MARK_NAMES = ["statement", "question", "the judge was asked", "callback be
 
 const LANE = { height: 18, left: 4, right: 8, top: 26, width: 1000 };
 
-/** Seconds in the largest units that say something. */
-function timePassed(seconds) {
-  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-  const at = units.findIndex(([size]) => seconds >= size);
-  if (at < 0) return "0 s";
-  const [[size, unit], next] = [units[at], units[at + 1]];
-  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
-  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
-}
-
 /** The nearest of 1, 2, 5, 10, 20, 50 … that is not larger; at least 1. */
 function roundStep(most) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, most)));
