@@ -28,7 +28,7 @@ class Job:
     outcomes: list[Outcome] = field(default_factory=list)
 
 
-_PATIENCE_S = 0.2
+_PATIENCE_S = 1.0
 """How long a batch may take before the rows behind it get slots of their own."""
 
 _WARM_UP_S = 20.0

@@ -64,7 +64,7 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
 
 
 def _pickled(evaluator: Scorer) -> bytes:
-    return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure))
+    return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
 
 
 class _WorkerDiedError(Exception):

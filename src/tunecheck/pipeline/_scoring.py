@@ -7,8 +7,8 @@ import inspect
 import marshal
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from tunecheck._causes import error_cause
@@ -63,6 +63,8 @@ class Scorer:
     name: str
     function: Callable[..., object]
     pure: bool
+    awaited: Callable[..., Coroutine[object, object, object]] | None = field(default=None, kw_only=True)
+    """Its asynchronous form, where it has one beside the other."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def bind_evaluator(
     return BoundEvaluator(
         name=name,
         function=function,
+        awaited=_awaited(function),
         signature=signature,
         bind=make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped),
         asynchronous=asks_models or is_async(function),
@@ -190,10 +193,29 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
     return evaluator
 
 
-def call(evaluator: Scorer, arguments: dict[str, object]) -> Outcome:
-    """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises."""
+_AZURE = "azure.ai.evaluation."
+
+
+def _awaited(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
+    """The asynchronous form that Azure AI Evaluation's own framework runs of its evaluators.
+
+    Called directly, they make an event loop each time. Somebody's own `__call__` in a subclass is what counts, though.
+    """
+    made, called = (getattr(type(function), name, None) for name in ("_to_async", "__call__"))
+    if not all(str(getattr(each, "__module__", "")).startswith(_AZURE) for each in (made, called)):
+        return None
+    awaited: Callable[..., Coroutine[object, object, object]] | None = made and made(function)
+    return awaited
+
+
+def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner) -> Outcome:
+    """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises.
+
+    `runner` runs the asynchronous form of one that has both.
+    """
     try:
-        result = evaluator.function(**guarded(evaluator, arguments))
+        values = guarded(evaluator, arguments)
+        result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
         return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
     except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
         return failure(error)
