@@ -132,8 +132,14 @@ GEMINI_COUNTS = {"promptTokenCount": 9, "candidatesTokenCount": 5, "thoughtsToke
     [
         ({"usageMetadata": GEMINI_COUNTS}, Usage(9, 25, 4, 20)),
         ({"usage": {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}}, Usage(9, 5)),
+        (
+            {"usage": {"inputTokens": 9, "outputTokens": 5, "cacheReadInputTokens": 40, "cacheWriteInputTokens": 2}},
+            Usage(51, 5, 40),
+        ),
+        ({"usage": {"input_tokens": 9, "output_tokens": 5, "cache_read_input_tokens": 40}}, Usage(49, 5, 40)),
+        ({"usage": {"prompt_tokens": 49, "completion_tokens": 5, "cache_read_input_tokens": 40}}, Usage(49, 5, 40)),
     ],
-    ids=["gemini", "bedrock"],
+    ids=["gemini", "bedrock", "bedrock cached", "anthropic", "anthropic through a gateway"],
 )
 def test_tokens_of_other_apis_are_counted(reply: Any, expected: Usage) -> None:
     assert read_usage(reply) == expected

@@ -10,6 +10,7 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._doctor.examination import examine
 from tunecheck.endpoints._responses import responses_body
 
 FUNCTION: dict[str, Any] = {"name": "f", "parameters": {"type": "object", "properties": {}}}
@@ -81,6 +82,34 @@ async def test_azure_has_one_address_for_all_deployments() -> None:
     assert requests[1].path == "/openai/v1/responses"
     body: Any = requests[1].json()
     assert body["model"] == "my o"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"kind": "openai", "model": "o", "path": "/v1"}, {"url": "/v1/responses"}),
+        ({"kind": "azure_openai", "path": "", "deployment": "o", "api_version": "2025-01-01"},
+         {"url": "/openai/v1/responses", "deployment": "o"}),
+        ({"kind": "azure_openai", "path": "/openai/deployments/o/chat/completions?api-version=2025-01-01"},
+         {"url": "/openai/v1/responses", "deployment": "o"}),
+        ({"kind": "openai", "model": "o", "path": "/v1/responses"}, {}),
+    ],
+)  # fmt: skip
+async def test_the_doctor_says_where_the_model_is_to_be_asked(given: dict[str, Any], found: dict[str, Any]) -> None:
+    with FaultServer(only_responses) as server:
+        base = server.url.removesuffix("/score")
+        definition = {"retries": 0, "auth": {"type": "none"}, "url": base + given["path"]}
+        definition |= {key: value for key, value in given.items() if key != "path"}
+        changes = (await examine(load_endpoint(definition), definition)).changes
+        asked_of = len(server.requests)
+        endpoint = load_endpoint({**definition, **changes})
+        await endpoint.complete(REQUEST)
+        await endpoint.close()
+    address = {key: value for key, value in changes.items() if key in ("url", "deployment")}
+    assert address == {**found, **({"url": base + found["url"]} if found else {})}
+    assert [request.path.partition("?")[0] for request in server.requests[asked_of:]] == [
+        found.get("url", given["path"])
+    ]
 
 
 @pytest.mark.parametrize("kind", ["openai", "azure_openai"])

@@ -120,7 +120,7 @@ def _short(reason: JSON) -> str | None:
 
 
 def read_usage(reply: JSON) -> Usage:
-    """The token counts of a reply, by OpenAI's older and newer names, Bedrock's or Gemini's; what is none is None."""
+    """The token counts of a reply, as OpenAI, Anthropic, Bedrock or Gemini name them; what is none is None."""
     told = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
     usage = next((each for each in told if isinstance(each, dict)), None)
     if usage is None:
@@ -129,13 +129,18 @@ def read_usage(reply: JSON) -> Usage:
     cached = _tokens(details, "cached_tokens") if isinstance(details, dict) else None
     details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
     thought = _tokens(details, "reasoning_tokens", "thoughtsTokenCount") if isinstance(details, dict) else None
-    given = _tokens(usage, "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount")
+    read = _tokens(usage, "cache_read_input_tokens", "cacheReadInputTokens")
+    written = _tokens(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+    given = _tokens(usage, "prompt_tokens", "promptTokenCount")
+    beside = _tokens(usage, "input_tokens", "inputTokens")
+    if given is None and beside is not None:
+        given = beside + (read or 0) + (written or 0)  # Anthropic and Bedrock count what goes through the cache apart
     answered = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _tokens(usage, "total_tokens", "totalTokenCount")
     if thought and answered is not None and total == (given or 0) + answered + thought:
         answered += thought  # some services count the reasoning beside the answer; it is paid for like it
     if cached is None:
-        cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
+        cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount") if read is None else read
     return Usage(given, answered, cached, thought)
 
 

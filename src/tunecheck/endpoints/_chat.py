@@ -60,8 +60,19 @@ class ChatEndpoint(HttpEndpoint[C]):
         return self._template is None
 
     @property
+    def found_address(self) -> Mapping[str, JSON]:
+        if not self._is_elsewhere or self._hides_address:
+            return {}
+        deployment = _deployment(self._url)
+        return {"url": _responses_url(self._url)} | ({"deployment": deployment} if deployment else {})
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        return self.facts.responses and not _path(self._url).endswith(_RESPONSES)
+
+    @property
     def _asked_client(self) -> Client:
-        if not self.facts.responses or _path(self._url).endswith(_RESPONSES):
+        if not self._is_elsewhere:
             return self._client
         if self._responses is None:
             self._responses = self._client.at(_responses_url(self._url))

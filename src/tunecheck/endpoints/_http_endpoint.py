@@ -286,6 +286,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def model_names(self) -> Sequence[str]:
         return self._model_names
 
+    @property
+    def found_address(self) -> Mapping[str, JSON]:
+        """The keys of the definition that lead to where requests were found to be answered, if that is elsewhere."""
+        return {}
+
     def shown_address(self, url: str) -> str:
         """An address of this service as files may hold it: as it was written, where it refers to the environment."""
         return self.config.url if self._hides_address else url

@@ -193,7 +193,7 @@ def _parameters_are_taken(answers: Answers) -> Verdict:
     facts, given = answers.facts, answers.parameters
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)
-    change: dict[str, JSON] = {"parameters": sent} if refused else {}
+    change = ({"parameters": sent} if refused else {}) | dict(answers.found_address)
     problems = [f"{name} is not taken" for name in refused]
     if facts.responses:
         problems.append("it takes requests of the Responses API only, not chat completions")

@@ -91,8 +91,9 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
         return dict(zip(listed, answers, strict=True))
 
     given = await answers_to(_FIRST)
-    is_chat = isinstance(endpoint, HttpEndpoint) and endpoint.is_chat
-    sends_tools = not isinstance(endpoint, HttpEndpoint) or endpoint.sends_tools
+    http = endpoint if isinstance(endpoint, HttpEndpoint) else None
+    is_chat = http is not None and http.is_chat
+    sends_tools = http is None or http.sends_tools
     if given["untooled"].error is None:
         tools = sends_tools and given["call"].error is None
         more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
@@ -101,8 +102,9 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     return Answers(
         given,
         definition,
-        endpoint.reply_headers() if isinstance(endpoint, HttpEndpoint) else {},
+        http.reply_headers() if http else {},
         endpoint.facts,
+        http.found_address if http else {},
         sends_tools=sends_tools,
         as_text=not is_chat,
     )
