@@ -133,6 +133,50 @@ class DatasetEntry(msgspec.Struct, frozen=True):
     primary: str | None = None
 
 
+class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of a run that may stop early: what was decided of it after how many `pairs`, base and new.
+
+    Figures are over all `rows` of the run, rows that are not independent counted as one; `low` and `high` are the ends
+    of the difference's interval, which holds, as `p_value` does, whenever one stops.
+    """
+
+    name: str
+    key: str
+    kind: Literal["binary", "score", "count"]
+    outcome: Literal["better", "worse", "not_worse", "undecided"]
+    pairs: int
+    base: float | None
+    new: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run that may stop early has decided: better or worse than `against`, or by less than `margin`, if worse.
+
+    Of all rows (`of`) the results have the `rows` up to the decision; `asked_beyond` more were under way then, and
+    `not_asked` were never asked. Their order goes by `seed`.
+    """
+
+    outcome: Literal["better", "worse", "not_worse", "undecided"]
+    against: str
+    margin: float | None
+    confidence: float
+    seed: int
+    rows: int
+    of: int
+    asked_beyond: int
+    not_asked: int
+    metrics: list[DecidedMetric]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run has not all its rows."""
+        return self.rows < self.of
+
+
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     """`run.json`: what was run, and how it ended.
 
@@ -141,6 +185,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     it lies elsewhere. `api` holds what was found out about the APIs that the target and evaluators ask. `command` is
     what a command line needs to resume the run. `records` says how many the journal had when this was written; `sha256`
     and `sizes` (in bytes) are of the results, by file name, as the run last wrote them.
+    `decision` stands in a run that may stop early.
     `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
     """
 
@@ -169,6 +214,12 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     records: Count | UnsetType = UNSET
     sha256: dict[str, str] | UnsetType = UNSET
     sizes: dict[str, int] | UnsetType = UNSET
+    decision: Decision | UnsetType = UNSET
+
+    @property
+    def stopped(self) -> Decision | None:
+        """What was decided, where the run stopped for it before all rows were asked."""
+        return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
 
 class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +235,7 @@ class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     aggregate_errors: dict[str, "Failure"] = {}
     """By evaluator, why its own `__aggregate__` gave nothing."""
+    decision: Decision | UnsetType = UNSET
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -299,7 +351,14 @@ class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):
     lost: int
 
 
-Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error | Accepted
+class Stopped(msgspec.Struct, tag_field="k", tag="stopped", frozen=True):
+    """A run is finished before all rows were asked: the indices of the rows in its results, and who was not asked."""
+
+    settled: list[int]
+    not_asked: list[str]
+
+
+Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error | Accepted | Stopped
 """Behind its own keys each record has `c`: its number, and the CRC-32 (from that number) of its line up to there."""
 
 

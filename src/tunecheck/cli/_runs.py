@@ -44,6 +44,7 @@ def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._files import NewerFileError
     from tunecheck.cli._main_figures import main_figure
+    from tunecheck.runs._decision import stopped_text
 
     described: dict[str, JSON] = {"run": run.id, "status": "damaged"}
     described |= dict.fromkeys(("created", "rows", "failed_rows"))
@@ -51,6 +52,7 @@ def _described(run: Run) -> dict[str, JSON]:
         manifest = run.manifest()
         described |= {"status": run.status(), "created": manifest.created, "rows": manifest.dataset.rows}
         described |= {"simulated": manifest.simulated, "parent": manifest.parent}
+        described |= {"stopped": stopped_text(manifest.stopped)}
         if described["status"] == "finished":
             results = run.metrics()
             metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
@@ -88,6 +90,7 @@ def _facts(run: dict[str, JSON]) -> list[str]:
     rows, failed = run.get("rows"), run.get("failed_rows")
     facts += [counted(rows, "row")] if isinstance(rows, int) else []
     facts += [f"{counted(failed, 'row')} with an error"] if isinstance(failed, int) and failed else []
+    facts += [str(run["stopped"])] if run.get("stopped") else []
     facts += ["SIMULATED"] if run.get("simulated") else []
     facts += [f"from {run['parent']}"] if run.get("parent") else []
     return [*facts, str(run["problem"])] if run.get("problem") else facts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,16 @@ from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
-from tunecheck.comparison._measuring import Settings, Sides, estimate, item_values, judge, measure, sides_of
+from tunecheck.comparison._measuring import (
+    Settings,
+    Sides,
+    decided_metric,
+    estimate,
+    item_values,
+    judge,
+    measure,
+    sides_of,
+)
 from tunecheck.comparison._memory_runs import memory_pair
 from tunecheck.comparison._pairing import PAIR_BY, Pairing, pair
 from tunecheck.comparison._reading import RunLike, read_runs
@@ -161,7 +170,8 @@ class _Against:
         codes = None if self.labels is None else _codes(self.labels)
         chosen, notes = choose_metrics(base, new, settings.named, gated=settings.gated)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
-        self.notes = [*same, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
+        stopped = _stopping_notes(base, new, [each.key for each in chosen if each.tested], settings)
+        self.notes = [*stopped, *same, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
         self.sides: dict[str, Sides] = {}
         self.measured: dict[str, MetricComparison] = {}
         for each in chosen:
@@ -198,6 +208,17 @@ class _Against:
             other_content=tuple(pairing.changed),
             clusters=clusters,
         )
+
+
+def _stopping_notes(base: RunTable, new: RunTable, tested: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Of runs that stopped early, which figures allow for it."""
+    stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
+    valid = [key for key in tested if decided_metric(key, base, new, settings.confidence) is not None]
+    if valid and len(valid) == len(tested):
+        yield f"{new.info.id} stopped early: the tested intervals and p-values hold whenever one stops"
+    elif stopped:
+        but = f", but for {', '.join(valid)}" if valid else ""
+        yield f"{' and '.join(stopped)} stopped early: the intervals and p-values of complete runs claim too much{but}"
 
 
 def cluster_labels(base: RunTable, new: RunTable, pairing: Pairing, cluster: str | None) -> list[Hashable] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tunecheck._files import DecidedMetric
 from tunecheck._messages import counted
 from tunecheck.comparison._comparison import (
     BETTER,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from tunecheck.statistics._samples import Codes, Floats, Labels
 
     Mask = NDArray[numpy.bool_]
+
+VALID_AT_ANY_STOPPING = "betting"
+"""The method of intervals, and of tests, that hold whenever one stops."""
 
 _UNTESTED_RESAMPLES = 500
 """Of metrics that are only shown; their interval is read, nothing hangs on its third digit."""
@@ -156,6 +160,9 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
 
     both = sides.both
     found = _compared(sides, both, settings, chosen.tested)
+    decided = decided_metric(chosen.key, base, new, settings.confidence)
+    if decided is not None:
+        found = _as_decided(found, decided)
     one_sided = (int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
     result = MetricComparison(
         name=chosen.name,
@@ -178,6 +185,10 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     p_value, held = _plain(found.p_value), None
     if settings.margin is not None:
         held = non_inferiority(found.difference, settings.margin, higher_is_better=sides.higher_is_better)
+        if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
+            held = replace(
+                held, shown=decided.outcome == "not_worse"
+            )  # of the complete run, whose interval is narrower
     result = replace(
         result,
         p_value=p_value,
@@ -210,6 +221,22 @@ def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> Pai
         resamples=RESAMPLES if tested else _UNTESTED_RESAMPLES,
         flips=FLIPS if tested else 1,
     )
+
+
+def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
+    """What the new run has decided of a metric, if it stopped early against this base."""
+    stopped = new.info.stopped
+    if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
+        return None
+    return next((each for each in stopped.metrics if each.key == key), None)
+
+
+def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
+    """With the interval and the p-value that hold whenever one stops; the others are of complete runs."""
+    method, p_value = VALID_AT_ANY_STOPPING, decided.p_value
+    difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
+    found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
+    return replace(found, p_mid=None) if isinstance(found, PairedBinary) else replace(found, wilcoxon=None)
 
 
 def _plain(value: float | None) -> float | None:

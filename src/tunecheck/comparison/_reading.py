@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import EvaluatorEntry
+from tunecheck._files import Decision, EvaluatorEntry
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
 from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
@@ -52,6 +52,7 @@ class OpenedRun:
     simulated: bool = False
     created: str | None = None
     notes: tuple[str, ...] = ()
+    stopped: Decision | None = None
 
     @property
     def run(self) -> Run | None:
@@ -96,6 +97,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         opened.created,
         -(-builder.rows // len(items.ids)) if items.of_row is not None else 1,
         opened.notes + _left_out(builder),
+        opened.stopped,
     )
     columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
     names = list(builder.shapes.column_names)
@@ -187,6 +189,7 @@ def _run_folder(run: Run) -> OpenedRun:
         manifest.simulated,
         manifest.created,
         tuple(filter(None, [since or changed_since(run, manifest)])),
+        manifest.stopped,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tunecheck._files import Decision
 from tunecheck._json import JSON
 from tunecheck.comparison._rows import RawRow
 
@@ -44,7 +45,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
 
     `source` says what it was read from: a run folder, Azure AI Evaluation's results, BFCL's scores, or rows in memory.
     `rows` counts its rows; `errors` those of them on which something failed; `trials` how many rows an item has, where
-    rows are repeated trials.
+    rows are repeated trials. `stopped` is what was decided where the run stopped early, and has not all its rows.
     """
 
     id: str
@@ -56,6 +57,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
     created: str | None = None
     trials: int = 1
     notes: tuple[str, ...] = ()
+    stopped: Decision | None = None
 
 
 @dataclass(slots=True)

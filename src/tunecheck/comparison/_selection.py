@@ -23,6 +23,7 @@ from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._run_table import Kind, RunTable
 from tunecheck.comparison._wording import size_text, value_text
+from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate, Result
 
 if TYPE_CHECKING:
@@ -254,6 +255,8 @@ def _notes(tables: Sequence[RunTable], base: RunTable, rows: int) -> Iterator[st
     if left_out:
         yield f"{counted(left_out, 'row')} of {base.info.id} in no figure: not every run has a figure for them"
     for table in tables:
+        if table.info.stopped is not None:
+            yield f"{table.info.id}: {stopped_text(table.info.stopped)}: of such a run these intervals claim too much"
         yield from table.info.notes
         yield from evaluator_notes(base, table)
 

@@ -1,9 +1,12 @@
 """A comparison's figures as people read them: pass rates in percent, their differences in points."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tunecheck._files import Decision
+from tunecheck._messages import counted
 from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange
 from tunecheck.comparison._run_table import Kind
+from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
 
 NOTHING = "–"
@@ -80,6 +83,22 @@ def margin_text(metric: MetricComparison) -> str:
     if tested.shown is None:
         return f"no worse by {size}: cannot be said"
     return f"shown to be worse by less than {size}" if tested.shown else f"NOT shown to be worse by less than {size}"
+
+
+def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:
+    """What is to be said of the figures of a run that may stop early; `run_id` is the run that did."""
+    if not decision.stopped:
+        yield f"not decided early: all {counted(decision.of, 'row')} were asked, and all figures are an ordinary run's"
+        return
+    beyond = f"{decision.asked_beyond:,} more were under way then, " if decision.asked_beyond else ""
+    rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them, --resume {run_id} --all asks them"
+    yield f"{stopped_text(decision)}, drawn at random (seed {decision.seed}); {rest}"
+    for metric in decision.metrics:
+        level, method = decision.confidence, "betting"
+        estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
+        base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
+        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval that holds whenever one stops"
+        yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
 def row_text(change: RowChange, kind: Kind) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import Pace
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._deciding import Question
 
 RunLike: TypeAlias = "str | PathLike[str]"
 
@@ -44,6 +48,48 @@ class EvaluateArguments(RunArguments, total=False):
     group_by: str | Sequence[str]
     evaluator_timeout: float
     target_timeout: float
+    no_worse_than: RunLike | None
+    better_than: RunLike | None
+    margin: float | None
+    until_decided: bool
+    decide_on: str | Sequence[str] | None
+    confidence: float
+    seed: int
+
+
+def question_of(arguments: EvaluateArguments, *, allow_simulated: bool) -> Question | None:
+    """What the run decides, where it may stop early.
+
+    Raises:
+        ConfigurationError: the arguments that say so do not go together.
+    """
+    from tunecheck.comparison._deciding import Question
+
+    base, better = arguments.get("no_worse_than"), arguments.get("better_than")
+    margin, metrics = arguments.get("margin"), arguments.get("decide_on")
+    if not arguments.get("until_decided", False):
+        named = [name for name in ("no_worse_than", "better_than", "margin", "decide_on") if arguments.get(name)]
+        if named:
+            raise ConfigurationError(f"{named[0]} is for until_decided=True; of complete runs, compare() says the same")
+        return None
+    against = base if better is None else better
+    if against is None or None not in (base, better):
+        raise ConfigurationError("until_decided needs one run to decide against: no_worse_than, or better_than")
+    if (base is None) != (margin is None):
+        raise ConfigurationError("no_worse_than and margin go together: how much worse is still accepted")
+    if margin is not None and not 0 <= margin < math.inf:
+        raise ConfigurationError(f"a margin is 0 or more, not {margin!r}")
+    confidence = arguments.get("confidence", 0.95)
+    if not 0.5 <= confidence < 1:
+        raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {confidence!r}")
+    return Question(
+        base=against,
+        margin=margin,
+        metrics=[metrics] if isinstance(metrics, str) else metrics,
+        confidence=confidence,
+        seed=arguments.get("seed", 0),
+        allow_simulated=allow_simulated,
+    )
 
 
 def pace_of(arguments: EvaluateArguments, *, fail_on_evaluator_errors: bool) -> Pace:

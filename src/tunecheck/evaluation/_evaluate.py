@@ -20,7 +20,7 @@ from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of
+from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of, question_of
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
@@ -48,7 +48,7 @@ class EvaluationResult(dict[str, object]):
     target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
     answered; `notes` are remarks on how it ran; `reused` counts the `answers` and `verdicts` that were recorded before,
     in this run or the one it reuses; `aggregate_errors` says, by evaluator, why its `__aggregate__` failed:
-    `{name: {"type", "message"}}`.
+    `{name: {"type", "message"}}`; `decision` is what a run that may stop early has decided.
     """
 
     def __init__(self, finished: Finished) -> None:
@@ -61,6 +61,7 @@ class EvaluationResult(dict[str, object]):
         self.simulated = finished.simulated
         self.notes = finished.notes
         self.reused = finished.reused
+        self.decision = finished.decision
         self.aggregate_errors = {
             name: {"type": error.type, "message": error.message} for name, error in finished.aggregate_errors.items()
         }
@@ -134,6 +135,8 @@ def evaluate(
         number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
+        until_decided: stop once the run is shown to be `better_than` this run or worse, or `no_worse_than` it by
+            `margin`; with `decide_on` (metrics), `confidence` and `seed` (of the rows' order). See docs/gates.md.
         command: what the manifest keeps for resuming.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
@@ -149,6 +152,7 @@ def evaluate(
     rows = _rows(data, arguments)
     trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
+    execution.question = question_of(arguments, allow_simulated=allow_simulated)
     return run_execution(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
 
 
@@ -200,7 +204,7 @@ def score(
     pace = Pace(concurrency, workers, max_cost, progress, False, accept_damage, evaluator_timeout)
     name = evaluation_name or recorded.name
     keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
-    execution = Execution(rows, answering, bound, layers, pace, keeping)
+    execution = Execution(rows, answering, bound, layers, pace, keeping, inherited=recorded.decision)
     reuse = recorded.run.folder if resume is None else None
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))
 

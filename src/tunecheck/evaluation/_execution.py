@@ -1,19 +1,21 @@
 """One run from beginning to end: its folder, its manifest, the engine, and the files it leaves."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from msgspec import ValidationError, to_builtins
+from msgspec import UNSET, ValidationError, to_builtins
 from msgspec.structs import replace
 
 from tunecheck._describe import converted
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
-from tunecheck._files import DatasetEntry, Failure, MetricsFile, RunFile
+from tunecheck._files import DatasetEntry, Decision, Failure, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._progress import ProgressBar
@@ -34,6 +36,7 @@ from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._own_aggregates import Metrics
 from tunecheck.pipeline._plan import Pace, Plan, Tally
 from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
@@ -51,6 +54,9 @@ from tunecheck.runs._manifest import (
 )
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now
 from tunecheck.runs._verify import damaged
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._deciding import Deciding, Question
 
 DEFAULT_CONCURRENCY = 10
 _WORTH_A_PROCESS = 500
@@ -75,6 +81,7 @@ class Finished:
     reused: dict[str, int]
     aggregate_errors: dict[str, Failure]
     unanswered_count: int
+    decision: Decision | None
 
 
 @dataclass
@@ -89,6 +96,11 @@ class Execution:
     keeping: Keeping
     gaps_are_errors: bool = True
     """Whether what some parameter needs and no row has is an error before anything runs; else it is one of the row."""
+    question: Question | None = None
+    """What the run decides, so that it may stop before all rows are asked."""
+    inherited: Decision | None = None
+    """That of the run whose rows these are, where it stopped early."""
+    deciding: Deciding | None = field(init=False, default=None)
 
     @property
     def name(self) -> str:
@@ -113,6 +125,7 @@ class Execution:
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
+        self.deciding = self._read_base(scan)
         earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
@@ -125,6 +138,9 @@ class Execution:
                 reuses_answers=reuses_answers,
                 evaluators_may_change=self.target is not None and self.target.evaluators_may_change,
             )
+            if self.question is None:  # it is finished now, and stays so when it is resumed once more
+                command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
+                manifest = replace(manifest, command=command)
             manifest = signed(manifest) if began_here(before) else manifest  # what was changed was typed
         else:
             source = None
@@ -176,6 +192,24 @@ class Execution:
         for option, column in grouping:
             if column is not None and column not in scan.columns:
                 raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+
+    def _read_base(self, scan: Scan) -> Deciding | None:
+        """The base to decide against, paired with the rows that are about to be asked."""
+        if self.question is None:
+            return None
+        from tunecheck.comparison._deciding import Deciding
+        from tunecheck.comparison._reading import AboutToRun
+
+        if scan.rows is None:
+            raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
+        declared = self.dataset.defaults
+        return Deciding(
+            self.question,
+            AboutToRun(self.dataset, describe_mapping(self.layers).values() if self.target is None else None),
+            [each.name for each in self.evaluators],
+            self.keeping.folder,
+            declared.cluster or declared.group_key,
+        )
 
     def _check_prices(self) -> None:
         """A limit on cost holds only for calls whose price is known."""
@@ -283,7 +317,8 @@ class Execution:
         opened.callback(aggregator.close)
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
-        engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
+        plan = self._plan(run, scan)
+        engine = Engine(plan, journal, results, aggregator, cached, calls)
         remarks = (note for each in self.evaluators for note in each.notes)
         engine.tally.notes += [
             *dict.fromkeys((*notes, *remarks)),
@@ -306,9 +341,29 @@ class Execution:
             for sentence in endpoint.facts.sentences()
         )
         engine.tally.notes += dict.fromkeys(found_out)
-        return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage())
+        decision = self.inherited if plan.order is None else self._decided(plan.order, cached, journal)
+        if decision is not None:
+            from tunecheck.comparison._wording import sentences_of
+
+            engine.tally.notes += sentences_of(decision, run.id if plan.order is not None else str(manifest.parent))
+        return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage(), decision)
+
+    def _decided(self, order: RandomOrder, cached: CachedResults, journal: Journal) -> Decision:
+        """What was decided; the journal says which rows count where these are not all, and which were not asked."""
+        assert self.deciding is not None
+        asked = order.asked.union(cached.answered())
+        not_asked = [row.id for row in order.unjudged() if row.index not in asked]
+        decision = self.deciding.decision(len(order.judged()), order.total, len(not_asked))
+        if decision.stopped:
+            journal.stopped(order.judged(), not_asked)
+        return decision
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
+        order, target = None, self.target
+        if self.deciding is not None:
+            order = self.deciding.order(
+                self.dataset.rows(), lambda row: None if target is None else target.group_key(row)
+            )
         return Plan(
             run_id=run.id,
             rows=self.dataset.rows,
@@ -321,6 +376,7 @@ class Execution:
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
             folder=run.folder.absolute(),
+            order=order,
         )
 
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
@@ -376,6 +432,7 @@ class Execution:
         aggregator: Aggregator,
         tally: Tally,
         usage: dict[str, JSON],
+        decision: Decision | None,
     ) -> Finished:
         simulated = self._simulated or tally.simulated
         columns = results.columns
@@ -398,13 +455,15 @@ class Execution:
             simulated=simulated,
             notes=list(tally.notes),
             aggregate_errors=errors,
+            decision=decision or UNSET,
         )
         write_file(run.metrics_file, dumps_readably(summary))
         files = (run.results, run.table, run.metrics_file)
         digests = {path.name: sha256_of(path) for path in files}
         sizes = {path.name: path.stat().st_size for path in files}
         ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
-        run.write(self._with_facts(replace(ended, records=journal.sync(), sha256=digests, sizes=sizes)))
+        ended = replace(ended, records=journal.sync(), sha256=digests, sizes=sizes, decision=decision or UNSET)
+        run.write(self._with_facts(ended))
         return Finished(
             run=run,
             rows=rows,
@@ -419,6 +478,7 @@ class Execution:
             reused={"answers": tally.reused, "verdicts": tally.reused_verdicts},
             aggregate_errors=errors,
             unanswered_count=tally.unanswered,
+            decision=decision,
         )
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from tunecheck._errors import EndpointError
-from tunecheck._files import DatasetEntry
+from tunecheck._files import DatasetEntry, Decision
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -45,6 +47,12 @@ class RecordedRun:
         if name == "default":
             return dict(default)
         return {key: value for key, value in own.items() if key not in default or default[key] != value}
+
+    @property
+    def decision(self) -> Decision | None:
+        """Why the run has not all its rows, where it stopped early; other evaluators' figures are not decided."""
+        stopped = self._manifest.stopped
+        return None if stopped is None else structs.replace(stopped, metrics=[])
 
     def dataset(self) -> Dataset:
         """The run's rows, under the ids they had."""
@@ -92,10 +100,11 @@ class _RecordedAnswers(Target):
         self._run_id = run.id
         self._described = described
         self._answers = Recorded(run.journal, by_row=True, evaluators=frozenset(), answers=True)
+        self._indices = self._answers.indices(len(rows))
 
     def input_hash(self, row: Row) -> str | None:
         """The hash that the answer was recorded under, so that later runs can still take it over."""
-        return self._answers.answer_hash(row.index)
+        return self._answers.answer_hash(self._indices[row.index])
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """The recorded answer.
@@ -103,7 +112,7 @@ class _RecordedAnswers(Target):
         Raises:
             EndpointError: the run has none, because the call failed then.
         """
-        recorded = self._answers.answer(row.index, self.input_hash(row))
+        recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
             error = self._rows[row.index].get("error.target")
             known = error if isinstance(error, dict) else {}

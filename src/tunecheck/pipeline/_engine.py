@@ -42,6 +42,12 @@ _TURN_S = 0.01
 """Rows fed, and seconds spent on it, before the loop gets a turn: reading may be slow."""
 
 
+_LOOK_AHEAD = 2
+"""Units under way for each call at once where a run stops once it has enough: a slow one must not starve them."""
+
+_ENOUGH = Exception("there are enough rows")
+"""Why a run stops that has decided: as any other that stops, only that nothing is wrong."""
+
 _LONG_S = 3.0
 """From when on progress names the evaluator whose call takes so long."""
 
@@ -121,7 +127,7 @@ class Engine:
         finally:
             await asyncio.gather(self._foreign.close(), *(lane.executor.close() for lane in self._lanes))
             self.tally.notes += self._remarks()
-        if self._stop is not None:
+        if self._stop not in (None, _ENOUGH):
             raise self._stop
 
     def stop(self, reason: BaseException) -> None:
@@ -232,9 +238,12 @@ class Engine:
     # -- reading
 
     async def _feed_rows(self) -> None:
-        limit = max(_WINDOW, 4 * self.plan.concurrency)
+        limit, order = max(_WINDOW, 4 * self.plan.concurrency), self.plan.order
         turn = time.monotonic()
-        for row in self.plan.rows():
+        for row in self.plan.rows() if order is None else order.rows():
+            if order is not None:
+                most = _LOOK_AHEAD * self.plan.concurrency
+                await self._until(lambda: order.ahead <= most or self._stop is not None)  # noqa: B023
             if self._stop is not None:
                 return
             if self._start(row):
@@ -280,6 +289,8 @@ class Engine:
     async def _answer(self, state: RowState) -> None:
         target = self.plan.target
         assert target is not None
+        if self.plan.order is not None:
+            self.plan.order.asked.add(state.row.index)
         try:
             columns = await self._columns(target, state.row)
             self._check_columns(columns)
@@ -292,7 +303,6 @@ class Engine:
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
-            self.tally.unanswered += 1
         self.tally.answered += 1
         await self._ready.wait()
         self._evaluate(state)
@@ -451,22 +461,30 @@ class Engine:
     # -- finishing
 
     def _finish(self, state: RowState) -> None:
+        order = self.plan.order
         try:
-            state.kind = self.plan.row_kind(state.row.values, state.target)
-            if state.needs_cause:
-                from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
-
-                state.cause = decide_cause(state, self.plan.evaluators)
-            refused = self._results.write(state.row.index, result_row(state, self._names))
-            if refused is not None:
-                state.errors["results"] = refused
-            self._aggregator.add(state)
+            for each in [state] if order is None else order.settle(state):
+                self._settle(each)
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
-        else:
-            self.tally.finished += 1
-            self.tally.failed += bool(state.errors)
+        if order is not None and order.decided:
+            self.stop(_ENOUGH)
         self._leave()
+
+    def _settle(self, state: RowState) -> None:
+        """A row counts: its result is written and added to the metrics."""
+        state.kind = self.plan.row_kind(state.row.values, state.target)
+        if state.needs_cause:
+            from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
+
+            state.cause = decide_cause(state, self.plan.evaluators)
+        refused = self._results.write(state.row.index, result_row(state, self._names))
+        if refused is not None:
+            state.errors["results"] = refused
+        self._aggregator.add(state)
+        self.tally.finished += 1
+        self.tally.failed += bool(state.errors)
+        self.tally.unanswered += "target" in state.errors
 
     def _leave(self) -> None:
         """A row is no longer under way: finished, or given up because the run stops and will come back to it."""

@@ -25,6 +25,7 @@ from tunecheck._files import (
     ModelCall,
     RowVerdicts,
     Step,
+    Stopped,
     Verdicts,
     check_first_record,
 )
@@ -96,6 +97,10 @@ class Journal:
         request_id = failure.request_id or UNSET
         self._records.append(Error(index, row_id, stage, failure.type, failure.message, request_id))
 
+    def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
+        """Record which rows a run has that is finished before all of them were asked."""
+        self._records.append(Stopped(list(settled), list(not_asked)))
+
     def close(self) -> None:
         """Sync and release the journal."""
         self._records.close()
@@ -135,6 +140,7 @@ class _Record(msgspec.Struct):
     h: str | None = None
     stage: str | None = None
     lost: int = 0
+    settled: list[int] = []
     rows: list[tuple[Count, dict[str, tuple[str | None, msgspec.Raw]]]] = []
 
 
@@ -244,6 +250,7 @@ class Recorded:
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
         self._failed: set[int] = set()
+        self._settled: Sequence[int] = ()
         self._asked = answers
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
             self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
@@ -268,6 +275,7 @@ class Recorded:
                 records.accept(record.lost)
             elif record.k == "damaged":  # from before there were checksums
                 records.damage.add(1, [(records.line, line)], None)
+            self._settled = record.settled or self._settled
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
@@ -282,6 +290,14 @@ class Recorded:
         record = self._read(place.offset)
         columns = record.get("out")
         return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
+
+    def indices(self, rows: int) -> Sequence[int]:
+        """The index in the data of each of the rows of a finished run: all of them, unless it stopped early."""
+        return self._settled if len(self._settled) == rows else range(rows)
+
+    def answered(self) -> Iterator[int]:
+        """The indices of the rows that have an answer."""
+        return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
         """The hash of the inputs that a row's answer was recorded under."""
@@ -356,10 +372,10 @@ class Recorded:
         """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
         if not self._asked or not isinstance(self._answers, _ByRow):
             return
-        known = {*self._answers.rows()} | self._failed
+        known, settled = {*self.answered()} | self._failed, self.indices(rows)
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
-        yield from (row for row in range(rows) if row not in known)
-        yield from sorted(row for row in judged - known if row >= rows)
+        yield from (row for row in settled if row not in known)
+        yield from sorted(judged - known - {*settled})
 
     def _read(self, offset: int) -> dict[str, JSON]:
         self._file.seek(offset)
@@ -425,6 +441,10 @@ class CachedResults:
         """The answer to an evaluator's call of that content, if there is one."""
         own = self._own.call(key) if self._own else None
         return _first(own, self._parent.call(key) if own is None and self._parent else None)
+
+    def answered(self) -> Iterator[int]:
+        """The rows to which this run has recorded an answer before it was cut off."""
+        return self._own.answered() if self._own else iter(())
 
     def paid_calls(self) -> Iterator[PaidCall]:
         """The calls that this run has paid for before it was cut off."""

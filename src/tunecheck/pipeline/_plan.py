@@ -9,6 +9,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
+from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 
@@ -64,6 +65,8 @@ class Plan:
     row_count: int | None = None
     folder: Path | None = None
     """The run's folder, where a target may keep files of its own."""
+    order: RandomOrder | None = None
+    """Gives the rows of a run that may stop before all of them are asked."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +100,8 @@ class ResultsWriter:
         self._end = 0
         self._next = 0
         self._in_order = True
+        self.indices: Sequence[int] | None = None
+        """Of a finished file, which rows it has, where it has not all of them."""
         self._shapes: dict[tuple[str, ...], int] = {}
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
@@ -137,11 +140,13 @@ class ResultsWriter:
             OSError: the disk is full.
         """
         self._file.close()
+        if 0 in self._starts:
+            self.indices = [index for index, start in enumerate(self._starts) if start]
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._in_order:
             starts = self._sort(starts)
         put_in_place(self._partial, self._path)
-        return RowsView(self._path, starts)
+        return RowsView(self._path, starts, self.indices)
 
     def _sort(self, starts: array[int]) -> array[int]:
         ordered = self._partial.with_name(self._partial.name + ".sorted")
@@ -180,8 +185,10 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
 class RowsView(Sequence[ResultRow]):
     """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
 
-    def __init__(self, path: Path, starts: array[int] | None = None) -> None:
+    def __init__(self, path: Path, starts: array[int] | None = None, indices: Sequence[int] | None = None) -> None:
+        """`indices` are those of the rows in the data set, where they are not all of its rows."""
         self.path = path
+        self._indices = indices
         self._starts = starts if starts is not None else _line_starts(path)
 
     def __len__(self) -> int:
@@ -216,8 +223,10 @@ class RowsView(Sequence[ResultRow]):
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if few else self
 
-    def only(self, positions: Sequence[int]) -> RowsSelection:
+    def only(self, indices: Sequence[int]) -> RowsSelection:
         """Some of the rows, read each time they are asked for."""
+        known = self._indices
+        positions = indices if known is None else [bisect_left(known, index) for index in indices]
         return RowsSelection(self.path, self._starts, positions)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from tunecheck._json import JSON
 from tunecheck.report._facts import answered_by, data_of
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, evaluated
+from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run, list_runs
 
 _MOST_RUNS = 2_000
@@ -33,6 +34,7 @@ def _described(run: Run) -> dict[str, JSON]:
     try:
         manifest = run.manifest()
         described |= {"status": run.status(), "begun": manifest.created, "simulated": manifest.simulated}
+        described |= {"stopped": stopped_text(manifest.stopped)}
         described |= {"data": data_of(manifest), "answers": answered_by(manifest), "took": _seconds(manifest)}
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()

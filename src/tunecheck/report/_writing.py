@@ -27,6 +27,7 @@ from tunecheck.report._reading import ReportedRun, ShapeReader, read_run, read_t
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.report._timeline import Timeline, memory_figures
+from tunecheck.runs._decision import stopped_text
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""
@@ -133,6 +134,7 @@ class _Report:
             "rows": len(table.ids),
             "failed_rows": table.failed_rows,
             "simulated": run.simulated,
+            "stopped": stopped_text(run.manifest.stopped),
             "simulated_rows": table.simulated,
             "notes": [*run.notes],
             "summary": summary(run, table),

@@ -85,10 +85,11 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: Recorded) -> Iterato
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json is of {run.metrics().get('rows')} rows, and the run has {manifest.row_count}"
     others: list[str] = []
-    count = 0
-    for count, row in enumerate(run.rows(), 1):
+    rows = run.rows()
+    count = len(rows)
+    for index, row in zip(recorded.indices(count), rows, strict=True):
         if manifest.target and "error.target" not in row and "error.results" not in row:
-            answer = recorded.answer(count - 1, recorded.answer_hash(count - 1))
+            answer = recorded.answer(index, recorded.answer_hash(index))
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
                 others.append(str(row.get("row_id")))
     if count != manifest.row_count:

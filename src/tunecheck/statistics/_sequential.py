@@ -66,6 +66,26 @@ def decide_early(
     return EarlyDecision(test.complete(), test.pairs)
 
 
+_DRAWN = 8
+
+
+def expected_pairs(
+    total: int, change: float, margin: float | None = None, confidence: float = CONFIDENCE, *, gain: float = 0.0
+) -> int:
+    """About how many of `total` verdicts decide, on average over simulated runs.
+
+    The share `change` of them differ from the base's, by chance as often for the better as for the worse, and `gain`
+    more are better.
+    """
+    random = numpy.random.default_rng(0)
+    fixed, broken = change / 2 + gain, change / 2
+    taken = 0
+    for _ in range(_DRAWN):
+        pairs = random.choice(3, total, p=[1 - fixed - broken, fixed, broken])
+        taken += decide_early([((1.0, 1.0), (0.0, 1.0), (1.0, 0.0))[pair] for pair in pairs], margin, confidence).pairs
+    return round(taken / _DRAWN)
+
+
 class EarlyTest:
     """The decision while pairs come in; `total` is how many the complete run has, None where nobody knows."""
 
@@ -109,6 +129,11 @@ class EarlyTest:
         else:
             kept = self._promise.kept(change)
         return "not_worse" if kept else "undecided"
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The mean of the base's scores and of the new ones, where any pair was seen."""
+        return float(numpy.mean(self._base)), float(numpy.mean(self._new))
 
     def skip(self) -> None:
         """One pair of the complete run is none after all: one side has no score."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps_line
 from tunecheck._regular_files import sha256_of
+from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import read_failures
 from tunecheck.runs._store import Run
 
@@ -126,7 +127,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     return Contents(
         run=run,
         name=str(manifest.get("name") or run.id),
-        tags=tags | ({"simulated": "true"} if simulated else {}),
+        tags=tags | _marks(run, simulated),
         manifest=manifest,
         metrics={**_fault_counts(run, metrics), **metrics},
         left_out=left_out,
@@ -134,6 +135,12 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
         artifacts=tuple(artifacts),
         simulated=simulated,
     )
+
+
+def _marks(run: Run, simulated: bool) -> dict[str, str]:
+    """Tags that say of a run's figures what one must know to read them."""
+    marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
+    return {name: said for name, said in marks.items() if said}
 
 
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:

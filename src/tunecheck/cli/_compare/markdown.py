@@ -26,6 +26,7 @@ from tunecheck.comparison._wording import (
     size_text,
     value_text,
 )
+from tunecheck.runs._decision import stopped_text
 
 _MARKS = {BETTER: "✅", WORSE: "❌"}
 _TICKS = re.compile(r"`+")
@@ -49,6 +50,9 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
     yield f"### {code(comparison.new.id)} against {code(comparison.base.id)}"
     if comparison.simulated:
         yield f"⚠️ **{SIMULATED}**"
+    stopped = [f"- ⚠️ {code(f'{run.id}: {stopped_text(run.stopped)}', 400)}" for run in comparison.runs if run.stopped]
+    if stopped:
+        yield "\n".join(stopped)
     if last.memory is not None and last.memory.warnings:
         yield "\n".join(f"- ⚠️ {code(warning, 400)}" for warning in last.memory.warnings)
     yield "\n".join(_answer(last))

@@ -36,6 +36,7 @@ from tunecheck.comparison._wording import (
     size_text,
     value_text,
 )
+from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import fault_groups
 
 _BETWEEN, _INDENT = 2, 4
@@ -190,6 +191,8 @@ def _header(comparison: Comparison) -> Table:
         failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
         about = counted(run.rows, "row") + trials + failed
         table.add_row(Text(label, "dim"), Text(clean(run.id, 100), "bold"), Text(about))
+        if run.stopped is not None:
+            table.add_row("", Text(clean(stopped_text(run.stopped), 200), "bold yellow"), "")
     if comparison.simulated:
         table.add_row("", Text(SIMULATED, "bold yellow"), "")
     return table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -15,7 +15,7 @@ from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates.baseline import Base, check_margin, read_base
+from tunecheck.cli._gates.baseline import Base, check_base, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import load_named
@@ -47,7 +47,9 @@ class Job:
     @property
     def is_gated(self) -> bool:
         """Whether anything decides the exit code."""
-        return bool(self.gates) or (self.options.max_error_rate, self.options.no_worse_than) != (None, None)
+        options = self.options
+        against = options.no_worse_than or options.better_than
+        return bool(self.gates) or (options.max_error_rate, against) != (None, None)
 
     @property
     def allowed_error_rate(self) -> float | None:
@@ -68,7 +70,7 @@ class Job:
         remarks = []
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
             remarks.append("the data has a column 'response': to judge that, add --response-column response")
-        if self.options.seed is not None and not self.simulated:
+        if self.options.seed is not None and not (self.simulated or self.options.until_decided):
             remarks.append(f"--seed has no effect here: {self.label} is not simulated")
         if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
             remarks.append("--judge has no effect here: none of the evaluators asks a model")
@@ -88,6 +90,7 @@ class Job:
                 target=self.source.endpoint,
                 reuse=options.reuse,
                 repeat=options.repeat or 1,
+                **self._until_decided(),
             )
             title = self.source.dataset.name
         else:
@@ -104,6 +107,20 @@ class Job:
             **run_arguments(options, title, max_cost=options.max_cost),
         )
 
+    def _until_decided(self) -> dict[str, Any]:
+        base = self.base
+        if base is None or not self.options.until_decided:
+            return {}
+        against = {"better_than": base.name} if base.better else {"no_worse_than": base.name, "margin": base.margin}
+        return {
+            **against,
+            "allow_simulated": base.allow_simulated,
+            "until_decided": True,
+            "decide_on": base.metrics,
+            "confidence": base.confidence,
+            "seed": self.options.seed or 0,
+        }
+
 
 def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
     """The options, and below them those of the configuration file and of the run that is resumed or reused."""
@@ -117,6 +134,12 @@ def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
         options = resumed(options, recorded, run)
     elif options.reuse is not None:
         options = _reused(options, options.reuse, trust, invocation)
+    if options.all:
+        if options.resume is None:
+            raise ConfigurationError("--all is for --resume RUN: it asks what a run left out that stopped early")
+        options = replace(options, until_decided=False)
+    if options.until_decided and options.run is not None:
+        raise ConfigurationError("--until-decided spares calls, and `score` judges answers that are there")
     if options.dataset is None and options.run is None:
         raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
     return options
@@ -142,7 +165,7 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
-    check_margin(options.no_worse_than, options.margin, options.undecided)
+    check_base(options, until_decided=options.until_decided)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.run is None:
@@ -154,20 +177,19 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
         gate.check_scale(job.evaluators)
     if job.is_gated and job.simulated:
         refuse_simulated(options)
-    if options.no_worse_than is None or options.margin is None:
-        return job
     base = read_base(
-        options.no_worse_than,
-        options.margin,
+        options,
+        gates,
+        job.evaluators,
+        _about_to_run(job),
         results_dir=options.folder,
         resumed=options.resume,
-        allow_simulated=options.allow_simulated,
-        gates=gates,
-        evaluators=job.evaluators,
-        rows=_about_to_run(job),
         repeat=options.repeat or 1,
     )
-    return replace(job, base=base, options=replace(job.options, no_worse_than=base.name))
+    if base is None:
+        return job
+    lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
+    return replace(job, base=base, options=replace(job.options, **lasting))
 
 
 def _about_to_run(job: Job) -> AboutToRun | Run:

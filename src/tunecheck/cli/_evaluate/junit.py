@@ -84,6 +84,8 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
         "rows_with_an_error": str(summary.failed_rows),
         "simulated": str(simulated).lower(),
     }
+    if summary.stopped:
+        about["stopped_early"] = summary.stopped
     for name, groups in summary.failures.faults.items():
         about |= {f"failed.{name}.{key}": str(group.rows) for key, group in groups.items()}
     about |= {f"{METRIC}{code}": str(group.rows) for code, group in summary.failures.causes.items()}

@@ -46,6 +46,8 @@ def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
     yield f"{code(summary.data)} · {counted(summary.rows, 'row')} · {code(summary.source)}"
     if summary.simulated or summary.failures.simulated_answers:
         yield f"⚠️ **{SIMULATED}**"
+    if summary.stopped:
+        yield f"⚠️ {code(summary.stopped, 400)}"
     if summary.gates:
         yield "\n".join(_gates(summary.gates))
     yield "\n".join(_metrics(summary, intervals))

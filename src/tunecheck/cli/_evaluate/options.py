@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
+from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, argument, flag, option
 from tunecheck.cli._shared_options import (
     ConversationOptions,
@@ -19,7 +20,7 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(EvaluatorOptions, NamesOptions, RunOptions):
+class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, RunOptions):
     """The options of `score`; `evaluate` has them, too, but for the run."""
 
     command: ClassVar[str] = "evaluate"  # its runs go on by `evaluate --resume`
@@ -36,38 +37,6 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, RunOptions):
         "Seconds that one call of an evaluator may take; by default 600.", "S", RUNNING, least=0.001
     )
     group_by: list[str] | None = option("Metrics by this column's values, too (repeatable).", "COLUMN", RUNNING)
-    fail_under: list[str] | None = option(
-        "Exit with 3 unless this holds, e.g. 'function_call_match>=0.8', 'rouge.rouge>0.5', "
-        "'match\\[call]>=0.7' for the rows of one group (repeatable).",
-        "GATE",
-        GATING,
-    )
-    max_error_rate: float | None = option(
-        "Exit with 3 if more rows than this share have an error; 0 where there is a gate.",
-        "SHARE",
-        GATING,
-        least=0,
-        most=1,
-    )
-    no_worse_than: str | None = option(
-        "Exit with 3 unless this run is shown to be worse than RUN by less than --margin: by the main metric of "
-        "each evaluator, or of those that --fail-under names.",
-        "RUN",
-        GATING,
-    )
-    margin: float | None = option(
-        "How much worse is still accepted, in the metric's unit (0.02: two points of a pass rate).",
-        "M",
-        GATING,
-        least=0,
-    )
-    undecided: str | None = option(
-        "What --no-worse-than is if these rows neither show nor rule out such a loss: fail (exit with 3) or pass; by "
-        "default exit with 4.",
-        "HOW",
-        GATING,
-    )
-    allow_simulated: bool = flag("Let gates judge a run that asked no model.", GATING)
     junit: str | None = option(
         "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
     )
@@ -93,7 +62,11 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
     repeat: int | None = option(
         "Ask each row K times; the metrics then have pass@k and pass^k, too.", "K", _DATA, least=1
     )
-    seed: int | None = option("The simulated endpoint's seed.", "N", _DATA, least=0)
+    seed: int | None = option("Of the simulated endpoint, and of --until-decided's order.", "N", _DATA, least=0)
+    until_decided: bool = flag(
+        "Ask the rows in random order, and stop once --no-worse-than or --better-than is decided.", GATING
+    )
+    all: bool = flag("With --resume: ask also the rows that --until-decided left out.", RUNNING, recorded=False)
     reuse: str | None = option(
         "A new run, with that run's options where none are given here, that reuses every answer and verdict "
         "whose inputs are unchanged.",

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
@@ -21,6 +23,7 @@ from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, UNDECIDED, Invocati
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
+from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import Failures, read_failures
 
 if TYPE_CHECKING:
@@ -78,10 +81,13 @@ def _uploads(job: Job) -> list[Upload]:
 def _show_estimate(job: Job, estimated: Estimate) -> None:
     if job.options.json:
         power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
-        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
+        expected = job.base.expected_rows() if job.base is not None and job.options.until_decided else None
+        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power, "rows_to_decide": expected})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
-    print(*estimated.lines(at_most=bool(job.options.resume or job.options.reuse)), *_powers(job), sep="\n")
+    told = [f"--until-decided: {job.base.expectation()}"] if job.base and job.options.until_decided else []
+    at_most = bool(job.options.resume or job.options.reuse or told)
+    print(*estimated.lines(at_most=at_most), *_powers(job), *told, sep="\n")
 
 
 def _powers(job: Job) -> list[str]:
@@ -118,6 +124,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         usage=result.usage,
         reused=_reused(job.options, result.reused),
         undecided=job.options.undecided,
+        stopped=stopped_text(result.decision),
     )
 
 
@@ -160,6 +167,8 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded
 def _warn(summary: Summary) -> None:
     if summary.simulated or summary.failures.simulated_answers:
         print(SIMULATED, file=sys.stderr)
+    if summary.stopped:
+        print(clean(summary.stopped, 400), file=sys.stderr)
     for outcome in summary.gates:
         if not outcome.met:
             remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
@@ -182,4 +191,5 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "simulated": summary.simulated or bool(summary.failures.simulated_answers),
         "notes": list(summary.notes),
         "reused": dict(result.reused),
+        "decision": to_builtins(result.decision),
     }

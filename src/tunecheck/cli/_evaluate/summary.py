@@ -51,6 +51,8 @@ class Summary:
     """What was not done again, in words."""
     undecided: str | None = None
     """What an undecided gate counts as: `fail`, `pass`, or None for neither."""
+    stopped: str = ""
+    """What was decided, where the run stopped early."""
     seconds: float = 0.0
     """How long the run took, the judging of its gates included."""
 
@@ -84,6 +86,8 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
 def _header(summary: Summary) -> Text:
     about = filter(None, [summary.data, counted(summary.rows, "row"), summary.source, summary.reused])
     text = Text.assemble((clean(summary.name, 100), "bold"), " · ", " · ".join(clean(part, 200) for part in about))
+    if summary.stopped:
+        text.append(f"\n{clean(summary.stopped, 200)}", "bold yellow")
     if summary.simulated:
         text.append(f"\n{SIMULATED}", "bold yellow")
     elif summary.failures.simulated_answers:

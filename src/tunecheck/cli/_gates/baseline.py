@@ -1,4 +1,4 @@
-"""`--no-worse-than RUN --margin M`: a run held against another one, row by row, by a test of non-inferiority."""
+"""`--no-worse-than RUN --margin M`, `--better-than RUN`: a run held against another one, row by row."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, Outcome
+from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._gates.power import Power, pass_rates, powers
 
 if TYPE_CHECKING:
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
     from tunecheck.comparison._run_table import RunTable
     from tunecheck.runs._store import Run
 
+DEFAULT_CONFIDENCE = 0.95
+
+_ASSUMED_GAIN = 0.05
+"""By how much a model is better of which `--dry-run` says after how many rows that is decided."""
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the run must be no worse than.
+    """What the run must be no worse than, or with `better` better than, which is worse by less than a margin of 0.
 
     `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have. `power` is
     what the gate can show with these rows.
@@ -35,6 +41,27 @@ class Base:
     allow_simulated: bool
     results_dir: Path
     power: tuple[Power, ...] = ()
+    better: bool = False
+    confidence: float = 0.95
+
+    def expected_rows(self) -> int | None:
+        """About how many rows decide: of an identical model, or of one that is better by `_ASSUMED_GAIN`.
+
+        None where none of the metrics is a pass rate.
+        """
+        from tunecheck.statistics._sequential import expected_pairs
+
+        margin, gain = (None, _ASSUMED_GAIN) if self.better else (self.margin, 0.0)
+        rows = [expected_pairs(each.rows, each.change, margin, self.confidence, gain=gain) for each in self.power]
+        return max(rows, default=None)
+
+    def expectation(self) -> str:
+        """The same for people."""
+        rows = self.expected_rows()
+        if rows is None:
+            return "nobody knows beforehand after how many rows a score is decided"
+        other = f"better by {100 * _ASSUMED_GAIN:g} points" if self.better else "that is identical"
+        return f"a model {other} is decided after about {rows:,} of {self.power[0].rows:,} rows"
 
     def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
         """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
@@ -46,7 +73,12 @@ class Base:
         from tunecheck.comparison._pairing import NothingPairsError
 
         settings = Settings(
-            metrics=self.metrics, margin=self.margin, allow_simulated=self.allow_simulated, rows=0, gated=True
+            metrics=self.metrics,
+            confidence=self.confidence,
+            margin=self.margin,
+            allow_simulated=self.allow_simulated,
+            rows=0,
+            gated=True,
         )
         try:
             comparison = compare_runs([self.name, run], self.results_dir, settings).comparison
@@ -57,12 +89,14 @@ class Base:
         tested = comparison.against[-1].tested
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
-        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison)
+        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.better)
 
     def _impossible(self, why: str) -> Outcome:
-        return Outcome(
-            f"shown to be worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}"
-        )
+        return Outcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
+
+    def _required(self, margin: str) -> str:
+        how = "better" if self.better else f"worse by less than {margin}"
+        return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
         from tunecheck.comparison._wording import difference_text
@@ -78,9 +112,10 @@ class Base:
         if undecided and metric.non_inferior is not None:
             discordant = None if metric.b is None or metric.c is None else (metric.b, metric.c)
             rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
-            remark += f"; a loss of {margin} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
+            what = "an improvement" if self.better else f"a loss of {margin}"
+            remark += f"; {what} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
         return Outcome(
-            f"{metric.name}: shown to be worse by less than {margin} than {self.id}",
+            f"{metric.name}: {self._required(margin)}",
             metric.difference.value,
             met,
             remark,
@@ -114,12 +149,15 @@ def _needed(pairs: int, rows: int | None) -> str:
 
 def _remark(metric: MetricComparison) -> str:
     """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`."""
+    from tunecheck.comparison._measuring import VALID_AT_ANY_STOPPING
     from tunecheck.comparison._wording import interval_text, value_text
 
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
     level = f"{100 * metric.difference.confidence:.3g}%"
     said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
+    if metric.difference.method == VALID_AT_ANY_STOPPING:
+        said += " whenever one stops" + "; a complete run would show it" * (metric.non_inferior is True)
     if metric.non_inferior is None:
         why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
         said = f"cannot be said: {why or 'too little data'}"
@@ -131,11 +169,12 @@ def _remark(metric: MetricComparison) -> str:
     )
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def _notes(comparison: Comparison, better: bool) -> list[str]:
     """What a gate over part of the rows, or of the evaluators, must not keep to itself."""
     notes = list(comparison.notes)
+    not_asked = comparison.new.stopped is not None
     for run, ids in ((comparison.base, comparison.pairs.only_in_base), (comparison.new, comparison.pairs.only_in_new)):
-        if ids:
+        if ids and not (not_asked and run is comparison.base):
             shown = ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "")
             notes.append(f"only in {run.id}, so in no comparison: {len(ids):,} of {run.rows:,} rows ({shown})")
     for metric in comparison.against[-1].tested:
@@ -143,25 +182,33 @@ def _notes(comparison: Comparison) -> list[str]:
         if lone.base or lone.new:
             said = f"{lone.base:,} rows have a verdict only in the base, {lone.new:,} only in this run"
             notes.append(f"{metric.name}: {said}")
-    return [f"--no-worse-than: {note}" for note in notes]
+    return [f"{_flag(better)}: {note}" for note in notes]
 
 
-def check_margin(run: str | None, margin: float | None, undecided: str | None) -> None:
-    """See that the margin and the run it belongs to are given together, and what stands for an undecided gate."""
+def _flag(better: bool) -> str:
+    return "--better-than" if better else "--no-worse-than"
+
+
+def check_base(options: GateOptions, *, until_decided: bool) -> None:
+    """See that what says against which run, by how much and until when is given together."""
+    base, margin, undecided = options.no_worse_than, options.margin, options.undecided
+    against = base or options.better_than
     if undecided not in (None, "fail", "pass"):
         raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
-    if undecided is not None and run is None:
-        raise ConfigurationError("--undecided needs --no-worse-than RUN: no other gate can be undecided")
-    if run is None and margin is None:
-        return
-    if margin is None:
+    for flag, given in (("--undecided", undecided), ("--until-decided", until_decided or None)):
+        if given is not None and against is None:
+            needed = "--no-worse-than RUN or --better-than RUN"
+            raise ConfigurationError(f"{flag} needs {needed}: no other gate can be undecided")
+    if base is not None and options.better_than is not None:
+        raise ConfigurationError("--no-worse-than and --better-than ask for two things: give one of them")
+    if base is not None and margin is None:
         raise ConfigurationError(
-            f"--no-worse-than {run} needs --margin: how much worse is still accepted, in its "
+            f"--no-worse-than {base} needs --margin: how much worse is still accepted, in its "
             "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
         )
-    if run is None:
+    if base is None and margin is not None:
         raise ConfigurationError("--margin needs --no-worse-than RUN: the run that this one is held against")
-    if not 0 <= margin < math.inf:
+    if margin is not None and not 0 <= margin < math.inf:
         raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
 
 
@@ -183,59 +230,64 @@ def gated_metrics(
 
 
 def read_base(
-    name: str,
-    margin: float,
-    *,
-    results_dir: Path,
-    resumed: str | None,
-    allow_simulated: bool,
+    options: GateOptions,
     gates: Sequence[Gate],
     evaluators: Collection[str],
     rows: AboutToRun | Run,
+    *,
+    results_dir: Path,
+    resumed: str | None,
     repeat: int,
-) -> Base:
+) -> Base | None:
     """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
 
     Each of them is judged `repeat` times. `resumed` is the folder of the run that goes on, which cannot be its own
-    base.
+    base. None where the run is held against none.
     """
+    name = options.no_worse_than or options.better_than
+    if name is None:
+        return None
+    better, margin = options.better_than is not None, options.margin or 0.0
+    flag = f"{_flag(better)} {name}"
+    from tunecheck.comparison._deciding import default_metrics
     from tunecheck.comparison._pairing import NothingPairsError, pair
     from tunecheck.comparison._reading import read_runs
 
     table, asked = read_runs([name, rows], results_dir)
-    if table.info.simulated and not allow_simulated:
+    if table.info.simulated and not options.allow_simulated:
         raise _about(
-            name, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
+            flag, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
         )
     if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
-        raise _about(name, "that is the run itself; name another one")
+        raise _about(flag, "that is the run itself; name another one")
     named = gated_metrics(gates, evaluators, table.columns)
-    _check_evaluators(name, table, {} if named is None else named, evaluators)
+    _check_evaluators(flag, table, {} if named is None else named, evaluators)
     try:
         paired = pair(table, asked)
     except NothingPairsError as error:
-        raise _about(name, error.why) from None
+        raise _about(flag, error.why) from None
     if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
-    tested = [each for each in table.evaluators if each in evaluators] if named is None else list(named)
+    if named is None and better:
+        named = {each: each for each in default_metrics(table, evaluators, better=True)}
+    tested = default_metrics(table, evaluators, better=better) if named is None else list(named)
     rates = pass_rates(table, tested)
     if margin > 1 and rates:
         points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
-        raise _about(name, f"{rates[0]} lies between 0 and 1, so every run is within a margin of {margin:g}{points}")
+        raise _about(flag, f"{rates[0]} lies between 0 and 1, so every run is within a margin of {margin:g}{points}")
     power = powers(table, paired.base, rates, margin, max(repeat, asked.info.trials))
     metrics = None if named is None else tuple(named)
-    return Base(name, table.info.id, margin, metrics, allow_simulated, results_dir, power)
+    confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
+    return Base(name, table.info.id, margin, metrics, options.allow_simulated, results_dir, power, better, confidence)
 
 
-def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
+def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
     known = list(table.evaluators)
     for each in named.values():
         if each not in known:
-            raise _about(name, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
-    if not set(known) & set(evaluators):
-        raise _about(name, f"it has none of the evaluators {', '.join(evaluators)}; its own: {', '.join(known)}")
+            raise _about(flag, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
 
 
-def _about(name: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"--no-worse-than {name}: {what}")
+def _about(flag: str, what: str) -> ConfigurationError:
+    return ConfigurationError(f"{flag}: {what}")

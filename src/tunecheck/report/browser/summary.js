@@ -13,6 +13,7 @@ function badges(head) {
   const found = [];
   if (head.simulated) found.push(el("strong", { class: "badge warn" }, "SIMULATED answers: no model was asked"));
   else if (head.simulated_rows) found.push(el("strong", { class: "badge warn" }, `SIMULATED answers in ${counted(head.simulated_rows, "row")}`));
+  if (head.stopped) found.push(el("strong", { class: "badge warn" }, data(head.stopped)));
   if (head.failed_rows) found.push(el("strong", { class: "badge bad" }, `errors in ${counted(head.failed_rows, "row")}`));
   return found;
 }

@@ -1,0 +1,52 @@
+"""The options that say what a run must hold."""
+
+from dataclasses import dataclass
+
+from tunecheck.cli._options import GATING, CommandOptions, flag, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(CommandOptions):
+    """Of commands whose exit code goes by what their run shows."""
+
+    fail_under: list[str] | None = option(
+        "Exit with 3 unless this holds, e.g. 'function_call_match>=0.8', 'rouge.rouge>0.5', "
+        "'match\\[call]>=0.7' for the rows of one group (repeatable).",
+        "GATE",
+        GATING,
+    )
+    max_error_rate: float | None = option(
+        "Exit with 3 if more rows than this share have an error; 0 where there is a gate.",
+        "SHARE",
+        GATING,
+        least=0,
+        most=1,
+    )
+    no_worse_than: str | None = option(
+        "Exit with 3 unless this run is shown to be worse than RUN by less than --margin: by the main metric of "
+        "each evaluator, or of those that --fail-under names.",
+        "RUN",
+        GATING,
+    )
+    margin: float | None = option(
+        "How much worse is still accepted, in the metric's unit (0.02: two points of a pass rate).",
+        "M",
+        GATING,
+        least=0,
+    )
+    better_than: str | None = option(
+        "Exit with 3 if this run is shown to be worse than RUN, with 4 unless it is shown to be better: by the first "
+        "evaluator, or by those that --fail-under names.",
+        "RUN",
+        GATING,
+    )
+    confidence: float | None = option(
+        "Of what the gates against a run show; by default 0.95.", "C", GATING, least=0.5, most=0.9999
+    )
+    undecided: str | None = option(
+        "What a gate against a run is if these rows neither show nor rule out such a loss: fail (exit with 3) or pass; "
+        "by default exit with 4.",
+        "HOW",
+        GATING,
+    )
+    allow_simulated: bool = flag("Let gates judge a run that asked no model.", GATING)

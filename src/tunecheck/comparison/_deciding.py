@@ -1,0 +1,263 @@
+"""A run that stops once it is decided against its base: whose rows pair, in which order, and what they show so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._files import DecidedMetric, Decision
+from tunecheck._targets import Row
+from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._measuring import item_values
+from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
+from tunecheck.comparison._run_table import Column, RunTable
+from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.pipeline._aggregate import RESULT, WORDS
+from tunecheck.pipeline._order import RandomOrder
+from tunecheck.pipeline._results import RowState
+
+if TYPE_CHECKING:
+    from tunecheck.statistics._samples import Floats
+    from tunecheck.statistics._sequential import EarlyTest, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a run decides against its base: better or worse, or with a margin whether it is no worse by that much.
+
+    `metrics` are evaluators, or metrics as metrics.json names them; None stands for all that both runs have, of which
+    better or worse goes by the first.
+    """
+
+    base: RunLike
+    margin: float | None
+    metrics: Sequence[str] | None = None
+    confidence: float = 0.95
+    seed: int = 0
+    allow_simulated: bool = False
+
+
+class Deciding:
+    """The decision while a run goes on."""
+
+    def __init__(
+        self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path, cluster: str | None
+    ) -> None:
+        """Read the base, and pair it with the rows that are about to be asked.
+
+        Raises:
+            ConfigurationError: the base cannot be read, has none of the metrics, or none of the rows; or a metric whose
+                range nobody declares, by which no part of the rows decides.
+        """
+        table, asked = read_runs([question.base, rows], results_dir)
+        if table.info.simulated and not question.allow_simulated:
+            raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated all the same")
+        self.question, self.against = question, table.info.id
+        self._cluster = cluster
+        pairing = pair(table, asked)
+        base_of = dict(zip(pairing.new, pairing.base, strict=True))
+        of_row = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
+        self._base_items = {row: base_of[item] for row, item in enumerate(of_row) if item in base_of}
+        self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators)]
+
+    def order(self, rows: Iterator[Row], group_of: Callable[[Row], Hashable]) -> RandomOrder:
+        """The rows in random order; those that the base has not, by which nothing is decided, come last."""
+        units: dict[Hashable, list[int]] = {}
+
+        def label(row: Row) -> Hashable:
+            found = self._label(row, group_of(row))
+            units.setdefault(found, []).append(row.index)
+            return found
+
+        order = RandomOrder(rows, label, self.question.seed, self._enough, self._tells)
+        for test in self._tests:
+            items = ([self._base_items.get(row) for row in unit] for unit in units.values())
+            test.begin(sum(any(test.base_score(item) is not None for item in unit) for unit in items))
+        return order
+
+    def _label(self, row: Row, group: Hashable) -> Hashable:
+        """What rows that are not independent share."""
+        cluster = row.values.get(self._cluster or "") if group is None else group
+        if cluster is not None:
+            return "cluster", str(cluster)
+        return "row", row.values[SOURCE_ID] if TRIAL in row.values and SOURCE_ID in row.values else row.id
+
+    def _tells(self, unit: Sequence[Row]) -> bool:
+        return any(row.index in self._base_items for row in unit)
+
+    def _enough(self, unit: Sequence[RowState]) -> bool:
+        paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
+        for test in self._tests:
+            test.see(paired)
+        return self.outcome != "undecided"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of all metrics together: one that is worse decides, and none must be left open for the better end."""
+        outcomes = {test.outcome for test in self._tests}
+        return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
+
+    def decision(self, rows: int, of: int, not_asked: int) -> Decision:
+        """What was decided, by so many rows of all."""
+        question = self.question
+        if rows == of:
+            for test in self._tests:
+                test.complete()
+        return Decision(
+            outcome=self.outcome,
+            against=self.against,
+            margin=question.margin,
+            confidence=question.confidence,
+            seed=question.seed,
+            rows=rows,
+            of=of,
+            asked_beyond=of - rows - not_asked,
+            not_asked=not_asked,
+            metrics=[test.decided() for test in self._tests],
+        )
+
+
+def default_metrics(table: RunTable, evaluators: Collection[str], *, better: bool) -> list[str]:
+    """What a run is held against its base by: each evaluator that both have; which is better, by the first of them.
+
+    Raises:
+        ConfigurationError: they have none in common.
+    """
+    names = [name for name in table.evaluators if name in evaluators]
+    if not names:
+        own = ", ".join(table.evaluators)
+        raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}; its own: {own}")
+    return names[:1] if better else names
+
+
+def _chosen(question: Question, table: RunTable, evaluators: Collection[str]) -> Iterator[tuple[str, Column]]:
+    """The metrics to decide by, and the base's columns of them."""
+    names = question.metrics or default_metrics(table, evaluators, better=question.margin is None)
+    for chosen in choose_metrics(table, table, names, gated=True)[0]:
+        if not chosen.tested:
+            continue
+        if chosen.evaluator not in evaluators:
+            raise _about(table, f"this run has no evaluator {chosen.evaluator!r}")
+        column = table.columns[chosen.key]
+        if _bounds(column) is None:
+            raise _about(
+                table, f"{chosen.name} declares no lowest and highest value, without which no part of the rows decides"
+            )
+        yield chosen.name, column
+
+
+def _about(table: RunTable, what: str) -> ConfigurationError:
+    return ConfigurationError(f"the base {table.info.id}: {what}")
+
+
+def _bounds(column: Column) -> tuple[float, float] | None:
+    return (0.0, 1.0) if column.kind == "binary" else column.bounds
+
+
+@dataclass(slots=True)
+class _Test:
+    """One metric: the base's number of each item, and the test, whose scores lie between 0 and 1 and rise."""
+
+    name: str
+    column: Column
+    table: RunTable
+    question: Question
+    outcome: Outcome = "undecided"
+    _pairs: int = 0
+    _values: Floats = field(init=False)
+    _low: float = field(init=False)
+    _range: float = field(init=False)
+    _test: EarlyTest = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._values = item_values(self.table, self.column.name)
+        bounds = _bounds(self.column)
+        assert bounds is not None
+        self._low, self._range = bounds[0], bounds[1] - bounds[0]
+        margin = self.question.margin
+        if margin is not None and margin >= self._range:
+            raise _about(self.table, f"every run is within a margin of {margin:g} of {self.name}")
+
+    def begin(self, total: int) -> None:
+        """Of so many units of rows the base has a number."""
+        from tunecheck.statistics._sequential import EarlyTest
+
+        margin = None if self.question.margin is None else self.question.margin / self._range
+        self._test = EarlyTest(margin, self.question.confidence, total)
+
+    def base_score(self, item: int | None) -> float | None:
+        """What the base has for an item; None where it has nothing."""
+        value = math.nan if item is None else float(self._values[item])
+        return None if math.isnan(value) else self._score(value)
+
+    def _score(self, value: float) -> float:
+        scaled = (value - self._low) / self._range
+        return scaled if self.column.higher_is_better else 1 - scaled
+
+    def see(self, unit: Sequence[tuple[int, RowState]]) -> None:
+        """Take a unit's rows with the base's items: the means of those that have both numbers."""
+        before = [(self.base_score(item), state) for item, state in unit]
+        both = [(old, new) for old, state in before if old is not None and (new := self._new_score(state)) is not None]
+        if not both:
+            if any(old is not None for old, _ in before):
+                self._test.skip()
+            return
+        outcome = self._test.see(*(math.fsum(side) / len(both) for side in zip(*both, strict=True)))
+        if self.outcome == "undecided":
+            self.outcome, self._pairs = outcome, self._test.pairs
+
+    def _new_score(self, state: RowState) -> float | None:
+        """What this run has for a row; None where its evaluator failed or does not apply."""
+        column = self.column
+        output = state.outputs.get(column.evaluator)
+        if output is None or column.evaluator in state.errors:
+            return None
+        if column.passes == column.name:
+            word = WORDS.get(str(output.get(f"{column.metric}{RESULT}")))
+            return {"pass": 1.0, "fail": 0.0}.get(word or "")
+        value = output.get(column.name.removeprefix(f"{column.evaluator}."))
+        if not isinstance(value, (int, float)) or math.isnan(value):
+            return None
+        score = self._score(value)
+        if not 0 <= score <= 1:
+            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside of the range that it declares")
+        return score
+
+    def complete(self) -> None:
+        """No row is left: what is still undecided is what the complete run says."""
+        if self.outcome == "undecided":
+            self.outcome, self._pairs = self._test.complete(), self._test.pairs
+
+    def decided(self) -> DecidedMetric:
+        """What it has come to, in the metric's unit."""
+        test, up = self._test, self.column.higher_is_better
+        interval = test.interval()
+        means: tuple[float | None, float | None] = (None, None)
+        if test.pairs:
+            base, new = (self._low + self._range * (mean if up else 1 - mean) for mean in test.means)
+            means = base, new
+        ends = (interval.low, interval.high) if up else (_minus(interval.high), _minus(interval.low))
+        value = interval.value if up else _minus(interval.value)
+        difference, low, high = (None if each is None else each * self._range for each in (value, *ends))
+        return DecidedMetric(
+            name=self.name,
+            key=self.column.name,
+            kind=self.column.kind,
+            outcome=self.outcome,
+            pairs=self._pairs,
+            base=means[0],
+            new=means[1],
+            difference=difference,
+            low=low,
+            high=high,
+            p_value=test.p_value() if test.pairs else 1.0,
+        )
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value

@@ -1,0 +1,57 @@
+"""A run that is decided early, and killed before it is: a model that stops answering after some rows.
+
+python -m tests.deciding_run RESULTS BASE ROWS_ANSWERED
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from importlib import import_module
+from typing import Any
+
+from tunecheck import CallContext, Row, Target, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult
+
+ROWS = [{"id": f"r{number}", "n": number, "half": "ab"[number % 2]} for number in range(300)]
+
+
+class Model(Target):
+    """Is right on a share of the rows; answers so many, in any order, and no more."""
+
+    concurrency = 6
+
+    def __init__(self, share: float, answers: int = 10_000, seed: int = 0) -> None:
+        source = random.Random(seed)
+        self._right = [source.random() < share for _ in ROWS]
+        self._left = answers
+        self.asked: list[int] = []
+
+    async def answer(self, row: Row, context: CallContext) -> dict[str, object]:
+        self.asked.append(row.index)
+        await asyncio.sleep(random.random() / 1000)
+        self._left -= 1
+        if self._left < 0:
+            await asyncio.Event().wait()
+        return {"response": "right" if self._right[row.index] else "wrong"}
+
+    def fingerprint(self) -> str | None:
+        return "the model"
+
+
+def right(response: str) -> dict[str, Any]:
+    """A pass rate."""
+    return {"right_result": "pass" if response == "right" else "fail"}
+
+
+def decide(model: Model, results: object, base: object, **arguments: Any) -> EvaluationResult:
+    """A run of the model until it is decided against the base."""
+    against = {"better_than": base, "until_decided": True}
+    return evaluate(data=ROWS, target=model, evaluators={"right": right}, results_dir=str(results), workers=0,
+                    **{**against, **arguments})  # fmt: skip
+
+
+if __name__ == "__main__":
+    again = import_module("tests.deciding_run")  # whose evaluator has the name that it has in the tests
+    again.decide(again.Model(0.9, int(sys.argv[3])), sys.argv[1], sys.argv[2])

@@ -1,0 +1,145 @@
+"""`--better-than RUN` and `--until-decided`: what the command says of a run that stops early, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli_parts import Said, here, replay, rows, workspace
+
+from tunecheck.runs._store import Run
+from tunecheck.upload._contents import collect
+
+COUNT = 120
+
+Tunecheck = Callable[..., Said]
+
+
+@pytest.fixture
+def tunecheck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tunecheck:
+    """The command in a workspace of 120 rows, with a run `good`, and an endpoint that gets half of the rows wrong."""
+    monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
+    right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)}
+    replay(tmp_path, right, "good")
+    replay(tmp_path, {**right, **{f"r{at}": "something else" for at in range(0, COUNT, 2)}}, "bad")
+
+    def command(*arguments: str) -> Said:
+        return here(capsys, *arguments)
+
+    assert command(*evaluate("good")).code == 0
+    return command
+
+
+def evaluate(endpoint: str, *more: str) -> tuple[str, ...]:
+    endpoint = f"endpoints/{endpoint}.yaml" if "/" not in endpoint else endpoint
+    of = ("--endpoint", endpoint, "--name", Path(endpoint).stem, "--evaluators", "function_call_match")
+    return ("evaluate", "--dataset", "small.jsonl", *of, *more)
+
+
+UNTIL_WORSE = ("--better-than", "good", "--until-decided")
+
+
+def newest() -> Run:
+    return Run(max(Path("eval_results").iterdir(), key=lambda each: each.stat().st_mtime_ns))
+
+
+def test_a_worse_run_stops_early_and_the_gate_is_not_met(tunecheck: Tunecheck) -> None:
+    said = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--json"))
+    assert said.code == 3
+    found = said.json()
+    assert found["decision"]["outcome"] == "worse"
+    assert found["rows"] == found["decision"]["rows"] < COUNT
+    gate = found["gates"][0]
+    assert gate["outcome"] == "not_met"
+    assert gate["gate"].startswith("function_call_match: shown to be better than good-")
+    assert "whenever one stops" in gate["remark"]
+
+
+def test_every_output_says_that_the_run_stopped_early(tunecheck: Tunecheck) -> None:
+    said = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--junit", "gates.xml", "--markdown", "page.md"))
+    assert "STOPPED EARLY: worse than good-" in said.out.splitlines()[2]
+    assert "interval that holds whenever one stops" in said.out
+    properties = ElementTree.parse("gates.xml").getroot().iter("property")
+    assert any(each.get("name") == "stopped_early" for each in properties)
+    assert "STOPPED EARLY" in Path("page.md").read_text("utf-8")
+    assert "STOPPED EARLY" in tunecheck("runs").out
+    assert "STOPPED EARLY" in tunecheck("compare", "good", "bad").out.split("function_call_match")[0]
+    assert "STOPPED EARLY" in tunecheck("select", "good", "bad").out
+    assert "STOPPED EARLY" in collect(newest(), (), allow_simulated=False).tags["stopped_early"]
+    tunecheck("report", "bad", "--out", "report.html")
+    assert "STOPPED EARLY" in Path("report.html").read_text("utf-8")
+
+
+def test_all_asks_the_rest_and_a_resumed_run_stays_whole(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("bad", *UNTIL_WORSE))
+    whole = tunecheck("evaluate", "--resume", "bad", "--all", "--json")
+    assert (whole.code, whole.json()["rows"], whole.json()["decision"]) == (3, COUNT, None)
+    again = tunecheck("evaluate", "--resume", "bad", "--json")
+    assert again.json()["rows"] == COUNT
+    assert "STOPPED EARLY" not in tunecheck("runs").out
+
+
+def test_a_stopped_run_that_is_resumed_without_more_decides_the_same(tunecheck: Tunecheck) -> None:
+    first = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--json")).json()
+    again = tunecheck("evaluate", "--resume", "bad", "--json").json()
+    assert again["decision"] == first["decision"]
+    assert again["metrics"] == first["metrics"]
+
+
+def test_no_worse_is_shown_before_all_rows_are_asked(tunecheck: Tunecheck) -> None:
+    until = ("--no-worse-than", "good", "--margin", "0.2", "--until-decided", "--confidence", "0.9")
+    said = tunecheck(*evaluate("good", *until, "--json"))
+    assert said.code == 0, said
+    decision = said.json()["decision"]
+    assert (decision["outcome"], decision["margin"], decision["confidence"]) == ("not_worse", 0.2, 0.9)
+    assert decision["rows"] < COUNT
+    assert "a complete run would show it" in said.json()["gates"][0]["remark"]
+
+
+def test_better_than_holds_a_complete_run_too(tunecheck: Tunecheck) -> None:
+    equal = tunecheck(*evaluate("good", "--better-than", "last", "--json"))
+    assert (equal.code, equal.json()["gates"][0]["outcome"]) == (4, "undecided")
+    assert "an improvement is neither shown nor ruled out" in equal.json()["gates"][0]["remark"]
+    assert tunecheck(*evaluate("bad", "--better-than", "last")).code == 3
+
+
+def test_a_configuration_file_decides_as_well(tunecheck: Tunecheck) -> None:
+    Path("eval.yaml").write_text("better-than: good\nuntil-decided: true\nseed: 3\n")
+    found = tunecheck(*evaluate("bad", "--config", "eval.yaml", "--json")).json()
+    assert (found["decision"]["outcome"], found["decision"]["seed"]) == ("worse", 3)
+
+
+def test_a_dry_run_says_about_how_many_rows_it_takes(tunecheck: Tunecheck) -> None:
+    said = tunecheck(*evaluate("bad", "--no-worse-than", "good", "--margin", "0.2", "--until-decided", "--dry-run"))
+    assert "a model that is identical is decided after about " in said.out
+    found = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--dry-run", "--json")).json()
+    assert 0 < found["rows_to_decide"] <= COUNT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--until-decided",), "--until-decided needs --no-worse-than RUN or --better-than RUN"),
+        (("--better-than", "good", "--no-worse-than", "good", "--margin", "0.1"), "give one of them"),
+        (("--better-than", "good", "--margin", "0.1"), "--margin needs --no-worse-than RUN"),
+        (("--all",), "--all is for --resume RUN"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    tunecheck: Tunecheck, arguments: tuple[str, ...], words: str
+) -> None:
+    said = tunecheck(*evaluate("bad", *arguments))
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_the_journal_names_the_rows_that_were_not_asked(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("bad", *UNTIL_WORSE))
+    records = [json.loads(line) for line in newest().journal.read_bytes().splitlines()]
+    (stopped,) = [record for record in records if record["k"] == "stopped"]
+    asked = {record["id"] for record in records if record["k"] == "answer"}
+    assert asked.isdisjoint(stopped["not_asked"])
+    assert asked | {*stopped["not_asked"]} == {f"r{number}" for number in range(COUNT)}
