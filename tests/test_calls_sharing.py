@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,14 @@ import pytest
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._reading import OneRow, once, read_once, remembered_texts
+from tunecheck.formats._reading import OneRow, begin_row, once, read_calls, read_once, remembered_texts, tools_once
+
+
+@contextmanager
+def row_of(*values: object) -> Iterator[None]:
+    begin_row(OneRow([{str(number): value for number, value in enumerate(values)}]))
+    yield
+    begin_row(None)
 
 
 def counting(counts: list[int]) -> int:
@@ -21,18 +30,18 @@ def counting(counts: list[int]) -> int:
 def test_what_is_made_of_a_rows_values_is_made_once() -> None:
     made: list[int] = []
     value, other = ["a"], ["a"]
-    with OneRow([value, other]):
+    with row_of(value, other):
         assert once("task", (value, None), lambda: counting(made)) == 1
         assert once("task", (value, None), lambda: counting(made)) == 1
         assert once("task", (other, None), lambda: counting(made)) == 2
         assert once("another task", (value, None), lambda: counting(made)) == 3
-    with OneRow([value]):
+    with row_of(value):
         assert once("task", (value, None), lambda: counting(made)) == 4
 
 
 def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
     made: list[int] = []
-    with OneRow(["row"]):
+    with row_of("row"):
         own = ["x"]
         assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
     assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
@@ -45,6 +54,39 @@ def test_a_text_is_read_once_in_a_run_by_the_same_tools() -> None:
         assert read_once("f(a=1)").calls == ()
         assert [call.name for call in read_once("f(a=1)", tools).calls] == ["f"]
     assert read_once("[f(a=1)]") is not read_once("[f(a=1)]")
+
+
+def test_a_value_is_read_once_by_the_same_tools() -> None:
+    definitions = [{"name": "f", "parameters": {}}]
+    calls = {"name": "f", "arguments": {"a": 1}}
+    with row_of(calls, definitions):
+        tools = tools_once(definitions)
+        assert tools_once(definitions) is tools
+        assert read_once(calls, tools) is read_once(calls, tools)
+        assert read_once(calls, tools) is not read_once(calls)
+
+
+def test_a_rows_calls_are_read_once_for_its_evaluators_its_kind_and_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    def counted(value: object, **options: Any) -> Any:
+        read.append(value)
+        return read_calls(value, **options)
+
+    monkeypatch.setattr("tunecheck.formats._reading.read_calls", counted)
+    response, truth = ({"name": "f", "arguments": {"a": number}} for number in (1, 2))
+    tools = [{"name": "f", "parameters": {}}]
+    found: Any = evaluate(
+        data=[{"response": response, "ground_truth": truth, "tool_definitions": tools}],
+        evaluators={"match": MatchEvaluator(), "arguments": ArgumentMatchEvaluator()},
+        results_dir=tmp_path,
+        workers=0,
+    )
+    (row,) = found["rows"]
+    assert (row["row_kind"], row["cause"]) == ("call", "wrong_argument.other")
+    assert read == [response, truth]
 
 
 def test_who_changes_a_verdict_changes_no_other_row(tmp_path: Path) -> None:

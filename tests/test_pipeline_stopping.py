@@ -24,7 +24,7 @@ from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._executors import Arguments, Spent
+from tunecheck.pipeline._executors import Spent, Work
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
@@ -347,8 +347,7 @@ class Counting(Broken):
 
 
 def jobs(count: int) -> list[Job]:
-    arguments: list[Arguments] = [{"q": 1}]
-    return [Job(RowState(row), list(arguments)) for row in some_rows(count)]
+    return [Job(RowState(row), Work([{"q": 1}], None)) for row in some_rows(count)]
 
 
 @pytest.mark.parametrize("slots", [1, 3])

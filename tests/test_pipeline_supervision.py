@@ -24,7 +24,7 @@ from tunecheck import _loops
 from tunecheck.endpoints import ChatRequest
 from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline import _executors
-from tunecheck.pipeline._executors import ThreadExecutor
+from tunecheck.pipeline._executors import ThreadExecutor, Work
 from tunecheck.pipeline._lanes import _BatchSize, _Together
 from tunecheck.pipeline._scoring import Scorer
 
@@ -401,7 +401,7 @@ async def test_a_call_that_is_tried_again_is_alone() -> None:
             running -= 1
 
     together = _Together(ThreadExecutor([Scorer("e", call, pure=True)], 8, 30))
-    replies = await asyncio.gather(*(together.run([[{"n": n}]]) for n in range(40)))
+    replies = await asyncio.gather(*(together.run([Work([{"n": n}], None)]) for n in range(40)))
     assert [outcomes for outcomes, _ in replies] == [[[{"e": n}]] for n in range(40)]
     assert together.one_at_a_time
     assert len(alone) == 40
@@ -409,7 +409,7 @@ async def test_a_call_that_is_tried_again_is_alone() -> None:
 
 async def test_a_thread_that_gets_no_core_is_not_taken_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_executors, "_queued_s", time.perf_counter)
-    _, spent = await ThreadExecutor([Scorer("e", lambda: time.sleep(0.02), pure=True)], 8, 30).run([[{}]])
+    _, spent = await ThreadExecutor([Scorer("e", lambda: time.sleep(0.02), pure=True)], 8, 30).run([Work([{}], None)])
     size = _BatchSize(128)
     size.learn(1, spent)
     assert not size.waits

@@ -18,7 +18,7 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.conversations._bfcl_text import UndecodableError
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import read_calls, tools_of
 
 _PASSED = Verdict(True)
 
@@ -149,7 +149,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
             return failed("inference_error", f"no answer was recorded: {shown(result)}")
-        tools = ToolDefinitions.first_of([[*documents.values()]])
+        tools = tools_of([*documents.values()])
         decoded = _decoded(result, mode, language, tools)
         if check == "irrelevance":
             return _irrelevance(decoded, result, tools)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
@@ -85,16 +84,6 @@ class ToolDefinitions:
         if isinstance(value, str) and len(value) <= _CACHED_CHARACTERS:
             return _read_text(value)
         return cls(_by_name(value))
-
-    @classmethod
-    def first_of(cls, values: Iterable[object]) -> ToolDefinitions:
-        """The first of these values that are definitions; none where there are none that can be read."""
-        for value in values:
-            if value is not None:
-                with suppress(ValueError):
-                    if tools := cls.read(value):
-                        return tools
-        return _NONE
 
     def __bool__(self) -> bool:
         return bool(self._tools)

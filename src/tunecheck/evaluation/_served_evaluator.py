@@ -18,7 +18,7 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._serving.middleware import Middleware, Service, json_reply
 from tunecheck.endpoints._serving.wire import BadRequestError, read_object
 from tunecheck.pipeline._aggregate import RESULT, VerdictReader, counted_metric
-from tunecheck.pipeline._executors import run_batch
+from tunecheck.pipeline._executors import Work, run_batch
 from tunecheck.pipeline._mapping import ColumnMissingError
 from tunecheck.pipeline._scoring import Outcome, Output, Partial, bind_evaluator, call_async
 from tunecheck.upload._foundry.evaluation import as_verdict
@@ -65,7 +65,7 @@ class ServedEvaluator(Service):
         if self._bound.asynchronous and not self._bound.asks_models:
             outcome = await call_async(self._bound, arguments)
         else:
-            ((outcome,),) = await asyncio.to_thread(run_batch, [self._bound], [[arguments]])
+            ((outcome,),) = await asyncio.to_thread(run_batch, [self._bound], [Work([arguments], None)])
         return self._told(outcome)
 
     def _told(self, outcome: Outcome) -> dict[str, JSON]:

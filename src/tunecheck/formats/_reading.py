@@ -14,11 +14,11 @@ A text is looked at in this order, and the first that fits decides:
 Where tools are known, bare JSON and bare calls count only with the name of one of them. Everything else is prose.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Self, TypeVar, cast
+from typing import TypeVar
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._model import FunctionCall, Reading
@@ -162,32 +162,30 @@ _NOTHING = object()
 
 
 class OneRow:
-    """Within, evaluators that change none of these values share what they work out from them."""
+    """What is worked out from a row's values by those who change none of them: evaluators, its kind, its causes."""
 
-    def __init__(self, values: Iterable[object] = ()) -> None:
-        self.begin(values)
+    __slots__ = ("_given", "_held", "made")
 
-    def begin(self, values: Iterable[object]) -> None:
-        """Go on to the next row, of these values."""
-        self._given = values
+    def __init__(self, given: Iterable[Mapping[str, object] | None]) -> None:
+        """`given` are the arguments of evaluators: their values are the row's."""
+        self._given = given
         self._held: dict[int, object] | None = None
         self.made: dict[Hashable, object] = {}
 
     def holds(self, value: object) -> bool:
         """Whether this very value is the row's."""
         if self._held is None:  # held, so that no other object gets their ids
-            self._held = {id(each): each for each in self._given}
+            values = {id(each): each for each in self._given if each is not None}.values()
+            self._held = {id(value): value for arguments in values for value in arguments.values()}
         return id(value) in self._held
-
-    def __enter__(self) -> Self:
-        self._token = _row.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _row.reset(self._token)
 
 
 _row: ContextVar[OneRow | None] = ContextVar("row", default=None)
+
+
+def begin_row(row: OneRow | None) -> None:
+    """From here on, what is worked out once in this context is this row's; with None, no row's."""
+    _row.set(row)
 
 
 def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
@@ -195,14 +193,14 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     row = _row.get()
     if row is None:
         return make()
-    for value in values:
-        if value is not None and not row.holds(value):
-            return make()
     key = (task, *map(id, values))
     made = row.made.get(key, _NOTHING)
     if made is _NOTHING:
+        for value in values:
+            if value is not None and not row.holds(value):
+                return make()
         made = row.made[key] = make()
-    return cast("_Made", made)
+    return made  # type: ignore[return-value]  # by this task
 
 
 def read_once(value: object, tools: ToolDefinitions | None = None) -> Reading:
@@ -210,7 +208,27 @@ def read_once(value: object, tools: ToolDefinitions | None = None) -> Reading:
     remembered = _remembered.get()
     if remembered is not None and type(value) is str and len(value) <= _MOST_REMEMBERED:
         return remembered(value, tools or None)
-    return read_calls(value, tools=tools) if tools else once("read", (value,), lambda: read_calls(value))
+    tools = tools or None
+    return once(("read", tools), (value,), lambda: read_calls(value, tools=tools))
+
+
+def tools_once(value: object) -> ToolDefinitions:
+    """`ToolDefinitions.read`, once a row: what is read by them is then known again, too.
+
+    Raises:
+        ValueError: as `ToolDefinitions.read`.
+    """
+    return once("tools", (value,), lambda: ToolDefinitions.read(value))
+
+
+def tools_of(*values: object) -> ToolDefinitions:
+    """The first of these values that are definitions; none where there are none that can be read."""
+    for value in values:
+        if value is not None:
+            with suppress(ValueError):
+                if tools := tools_once(value):
+                    return tools
+    return ToolDefinitions.read(None)
 
 
 _remembered: ContextVar[Callable[[str, ToolDefinitions | None], Reading] | None] = ContextVar("texts", default=None)

@@ -15,7 +15,7 @@ from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.formats._reading import read_once, without_thoughts
+from tunecheck.formats._reading import read_once, tools_of, without_thoughts
 from tunecheck.pipeline._answer_wording import asks_back, refuses
 
 _FILTERED = frozenset(
@@ -75,7 +75,7 @@ class Answer:
         else:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
             response, columns = _last_item(columns["result"], number), _of_turn(columns, number)
-        tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS)
+        tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
         expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
             columns=columns,

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import cast
 
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
@@ -19,10 +19,10 @@ from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
 from tunecheck._messages import counted
 from tunecheck._targets import CallContext, Load, Row, Target
-from tunecheck.formats._reading import remembered_texts
+from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
-from tunecheck.pipeline._executors import LATE, AsyncExecutor, Executor, ThreadExecutor
+from tunecheck.pipeline._executors import LATE, Arguments, AsyncExecutor, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
@@ -56,9 +56,6 @@ _MOST_REFUSED = 5
 
 _MOST_LOST = 20
 """Most notes on keys that are null."""
-
-_Hashes: TypeAlias = "dict[tuple[object, ...], tuple[dict[str, object], str | None]] | None"
-"""Hashes of arguments by the identity of their values, which are held so that no other value gets it."""
 
 
 class Engine:
@@ -362,11 +359,15 @@ class Engine:
 
     def _job(self, lane: Lane, state: RowState) -> Job | None:
         """A row's work in a lane; None where nothing of it is left to do."""
-        job = Job(state, [])
-        hashed: _Hashes = {} if len(lane.evaluators) > 1 else None
+        bound: list[Arguments] = []
+        row = OneRow(bound) if lane.evaluators[0].pure else None
+        job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
-        for evaluator in lane.evaluators:
-            arguments, input_hash = self._bind(evaluator, state, hashed)
+        for evaluator, first in zip(lane.evaluators, lane.bound_like, strict=True):
+            if first < len(bound) and bound[first] is not None:
+                arguments, input_hash = bound[first], job.hashes[first]
+            else:
+                arguments, input_hash = self._bind(evaluator, state)
             if arguments is not None and self._reuses:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
@@ -379,16 +380,17 @@ class Engine:
                     if elsewhere:
                         again[evaluator.name] = (input_hash, output)
                     arguments = None
-            job.arguments.append(arguments)
+            bound.append(arguments)
             job.hashes.append(input_hash)
         if again:
             self._record_verdicts([(state.row.index, again)])
-        return None if job.arguments.count(None) == len(job.arguments) else job
+        if bound.count(None) == len(bound):
+            return None
+        state.readings = row or state.readings
+        return job
 
-    def _bind(
-        self, evaluator: BoundEvaluator, state: RowState, hashed: _Hashes
-    ) -> tuple[dict[str, object] | None, str | None]:
-        """An evaluator's arguments and their hash; `hashed` has the row's so far, None where nobody else needs them."""
+    def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
+        """An evaluator's arguments and their hash."""
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         try:
@@ -396,12 +398,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a row may hold any object, whose methods may raise anything
             self._note_error(state, evaluator.name, failure(error))
             return None, None
-        if hashed is None:
-            return arguments, evaluator.input_hash(arguments)
-        same = (*arguments, *map(id, arguments.values()))
-        if same not in hashed:
-            hashed[same] = arguments, evaluator.input_hash(arguments)
-        return arguments, hashed[same][1]
+        return arguments, evaluator.input_hash(arguments)
 
     def _lane_finished(self, lane: Lane, batch: list[Job]) -> None:
         self._record_verdicts([(job.state.row.index, self._sort_out(lane, job)) for job in batch])
@@ -473,11 +470,13 @@ class Engine:
 
     def _settle(self, state: RowState) -> None:
         """A row counts: its result is written and added to the metrics."""
+        begin_row(state.readings)
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
             from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
 
             state.cause = decide_cause(state, self.plan.evaluators)
+        begin_row(None)
         refused = self._results.write(state.row.index, result_row(state, self._names))
         if refused is not None:
             state.errors["results"] = refused

@@ -10,12 +10,12 @@ from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._loops import ForeignLoop
 from tunecheck._threads import LateError, Threads, end_if_forked
-from tunecheck.formats._reading import OneRow
+from tunecheck.formats._reading import OneRow, begin_row
 from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row; None: nothing to do."""
+
+
+class Work(NamedTuple):
+    """One row's work in one lane: the arguments of each of its evaluators, and what those that are pure share."""
+
+    arguments: list[Arguments]
+    row: OneRow | None
+
 
 DEFAULT_TIMEOUT_S = 600.0
 """How long one call of an evaluator may take where nobody says: generous, for it may wait for a model."""
@@ -54,7 +62,7 @@ class Executor(Protocol):
     shares_memory: bool
     """Whether batches that run at once share an interpreter, and may get in each other's way there."""
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> Reply:
         """Run one batch; what it raises ends the run."""
         ...
 
@@ -78,17 +86,17 @@ class UnderWay:
 
 
 def run_batch(
-    evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]], under_way: UnderWay | None = None
+    evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: UnderWay | None = None
 ) -> list[list[Outcome]]:
-    """Run synchronous evaluators on some rows, here and now."""
+    """Run synchronous evaluators on some rows, here and now, in a context of its own."""
     under_way = under_way or UnderWay()
     process = os.getpid()
-    with OneRow() as shared, closing(asyncio.Runner()) as runner:  # which has no event loop before its first run
-        for row in batch:
+    with closing(asyncio.Runner()) as runner:  # which has no event loop before its first run
+        for work in batch:
             outcomes: list[Outcome] = []
             under_way.outcomes.append(outcomes)
-            shared.begin(value for arguments in row if arguments for value in arguments.values())
-            for evaluator, arguments in zip(evaluators, row, strict=True):
+            begin_row(work.row)
+            for evaluator, arguments in zip(evaluators, work.arguments, strict=True):
                 under_way.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 end_if_forked(process)
@@ -114,11 +122,11 @@ def late(name: str, error: LateError) -> Failure:
     return Failure(LATE, f"evaluator {name!r} {error}")
 
 
-def fail(batch: Sequence[list[Arguments]], failures: Sequence[Failure]) -> Reply:
+def fail(batch: Sequence[Work], failures: Sequence[Failure]) -> Reply:
     """The outcomes of a batch of which nothing came; `failures` has each evaluator's."""
     return [
-        [None if arguments is None else failure for arguments, failure in zip(row, failures, strict=True)]
-        for row in batch
+        [None if arguments is None else failure for arguments, failure in zip(work.arguments, failures, strict=True)]
+        for work in batch
     ], Spent(0.0, 0.0)
 
 
@@ -136,7 +144,7 @@ class ThreadExecutor:
         self._running: list[UnderWay] = []
         self.slots = slots
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> Reply:
         under_way = UnderWay()
         self._running.append(under_way)
         try:
@@ -148,20 +156,18 @@ class ThreadExecutor:
         finally:
             self._running.remove(under_way)
 
-    def _run(self, batch: Sequence[list[Arguments]], under_way: UnderWay) -> Reply:
+    def _run(self, batch: Sequence[Work], under_way: UnderWay) -> Reply:
         wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
         outcomes = run_batch(self._evaluators, batch, under_way)
         return outcomes, Spent(time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu)
 
-    async def _without_last(
-        self, batch: Sequence[list[Arguments]], outcomes: list[list[Outcome]], error: LateError
-    ) -> Reply:
+    async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> Reply:
         """A batch's outcomes, whose last call so far took too long: those that there are, and of the rest."""
         if not outcomes:  # no more calls are made
             return fail(batch, [late(evaluator.name, error) for evaluator in self._evaluators])
-        row, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
+        work, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
         outcomes[-1].append(late(self._evaluators[done - 1].name, error))
-        rest = [[*[None] * done, *row[done:]], *batch[len(outcomes) :]]
+        rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
         (first, *others), spent = await self.run(rest)
         outcomes[-1] += first[done:]
         return [*outcomes, *others], Spent(spent.wall + self._limit_s, spent.cpu)
@@ -194,9 +200,9 @@ class AsyncExecutor:
         self._running: dict[asyncio.Task[object] | None, float] = {}
         self.slots = slots
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> Reply:
         started = time.monotonic()
-        outcomes = [[None if each is None else await self._call(each) for each in row] for row in batch]
+        outcomes = [[None if each is None else await self._call(each) for each in work.arguments] for work in batch]
         return outcomes, Spent(time.monotonic() - started, 0.0)
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:

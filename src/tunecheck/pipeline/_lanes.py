@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._files import Failure
-from tunecheck.pipeline._executors import LATE, Arguments, Executor, Reply, Spent
+from tunecheck.pipeline._executors import LATE, Executor, Reply, Spent, Work
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome
 
 
 @dataclass(slots=True)
 class Job:
-    """One row's work in one lane: for each of the lane's evaluators its arguments, their hash, and what came of it."""
+    """One row in one lane: for each of the lane's evaluators its arguments, their hash, and what came of it."""
 
     state: RowState
-    arguments: list[Arguments]
+    work: Work
     hashes: list[str | None] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class _Together:
         self.one_at_a_time = False
         """Calls failed only beside others: each now runs alone."""
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> Reply:
         """Run a batch, when nobody has to be alone."""
         if self.one_at_a_time:
             return await self._alone(batch)
@@ -75,26 +75,26 @@ class _Together:
             self._none_runs.set()
         if self._executor.shares_memory and (others or self._begun > begun):
             self._beside_others += 1
-            for row, found in zip(batch, outcomes, strict=True):
+            for work, found in zip(batch, outcomes, strict=True):
                 if any(type(each) is Failure for each in found):
-                    await self._again(row, found)
+                    await self._again(work, found)
         return outcomes, spent
 
-    async def _alone(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def _alone(self, batch: Sequence[Work]) -> Reply:
         async with self._turn:
             while self._running:
                 self._none_runs.clear()
                 await self._none_runs.wait()
             return await self._executor.run(batch)
 
-    async def _again(self, row: list[Arguments], found: list[Outcome]) -> None:
-        """Try calls that failed again, alone; `found` has the outcomes of a row's calls, and is changed."""
+    async def _again(self, work: Work, found: list[Outcome]) -> None:
+        """Try calls that failed again, alone; `found` has the outcomes of the row's calls, and is changed."""
         failed = {position: each.type for position, each in enumerate(found) if isinstance(each, Failure)}
         failed = {n: kind for n, kind in failed.items() if kind != LATE and self._confirmed[kind] < self._CONFIRMED}
         if not failed:
             return
-        only = [arguments if position in failed else None for position, arguments in enumerate(row)]
-        ((*outcomes,),), _ = await self._alone([only])
+        only = [arguments if position in failed else None for position, arguments in enumerate(work.arguments)]
+        ((*outcomes,),), _ = await self._alone([work._replace(arguments=only)])
         for position, kind in failed.items():
             outcome = found[position] = outcomes[position]
             if isinstance(outcome, Failure):
@@ -119,6 +119,9 @@ class Lane:
     ) -> None:
         """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
         self.evaluators = evaluators
+        binders = [evaluator.bind for evaluator in evaluators]
+        self.bound_like = [binders.index(binder) for binder in binders]
+        """For each evaluator the first that gets the same arguments: a row's are made and hashed once."""
         self.executor = executor
         self._finished = finished
         self._failed = failed
@@ -163,7 +166,7 @@ class Lane:
             patience_s = _PATIENCE_S if self._warm else _WARM_UP_S
             impatient = loop.call_later(patience_s, self._open_slots, group, self.executor.slots)
             try:
-                outcomes, spent = await self.together.run([job.arguments for job in batch])
+                outcomes, spent = await self.together.run([job.work for job in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
                 self._failed(batch, error)
                 continue

@@ -10,14 +10,14 @@ import inspect
 import itertools
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._reading import read_once
+from tunecheck.formats._reading import read_once, tools_of
 
 Source = Literal["data", "target"]
 
@@ -147,10 +147,6 @@ def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
     return mapping
 
 
-Binder = Callable[[Mapping[str, object], Mapping[str, object]], dict[str, object]]
-"""Makes the keyword arguments of one call from a row's data columns and its target columns."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Binding:
     parameter: str
@@ -158,31 +154,49 @@ class _Binding:
     required: bool
 
 
-def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
-    """A function that binds one evaluator's parameters; `what` names the evaluator in errors.
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """Makes the keyword arguments of one call from a row's data columns and its target columns.
 
-    What takes any keyword gets every column. `only_mapped`: of the data's columns that the mapping does not name, only
-    required parameters take theirs. The binder raises ColumnMissingError where a row lacks what one of these needs.
+    Equal ones make the same arguments; `what`, which names the evaluator in errors, takes no part in that.
     """
-    choices: list[list[_Binding]] = []
-    for parameters in signature.choices:
-        choices.append([_Binding(name, mapping.get(name), required) for name, required in parameters.items()])
-        if signature.takes_any:
-            choices[-1] += [_Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
 
-    def bind(data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
+    choices: tuple[tuple[_Binding, ...], ...]
+    takes_any: bool
+    only_mapped: bool
+    what: str = field(compare=False)
+
+    def __call__(self, data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
+        """The arguments for one row.
+
+        Raises:
+            ColumnMissingError: the row lacks what a required parameter needs.
+        """
         missing: ColumnMissingError | None = None
-        optional = {} if only_mapped else data
-        for bindings in choices:
+        optional = {} if self.only_mapped else data
+        for bindings in self.choices:
             try:
-                bound = _bind(bindings, data, optional, target, what)
+                bound = _bind(bindings, data, optional, target, self.what)
             except ColumnMissingError as error:
                 missing = missing or error
             else:
-                return {**optional, **target, **bound} if signature.takes_any else bound
-        raise missing or ColumnMissingError(f"{what} takes no parameters")
+                return {**optional, **target, **bound} if self.takes_any else bound
+        raise missing or ColumnMissingError(f"{self.what} takes no parameters")
 
-    return bind
+
+def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
+    """What binds one evaluator's parameters; `what` names the evaluator in errors.
+
+    What takes any keyword gets every column. `only_mapped`: of the data's columns that the mapping does not name, only
+    required parameters take theirs.
+    """
+    choices: list[tuple[_Binding, ...]] = []
+    for parameters in signature.choices:
+        bindings = [_Binding(name, mapping.get(name), required) for name, required in parameters.items()]
+        if signature.takes_any:
+            bindings += [_Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
+        choices.append(tuple(bindings))
+    return Binder(tuple(choices), signature.takes_any, only_mapped, what)
 
 
 def _bind(
@@ -339,8 +353,7 @@ def row_kind_reader(
         value = truth(data, target)
         if value is None:
             return None
-        given = definitions(data, target)
-        tools = None if given is None else ToolDefinitions.first_of([given])
+        tools = tools_of(definitions(data, target))
         asks = _asks_for_call(value, tools) or (isinstance(value, list) and _turns_ask(value))
         return "call" if asks else "answer"
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tunecheck._files import Failure
 from tunecheck._json import JSON
 from tunecheck._threads import Threads
-from tunecheck.pipeline._executors import LATE, Arguments
+from tunecheck.pipeline._executors import LATE, Work
 from tunecheck.pipeline._processes import CRASHED, ProcessExecutor
 from tunecheck.pipeline._results import RowsSelection, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Output, Partial, as_output, failure
@@ -90,7 +90,7 @@ class _Process:
         self._at_work = False
 
     def call(self, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Outcome:
-        batch: list[list[Arguments]] = [[{"rows": rows, "keys": keys}]]
+        batch = [Work([{"rows": rows, "keys": keys}], None)]
         self._at_work = True
         (((outcome,),), _) = self._thread.submit(lambda: self._runner.run(self._executor.run(batch))).result()
         self._at_work = False

@@ -22,7 +22,7 @@ from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._plugins import WORKSPACE_MODULES
 from tunecheck._threads import LateError
-from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, fail, late
+from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import HEADER, Loadable, Setup
 
@@ -310,7 +310,7 @@ class ProcessExecutor:
             evaluators.append(Loadable(pickled, [(name, file) for name, file in files if name.encode() in pickled]))
         return Setup(list(sys.path), self._threads, evaluators)
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> Reply:
         """Run one batch; the calls of a worker that dies are made again one by one, so that only the guilty one fails.
 
         Rows that cannot be sent are done here, in a thread; the others of the batch go to a process.
@@ -322,9 +322,9 @@ class ProcessExecutor:
             return await self._around_broken(batch)
         return await self._run(batch)
 
-    async def _run(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def _run(self, batch: Sequence[Work]) -> Reply:
         try:
-            body = pickle.dumps(list(batch), protocol=pickle.HIGHEST_PROTOCOL)
+            body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
             return await self._unsendable(batch)
         while True:
@@ -332,7 +332,7 @@ class ProcessExecutor:
             try:
                 return await worker.send(body)
             except _WorkerDiedError as died:
-                calls = [n for row in batch for n, arguments in enumerate(row) if arguments is not None]
+                calls = [n for work in batch for n, arguments in enumerate(work.arguments) if arguments is not None]
                 if died.alone and len(calls) == 1:
                     failure = await worker.charge(self.evaluators[calls[0]])
                     return fail(batch, [failure] * len(self.evaluators))
@@ -340,27 +340,31 @@ class ProcessExecutor:
             except _NotStartedError:
                 continue
 
-    async def _around_broken(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def _around_broken(self, batch: Sequence[Work]) -> Reply:
         """A batch's outcomes where some evaluators are charged without being called."""
-        left = [[None if n in self._broken else each for n, each in enumerate(row)] for row in batch]
+        left = [work._replace(arguments=[*self._of_whole(work)]) for work in batch]
         outcomes, spent = await self._run(left)
-        for row, found in zip(batch, outcomes, strict=True):
+        for work, found in zip(batch, outcomes, strict=True):
             for position, failure in self._broken.items():
-                found[position] = None if row[position] is None else failure
+                found[position] = None if work.arguments[position] is None else failure
         return outcomes, spent
 
-    async def _unsendable(self, batch: Sequence[list[Arguments]]) -> Reply:
+    def _of_whole(self, work: Work) -> Iterator[Arguments]:
+        return (None if n in self._broken else each for n, each in enumerate(work.arguments))
+
+    async def _unsendable(self, batch: Sequence[Work]) -> Reply:
         if len(batch) > 1:
-            outcomes = [(await self._run([row]))[0][0] for row in batch]
+            outcomes = [(await self._run([work]))[0][0] for work in batch]
             return outcomes, Spent(0.0, 0.0)
         self._here = self._here or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
         return await self._here.run(batch)
 
-    async def _one_by_one(self, batch: Sequence[list[Arguments]]) -> Reply:
+    async def _one_by_one(self, batch: Sequence[Work]) -> Reply:
         started = time.perf_counter()
         outcomes = []
-        for row in batch:
-            outcomes.append([None if each is None else await self._alone(n, each) for n, each in enumerate(row)])
+        for work in batch:
+            given = enumerate(work.arguments)
+            outcomes.append([None if each is None else await self._alone(n, each) for n, each in given])
         took = time.perf_counter() - started
         return outcomes, Spent(took, took)
 

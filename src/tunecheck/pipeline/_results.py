@@ -20,6 +20,7 @@ from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
 from tunecheck._whole_files import put_in_place
+from tunecheck.formats._reading import OneRow
 from tunecheck.pipeline._scoring import Output
 
 ResultRow = dict[str, JSON]
@@ -51,6 +52,8 @@ class RowState:
     errors: dict[str, Failure] = field(default_factory=dict)
     cause: Fault | None = None
     """Why it failed: a fault whose code is one of `CAUSES`."""
+    readings: OneRow | None = None
+    """What pure evaluators have worked out from its values."""
 
     @property
     def needs_cause(self) -> bool:

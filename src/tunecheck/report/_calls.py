@@ -13,7 +13,7 @@ from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck.report._texts import as_json, as_text, cut
 
 ANSWER = "(an answer)"
@@ -78,7 +78,7 @@ def side_by_side(sides: Sides, wanted: Reading | None = None) -> SideBySide:
 
     Never raises: what cannot be read is shown as it is.
     """
-    tools = ToolDefinitions.first_of([sides.tools])
+    tools = tools_of(sides.tools)
     wanted = read = _read(sides.ground_truth, tools) if wanted is None else wanted
     made = _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives

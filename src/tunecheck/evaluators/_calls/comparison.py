@@ -14,7 +14,7 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import read_calls, read_once
+from tunecheck.formats._reading import read_calls, read_once, tools_once
 
 _MOST_SHOWN = 200
 
@@ -95,7 +95,7 @@ def compare_calls(
     Raises:
         ValueError: the ground truth or the tool definitions cannot be read.
     """
-    definitions = ToolDefinitions.read(_given(tool_definitions))
+    definitions = tools_once(_given(tool_definitions))
     made = _read(response, definitions, format)
     wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
     return CallComparison(policy, made, wanted, match_calls(made.calls, wanted.calls, policy, definitions))

@@ -10,7 +10,7 @@ from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
-from tunecheck.formats._reading import read_calls, read_once
+from tunecheck.formats._reading import read_calls, read_once, tools_of
 
 _MOST_TOOLS = 20_000
 """Characters of tool definitions that a prompt shows."""
@@ -33,7 +33,7 @@ def shown(value: object, tool_definitions: object = None) -> str:
     value = given(value)
     if value is None:
         return ""
-    tools = ToolDefinitions.first_of([tool_definitions])
+    tools = tools_of(tool_definitions)
     if isinstance(value, str):
         reading = read_once(value, tools)
         return canonical_text(reading.calls) if reading.calls else value
