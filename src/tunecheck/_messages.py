@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 
 _MOST_LISTED = 12
+_LETTERS_BEFORE = 10
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Controls (escape sequences begin with one), marks that turn the writing direction, halves of characters."""
@@ -26,6 +27,25 @@ def printable(text: str) -> str:
         for letter in text
         if (letter.isspace() or unicodedata.category(letter) not in _HIDDEN)
     )
+
+
+def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
+    """Two texts of at most so many characters each that show where they differ.
+
+    What both begin with is left out where they are too long, but for a few letters; then the middle of what is left.
+    """
+    if max(len(first), len(second)) <= most:
+        return first, second
+    letters = enumerate(zip(first, second, strict=False))
+    alike = next((at for at, (one, other) in letters if one != other), min(len(first), len(second)))
+    start = max(0, alike - _LETTERS_BEFORE)
+
+    def cut(text: str) -> str:
+        rest = ("…" if start else "") + text[start:]
+        half = (most - 1) // 2
+        return rest if len(rest) <= most else f"{rest[: most - 1 - half]}…{rest[-half:]}"
+
+    return cut(first), cut(second)
 
 
 def command_line(words: Iterable[str]) -> str:

@@ -79,10 +79,10 @@ def assert_no_regression(
 
 
 def _holds(metric: MetricComparison, margin: float | None) -> bool:
-    from tunecheck.comparison._comparison import TOO_LITTLE, WORSE
+    from tunecheck.comparison._comparison import BETTER, NO_DIFFERENCE
 
     if margin is None:
-        return metric.verdict not in (WORSE, TOO_LITTLE, None)
+        return metric.verdict in (BETTER, NO_DIFFERENCE)
     return metric.non_inferior is True
 
 

@@ -173,9 +173,8 @@ def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType
         yield "\n".join([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
     for note in calibration.notes:
         yield f"note: {clean(note)}"
-    if calibration.saved is not None:
-        yield f"corrects the pass rates of this judge from now on: {clean(calibration.saved, 500)}"
-    yield f"files in {clean(calibration.run_dir, 500)}"
+    kept = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
+    yield f"files in {clean(calibration.run_dir, 500)}{kept}"
 
 
 def _header(calibration: Calibration) -> Text:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._run_table import PASS_RATE, EvaluatorColumns, RunTable
+from tunecheck.runs._manifest import changed_settings
 
 MOST_SHOWN = 40
 """Most metrics that are shown without a test."""
@@ -104,12 +104,13 @@ def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
         if name not in other.evaluators
     ]
     pairs = [(base.evaluators[name], new.evaluators[name]) for name in base.evaluators if name in new.evaluators]
-    notes += [_other_arguments(*pair) for pair in pairs if _changed(*pair) and _arguments_changed(*pair)]
-    recoded = [
-        repr(before.name)
+    changed = [
+        (before, [*changed_settings(before.arguments, after.arguments)])
         for before, after in pairs
-        if _changed(before, after) and not _arguments_changed(before, after)
+        if _changed(before, after)
     ]
+    notes += [_other_settings(evaluator.name, settings) for evaluator, settings in changed if settings]
+    recoded = [repr(evaluator.name) for evaluator, settings in changed if not settings]
     if recoded:
         what = "evaluator" if len(recoded) == 1 else "evaluators"
         have = "has" if len(recoded) == 1 else "have"
@@ -123,17 +124,6 @@ def _changed(before: EvaluatorColumns, after: EvaluatorColumns) -> bool:
     return None not in (before.fingerprint, after.fingerprint) and before.fingerprint != after.fingerprint
 
 
-def _arguments_changed(before: EvaluatorColumns, after: EvaluatorColumns) -> list[str]:
-    names = {**before.arguments, **after.arguments}
-    return [name for name in names if before.arguments.get(name) != after.arguments.get(name)]
-
-
-def _other_arguments(before: EvaluatorColumns, after: EvaluatorColumns) -> str:
-    names = _arguments_changed(before, after)[:5]
-    changed = ", ".join(f"{name} {_shown(before, name)} → {_shown(after, name)}" for name in names)
-    return f"evaluator {before.name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"
-
-
-def _shown(evaluator: EvaluatorColumns, key: str) -> str:
-    text = dumps(evaluator.arguments.get(key)).decode("utf-8", "backslashreplace")
-    return text if len(text) <= 60 else f"{text[:59]}…"
+def _other_settings(name: str, settings: Sequence[tuple[str, str, str]]) -> str:
+    changed = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
+    return f"evaluator {name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"

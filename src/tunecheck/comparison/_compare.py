@@ -18,6 +18,7 @@ from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
+from tunecheck.comparison._judged import corrected_rate, labels_of, reckoned
 from tunecheck.comparison._measuring import (
     Settings,
     Sides,
@@ -177,7 +178,7 @@ class _Against:
         for each in chosen:
             sides = sides_of(each.key, base, new, self.runs.pairing, codes)
             self.sides[each.name] = sides
-            self.measured[each.name] = measure(each, sides, base, new, settings)
+            self.measured[each.name] = reckoned(measure(each, sides, base, new, settings), base, new)
 
     def finish(self, adjusted: list[float | None]) -> RunComparison:
         judged: dict[str, MetricComparison] = {}
@@ -268,7 +269,12 @@ def _metric_history(name: str, compared: Sequence[_Against], settings: Settings)
     kinds = {each.sides[name].kind for each in compared}
     kind = "score" if len(kinds) > 1 else sides.kind
     sides = replace(sides, kind=kind, averaged=any(each.sides[name].averaged for each in compared))
-    return History(name, sides.kind, tuple(estimate(each[together], sides, chosen, settings) for each in columns))
+    figures = [estimate(each[together], sides, chosen, settings) for each in columns]
+    against = [each.measured[name] for each in compared]
+    known = labels_of(against[-1].evaluator, base, compared[-1].runs.new)
+    if known is not None and all(each.judge == "corrected" for each in against):
+        figures = [corrected_rate(each, known) for each in figures]
+    return History(name, sides.kind, tuple(figures))
 
 
 def _labels_of_items(compared: Sequence[_Against], count: int) -> list[Hashable] | None:

@@ -13,12 +13,13 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._run_table import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference, Wilcoxon
 
-Verdict = Literal["better", "worse", "no difference shown", "too little data"]
+Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
 
 BETTER: Verdict = "better"
 WORSE: Verdict = "worse"
 NO_DIFFERENCE: Verdict = "no difference shown"
 TOO_LITTLE: Verdict = "too little data"
+JUDGES_DIFFER: Verdict = "judges differ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,15 @@ class OneSided(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class RawFigures(Result):
+    """What a judge's verdicts say, before they are corrected for its errors."""
+
+    base: Estimate
+    new: Estimate
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class MetricComparison(Result):
     """One metric of two runs, over the rows that both have a number for.
 
@@ -69,6 +79,9 @@ class MetricComparison(Result):
     scores, and for shares of trials. The pairs of `one_sided` are in no figure. `non_inferior` is whether the new run
     is shown to be worse by less than the margin; None without a margin or an interval. `p_permutation` is the p-value,
     where it is that of a permutation test.
+
+    Where a model judges, `judge` says what became of its errors: figures are `corrected` by its calibration (those of
+    its verdicts are `raw`), it is `uncalibrated`, or the runs have `different` judges, and no figure of a difference.
 
     `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
     or that fail for another reason; `totals` counts them all, the lists may hold the first only.
@@ -102,6 +115,8 @@ class MetricComparison(Result):
     fixed: tuple[RowChange, ...] = ()
     changed: tuple[RowChange, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
+    judge: Literal["corrected", "uncalibrated", "different"] | None = None
+    raw: RawFigures | None = None
     non_inferior: bool | None = None
     p_permutation: float | None = None
 

@@ -248,7 +248,9 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 
 def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:
-    """The same with Holm's p-value and the verdict."""
+    """The same with Holm's p-value and the verdict, unless it has one."""
+    if metric.verdict is not None:
+        return metric
     verdict, why = decide(
         metric.difference,
         p_adjusted,

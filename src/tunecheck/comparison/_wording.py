@@ -71,7 +71,18 @@ def headline(metric: MetricComparison) -> str:
         interval = interval_text(metric.kind, metric.difference)
         shown = f" ({interval})" if interval != NOTHING else ""
         said.append(difference_text(metric.kind, metric.difference.value) + shown)
-    return ", ".join(said) + (f"; {metric.why}" if metric.why else "")
+    judged = judge_text(metric)
+    return ", ".join([*said, *([judged] if judged else [])]) + (f"; {metric.why}" if metric.why else "")
+
+
+def judge_text(metric: MetricComparison) -> str:
+    """What became of the judge's errors; empty where no model judges, or each run has a judge of its own."""
+    if metric.judge == "uncalibrated":
+        return "by an uncalibrated judge"
+    if metric.raw is None:
+        return ""
+    base, new = (value_text(metric.kind, side.value) for side in (metric.raw.base, metric.raw.new))
+    return f"corrected for the judge's errors (its verdicts {base} → {new})"
 
 
 def margin_text(metric: MetricComparison) -> str:

@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,7 +11,8 @@ from msgspec import structs
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
-from tunecheck._json import JSON, content_hash
+from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._messages import cut_apart
 from tunecheck._targets import Target
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import shown
@@ -170,19 +171,21 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
     was, now = ({**deciding(target), "fingerprint": None} for target in (old, new))
-    return [f"the target's {change}" for change in _changed_values(was, now)] or ["the target's code has changed"]
+    changed = [f"the target's {name} was {before}, is {after}" for name, before, after in changed_settings(was, now)]
+    return changed or ["the target's code has changed"]
 
 
-def _changed_values(old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = "") -> list[str]:
-    """Each value that changed, by its name; where a mapping changed, by the names in it."""
-    changes = []
+def changed_settings(
+    old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
+) -> Iterator[tuple[str, str, str]]:
+    """Each setting that changed, by its name, as it was and as it is; where a mapping changed, by the names in it."""
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):
-            changes += _changed_values(was, now, f"{above}{key}.")
+            yield from changed_settings(was, now, f"{above}{key}.")
         elif was != now:
-            changes.append(f"{above}{key} was {was}, is {now}")
-    return changes
+            texts = [value if isinstance(value, str) else dumps(value).decode() for value in (was, now)]
+            yield f"{above}{key}", *cut_apart(*texts)
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
@@ -191,10 +194,8 @@ def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, Eva
         if name not in old:
             changes.append(f"evaluator {name!r} is new")
         elif entry.fingerprint != old[name].fingerprint:
-            was, now = old[name].arguments or {}, entry.arguments or {}
-            changed = [
-                f"{key} {was.get(key)} → {now.get(key)}" for key in {**was, **now} if was.get(key) != now.get(key)
-            ]
+            settings = changed_settings(old[name].arguments or {}, entry.arguments or {})
+            changed = [f"{key} {was} → {now}" for key, was, now in settings]
             how = f"has other arguments ({', '.join(changed)})" if changed else "has other code"
             changes.append(f"evaluator {name!r} {how}")
     return changes

@@ -1,9 +1,11 @@
 """Pass rates and their differences corrected for a judge's errors, which labels that people gave measure."""
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy
 
@@ -28,8 +30,15 @@ class LabelCounts(Result):
     fail_pass: int
     fail_fail: int
 
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        """Counted from label and verdict of each row, `pass` or `fail`."""
+        counts = Counter(pairs)
+        return cls(*(counts[label, verdict] for label in ("pass", "fail") for verdict in ("pass", "fail")))
+
     @property
     def total(self) -> int:
+        """How many rows."""
         return self.pass_pass + self.pass_fail + self.fail_pass + self.fail_fail
 
     def sensitivity(self, confidence: float = CONFIDENCE) -> Proportion:
@@ -241,8 +250,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation", Statistical
     Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890, method 10.
     """
-    method = f"{difference.method}, by the judge's gain"
-    n, confidence, clusters = difference.n, difference.confidence, difference.clusters
+    method, n, confidence, clusters = difference.method, difference.n, difference.confidence, difference.clusters
     if difference.value is None or labelled.problem is not None:
         remark = difference.remark if difference.value is None else labelled.problem
         return Estimate(None, None, None, n, confidence, method, None, clusters, remark)

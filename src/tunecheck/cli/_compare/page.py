@@ -13,6 +13,7 @@ from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, grid, print_parts
 from tunecheck.comparison._comparison import (
     BETTER,
+    JUDGES_DIFFER,
     NO_DIFFERENCE,
     TOO_LITTLE,
     WORSE,
@@ -201,7 +202,7 @@ def _header(comparison: Comparison) -> Table:
 def _answer(against: RunComparison) -> Text:
     tested = against.tested
     text = Text()
-    for metric in [each for each in tested if each.verdict in (WORSE, BETTER)]:
+    for metric in [each for each in tested if each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
         _say(text, metric)
     for verdict in (NO_DIFFERENCE, TOO_LITTLE):
         alike = [each for each in tested if each.verdict == verdict]

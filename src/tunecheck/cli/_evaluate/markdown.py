@@ -14,16 +14,16 @@ from tunecheck._messages import counted
 from tunecheck.cli._causes import by_side
 from tunecheck.cli._compare.markdown import code
 from tunecheck.cli._console import SIMULATED
-from tunecheck.cli._evaluate.summary import Summary
+from tunecheck.cli._evaluate.summary import Summary, corrected_text
 from tunecheck.cli._gates.gates import End, Outcome, end_of
 from tunecheck.cli._main_figures import main_figure
+from tunecheck.comparison._judged import Correction, rate_of
 from tunecheck.comparison._run_table import PASS_RATE, Kind
 from tunecheck.comparison._wording import value_text
 from tunecheck.runs._failures import FailureGroup
 
 if TYPE_CHECKING:
     from tunecheck.comparison._run_table import RunTable
-    from tunecheck.statistics._results import Estimate
 
 _MOST_FAULTS, _MOST_NOTES = 5, 20
 _MARKS: Mapping[End, str] = {"met": "✅", "not met": "❌", "undecided": "❔"}
@@ -70,9 +70,15 @@ def _metrics(summary: Summary, intervals: Intervals) -> Iterator[str]:
     yield "| evaluator | result | 95% interval | not applicable | errors |"
     yield "|---|--:|--:|--:|--:|"
     for name, evaluator in summary.evaluators.items():
-        figure = main_figure(name, evaluator, summary.metrics)
+        figure = main_figure(name, evaluator, summary.metrics) + _judged(summary.judges.get(name))
         counts = [_count(summary.metrics.get(f"{name}.{key}_count")) for key in ("not_applicable", "error")]
         yield f"| {code(name)} | {figure} | {intervals.get(name, '–')} | {' | '.join(counts)} |"
+
+
+def _judged(judge: Correction | None) -> str:
+    if judge is None:
+        return ""
+    return ", uncalibrated" if judge.corrected is None else f", corrected {corrected_text(judge.corrected)}"
 
 
 def _count(value: object) -> str:
@@ -106,23 +112,8 @@ def _groups(title: str, groups: Sequence[tuple[str, FailureGroup]]) -> Iterator[
 def _interval(table: RunTable, name: str) -> str | None:
     """Of what `main_figure` shows: the pass rate where there is one."""
     rates = table.columns.get(f"{name}.{PASS_RATE}")
-    interval = _estimate(table, rates.name if rates is not None else table.evaluators[name].main)
+    interval = rate_of(table, rates.name if rates is not None else table.evaluators[name].main)
     if interval is None or interval.low is None or interval.high is None:
         return None
     kind: Kind = "score" if rates is None else "binary"
     return f"{value_text(kind, interval.low)} to {value_text(kind, interval.high)}"
-
-
-def _estimate(table: RunTable, name: str | None) -> Estimate | None:
-    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-
-    column = table.columns.get(name or "")
-    if column is None:
-        return None
-    there = [row for row, value in enumerate(column.values) if value == value]
-    values = [column.values[row] for row in there]
-    of_row = table.items.of_row
-    trials = None if of_row is None else [of_row[row] for row in there]
-    if column.passes == column.name:
-        return estimate_proportion(values, trials)
-    return estimate_mean(values, trials, bounds=column.bounds)

@@ -27,7 +27,10 @@ from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import Failures, read_failures
 
 if TYPE_CHECKING:
+    from tunecheck._files import EvaluatorEntry
+    from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.runs._store import Run
     from tunecheck.upload._uploader import Uploaded
 
 
@@ -105,7 +108,8 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     assert isinstance(metrics, dict)
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
-    gates, remarks = _outcomes(job, result, metrics, primaries, failures)
+    judges = _judges(run, evaluators)
+    gates, remarks = _outcomes(job, result, metrics, primaries, failures, judges)
     dataset = job.source.dataset if job.source is not None else None
     return Summary(
         name=run.id,
@@ -125,7 +129,16 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         reused=_reused(job.options, result.reused),
         undecided=job.options.undecided,
         stopped=stopped_text(result.decision),
+        judges=judges,
     )
+
+
+def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Correction]:
+    if not any(each.judge for each in evaluators.values()):
+        return {}
+    from tunecheck.comparison._judged import corrections
+
+    return corrections(run)
 
 
 def _reused(options: Options, counts: Mapping[str, int]) -> str:
@@ -140,13 +153,14 @@ def _outcomes(
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     failures: Failures,
+    judges: Mapping[str, Correction],
 ) -> tuple[list[Outcome], list[str]]:
     """What came of the gates, and remarks on it."""
     if not job.is_gated:
         return [], []
     if result.simulated or failures.simulated_answers:  # a judge may be, and a replayed or recorded answer, too
         refuse_simulated(job.options)
-    outcomes = [gate.check(metrics, result.by_group, primaries) for gate in job.gates]
+    outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in job.gates]
     compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)
     errors = check_error_rate(job.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
     return [*outcomes, *compared, errors], remarks
@@ -189,6 +203,7 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "gates": [outcome.as_json() for outcome in summary.gates],
         "usage": dict(summary.usage),
         "simulated": summary.simulated or bool(summary.failures.simulated_answers),
+        "judges": {name: judge.as_json() for name, judge in summary.judges.items()},
         "notes": list(summary.notes),
         "reused": dict(result.reused),
         "decision": to_builtins(result.decision),

@@ -1,7 +1,10 @@
 """What a person reads when a run is done: the table, why rows failed, the gates, and where the files are."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -16,6 +19,10 @@ from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts
 from tunecheck.cli._gates.gates import End, Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._judged import Correction
+    from tunecheck.statistics._results import Estimate
 
 _MOST_FAULTS = 8
 _MOST_ERRORS = 5
@@ -53,6 +60,8 @@ class Summary:
     """What an undecided gate counts as: `fail`, `pass`, or None for neither."""
     stopped: str = ""
     """What was decided, where the run stopped early."""
+    judges: Mapping[str, Correction] = field(default_factory=dict)
+    """Of evaluators that are judges: the pass rate corrected for its errors, or that it is uncalibrated."""
     seconds: float = 0.0
     """How long the run took, the judging of its gates included."""
 
@@ -103,9 +112,22 @@ def _main_table(summary: Summary) -> Table:
     heads = [f"all {counted(summary.rows, 'row')}"] + [f"{kind} ({_rows(of)})" for kind, of in kinds.items()]
     table.add_row("", *(Text(clean(head, 40), "bold") for head in heads))
     for name, evaluator in summary.evaluators.items():
+        judge = summary.judges.get(name)
         for line in lines_of(name, evaluator, [summary.metrics, *kinds.values()]):
-            table.add_row(*_cells(line))
+            is_uncalibrated = judge is not None and judge.corrected is None and line.sort == "evaluator"
+            table.add_row(*_cells(replace(line, label=f"{line.label}, uncalibrated") if is_uncalibrated else line))
+            if line.sort == "evaluator" and judge is not None and judge.corrected is not None:
+                table.add_row(
+                    *_cells(Line("figure", "corrected", (corrected_text(judge.corrected), *("" for _ in kinds))))
+                )
     return table
+
+
+def corrected_text(rate: Estimate) -> str:
+    """`81.2% (74.1% to 87.9%)`."""
+    if rate.value is None or rate.low is None or rate.high is None:
+        return "–"
+    return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
 def _rows(metrics: Metrics) -> str:

@@ -105,12 +105,16 @@ class Base:
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
         met, up = metric.non_inferior is True, metric.higher_is_better
         undecided = (
-            not met and metric.difference.n > 0 and not refutes(metric.difference, self.margin, higher_is_better=up)
+            not met
+            and metric.difference.n > 0
+            and metric.judge != "different"
+            and not refutes(metric.difference, self.margin, higher_is_better=up)
         )
         rows: int | None = None
         remark = _remark(metric)
         if undecided and metric.non_inferior is not None:
-            discordant = None if metric.b is None or metric.c is None else (metric.b, metric.c)
+            counted = None if metric.b is None or metric.c is None else (metric.b, metric.c)
+            discordant = counted if metric.raw is None else None  # a judge's, which are not as people would see them
             rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
             what = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {what} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
@@ -150,7 +154,7 @@ def _needed(pairs: int, rows: int | None) -> str:
 def _remark(metric: MetricComparison) -> str:
     """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`."""
     from tunecheck.comparison._measuring import VALID_AT_ANY_STOPPING
-    from tunecheck.comparison._wording import interval_text, value_text
+    from tunecheck.comparison._wording import interval_text, judge_text, value_text
 
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
@@ -161,7 +165,9 @@ def _remark(metric: MetricComparison) -> str:
     if metric.non_inferior is None:
         why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
         said = f"cannot be said: {why or 'too little data'}"
-    pairs = metric.difference.n
+        said += f"; {metric.why}" if metric.judge == "different" else ""
+    pairs, judged = metric.difference.n, judge_text(metric)
+    said += f", {judged}" if judged else ""
     if not pairs:
         return said
     return f"{said}, {pairs:,} {'row' if pairs == 1 else 'rows'}" + (

@@ -1,5 +1,7 @@
 """Gates: conditions on a run's metrics that decide the exit code."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import operator
@@ -7,12 +9,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tunecheck._causes import CAUSES, METRIC
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._judged import Correction
 
 ROW_KINDS = ("call", "answer")
 
@@ -126,9 +131,17 @@ class Gate:
             hint = did_you_mean(code, CAUSES)
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no cause {code!r}{hint}")
 
-    def check(self, metrics: Metrics, by: Groups, primaries: Mapping[str, str | None]) -> Outcome:
+    def check(
+        self,
+        metrics: Metrics,
+        by: Groups,
+        primaries: Mapping[str, str | None],
+        judges: Mapping[str, Correction] | None = None,
+    ) -> Outcome:
         """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
 
+        The pass rate of one of the `judges` is the one that is corrected for its errors, over all rows; of a group it
+        is as the verdicts are.
         A group or a metric without any value does not meet its gate; a cause that no row has is 0.
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
@@ -141,6 +154,10 @@ class Gate:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigurationError(f"--fail-under {str(self)!r}: {key} is not a number")
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
+        evaluator, _, rate = str(key).rpartition(".")
+        if judges and evaluator in judges and rate == "binary_aggregate":
+            corrected, remark = _judged(judges[evaluator], value, group=self.group is not None)
+            value = value if corrected is None else corrected
         return Outcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
@@ -170,6 +187,18 @@ class Gate:
             names = " or ".join(f"[{column}={self.group}]" for column, _ in groups)
             raise ConfigurationError(f"--fail-under {str(self)!r}: write {names}")
         return groups[0][1] if groups else None
+
+
+def _judged(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
+    """The corrected pass rate of a judge, None where there is none, and what is to be said of it."""
+    found = judge.corrected
+    if found is None or found.value is None or group:
+        why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
+        return None, why
+    ends = (
+        f", {100 * found.confidence:.3g}% interval {found.low:.1%} to {found.high:.1%}" if found.low is not None else ""
+    )
+    return found.value, f"corrected for the judge's errors by {judge.labels:,} labels{ends}; its verdicts {rate:.1%}"
 
 
 def parse_gate(text: str) -> Gate:

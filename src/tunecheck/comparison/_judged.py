@@ -1,0 +1,218 @@
+"""Metrics that a model judges: pass rates corrected for its errors, and judges that two runs do not have in common."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._files import JudgeCalibration
+from tunecheck._messages import counted
+from tunecheck.comparison._comparison import JUDGES_DIFFER, MetricComparison, RawFigures
+from tunecheck.comparison._reading import read_run
+from tunecheck.comparison._run_table import PASS_RATE, RunTable
+from tunecheck.pipeline._aggregate import RESULT, WORDS
+from tunecheck.pipeline._journal import recorded_verdicts
+from tunecheck.runs._calibrations import find_calibration
+from tunecheck.runs._store import Run
+from tunecheck.statistics._results import Estimate, NonInferiority, Result
+
+if TYPE_CHECKING:
+    from tunecheck.statistics._corrected import LabelCounts
+
+_FEWEST_OF_THE_RUN = 30
+"""From so many labels among a run's own rows on, these correct its rate, and no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(Result):
+    """A judge's pass rate as it is, and corrected for its errors by so many `labels`; None where it is uncalibrated.
+
+    `remark` says why a calibration corrects nothing.
+    """
+
+    raw: Estimate | None = None
+    corrected: Estimate | None = None
+    labels: int = 0
+    remark: str | None = None
+
+
+def corrections(run: Run) -> dict[str, Correction]:
+    """Of each evaluator that is a judge and passes or fails rows; its labels are those beside the run.
+
+    Raises:
+        ConfigurationError, DataError: the run, or a calibration, cannot be read.
+    """
+    judges = {name: entry for name, entry in run.manifest().evaluators.items() if entry.judge is not None}
+    kept = {name: find_calibration(run.folder.parent, entry.judge) for name, entry in judges.items()}
+    if not any(kept.values()):
+        return dict.fromkeys(kept, Correction())
+    table = read_run(run, run.folder.parent)
+    found = {}
+    for name, calibration in kept.items():
+        raw = rate_of(table, f"{name}.{PASS_RATE}")
+        found[name] = Correction(raw)
+        if calibration is not None and raw is not None and raw.value is not None:
+            shared = _labels_of_its_rows(run, name, judges[name].primary or name, calibration)
+            found[name] = _correction(raw, raw.value, _counts(calibration), shared)
+    return found
+
+
+def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
+    from tunecheck.statistics._corrected import prediction_powered
+
+    if shared.total >= _FEWEST_OF_THE_RUN:
+        worth = _worth(raw) / raw.n
+        left, passed = raw.n - shared.total, rate * raw.n - shared.pass_pass - shared.fail_pass
+        return Correction(raw, prediction_powered(passed * worth, left * worth, shared, raw.confidence), shared.total)
+    if labels.problem is not None:
+        return Correction(raw, None, labels.total, labels.problem)
+    return Correction(raw, corrected_rate(raw, labels), labels.total)
+
+
+def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
+    """The labels of what this very run had judged, with what the judge said of it there."""
+    from tunecheck.statistics._corrected import LabelCounts
+
+    verdicts = recorded_verdicts(run.journal, name).values()
+    said = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in verdicts}
+    labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
+    pairs = ((label, said.get(inputs)) for inputs, label in labels.items())
+    return LabelCounts.of((label, word) for label, word in pairs if word in ("pass", "fail"))
+
+
+def _counts(calibration: JudgeCalibration) -> LabelCounts:
+    from tunecheck.statistics._corrected import LabelCounts
+
+    return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
+
+
+def rate_of(table: RunTable, name: str | None) -> Estimate | None:
+    """A run's pass rate, or mean of scores, over all its rows; None where it has no such column."""
+    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+
+    column = table.columns.get(name or "")
+    if column is None:
+        return None
+    there = [row for row, value in enumerate(column.values) if value == value]
+    values = [column.values[row] for row in there]
+    of_row = table.items.of_row
+    trials = None if of_row is None else [of_row[row] for row in there]
+    if column.passes == column.name:
+        return estimate_proportion(values, trials)
+    return estimate_mean(values, trials, bounds=column.bounds)
+
+
+def _worth(rate: Estimate) -> float:
+    """As many independent rows as would tell the rate as well: fewer than there are, where they come in clusters."""
+    from tunecheck.statistics._distributions import effective_rows
+
+    if rate.clusters is None or rate.value is None or rate.standard_error is None:
+        return rate.n
+    plain = math.sqrt(rate.value * (1 - rate.value) / rate.n)
+    return effective_rows(rate.n, rate.clusters, plain, rate.standard_error)
+
+
+# -- two runs
+
+
+def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
+    """A measured metric with its judge's errors reckoned with: corrected, called uncalibrated, or refused."""
+    before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
+    if before is None or after is None:
+        return metric
+    if before != after:
+        return _refused(metric, base, new)
+    labels = labels_of(metric.evaluator, base, new)
+    if labels is None:
+        return replace(metric, judge="uncalibrated")
+    return _corrected(metric, labels) if metric.kind == "binary" else metric
+
+
+def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:
+    """The labels by which the figures of a judge of both runs are corrected; None where it is not calibrated."""
+    judge = new.evaluators[evaluator].judge
+    calibration = _calibration(new, judge) or _calibration(base, judge)
+    labels = None if calibration is None else _counts(calibration)
+    return None if labels is None or labels.problem is not None else labels
+
+
+def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
+    return find_calibration(Path(table.info.place).parent, judge) if table.info.source == "run" else None
+
+
+def _corrected(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
+    """Both rates by how often the judge errs on labelled rows, and their difference by the same.
+
+    A test of no difference needs no correction, and stays.
+    """
+    from tunecheck.statistics._corrected import corrected_difference
+    from tunecheck.statistics._decisions import non_inferiority
+
+    difference = corrected_difference(metric.difference, labels)
+    held, smallest, up = metric.non_inferiority, metric.smallest_difference, metric.higher_is_better
+    if held is not None:
+        held = non_inferiority(difference, held.margin, higher_is_better=up)
+    if smallest is not None and smallest.value is not None:
+        smallest = replace(smallest, value=min(1.0, smallest.value / labels.gain))
+    return replace(
+        metric,
+        base=corrected_rate(metric.base, labels),
+        new=corrected_rate(metric.new, labels),
+        difference=difference,
+        non_inferiority=held,
+        non_inferior=None if held is None else held.shown,
+        smallest_difference=smallest,
+        judge="corrected",
+        raw=RawFigures(metric.base, metric.new, metric.difference),
+    )
+
+
+def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
+    """A pass rate as people would see it, by labels of other rows."""
+    from tunecheck.statistics._corrected import rogan_gladen
+
+    rows = _worth(rate)
+    found = rogan_gladen((rate.value or 0.0) * rows, rows, labels, rate.confidence)
+    return replace(found, n=rate.n, clusters=rate.clusters)
+
+
+def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
+    """Two judges see two things: their rates are shown, and nothing is said of the difference."""
+    held, none = metric.non_inferiority, metric.difference
+    why = "each run has a judge of its own"
+    return replace(
+        metric,
+        judge="different",
+        difference=Estimate(None, None, None, none.n, none.confidence, "none", clusters=none.clusters, remark=why),
+        p_value=None,
+        p_exact=None,
+        p_mid=None,
+        p_permutation=None,
+        wilcoxon=None,
+        smallest_difference=None,
+        non_inferiority=None if held is None else NonInferiority(None, None, held.margin, held.alpha, why),
+        non_inferior=None,
+        verdict=JUDGES_DIFFER if metric.tested else None,
+        why=_how_they_differ(metric.evaluator, base, new) if metric.tested else "",
+    )
+
+
+def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
+    """How far both judges agree on rows that people labelled for both, or how to find that out."""
+    from tunecheck.statistics._agreement import Agreement
+
+    kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
+    remedy = f"`tunecheck score {base.info.id} --judge F` has one judge say both"
+    if kept[0] is None or kept[1] is None:
+        return f"{remedy}; `judge calibrate --save` of both on the same labels says how they differ"
+    said = [{each.row_fingerprint: each.verdict for each in one.labels} for one in kept if one is not None]
+    both = Agreement.of((said[0][row], said[1][row]) for row in said[0] if row in said[1])
+    if not both.total:
+        return f"{remedy}; they have been calibrated on different labels"
+    kappa = both.kappa()
+    interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
+    value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"
+    share = f"{both.agreed / both.total:.1%}"
+    return f"the judges agree on {share} of {counted(both.total, 'labelled row')} (kappa {value}); {remedy}"

@@ -1,0 +1,200 @@
+"""Judges' errors are reckoned with: rates corrected by a calibration beside the runs, in gates and comparisons, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.comparison_parts import declares, row, verdict as verdict_keys, write_run
+
+from tunecheck import Metric, calibrate, compare, evaluate, verdict
+from tunecheck._errors import ConfigurationError
+from tunecheck._files import JudgeCalibration, LabelledVerdict
+from tunecheck.cli._gates.gates import parse_gate
+from tunecheck.comparison._comparison import MetricComparison
+from tunecheck.comparison._judged import corrections
+from tunecheck.comparison._wording import headline
+from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
+from tunecheck.runs._store import Run
+from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
+
+JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"
+
+# Of 50 good rows the judge passes 45, of 50 bad ones 10.
+ERRORS = [("pass", "pass")] * 45 + [("pass", "fail")] * 5 + [("fail", "pass")] * 10 + [("fail", "fail")] * 40
+COUNTS = LabelCounts(45, 5, 10, 40)
+
+
+def kept(judge: str, pairs: Sequence[tuple[str, str]], rows: str = "label") -> JudgeCalibration:
+    labels = [LabelledVerdict(f"r{n}", f"{rows} {n}", None, *pair) for n, pair in enumerate(pairs)]  # type: ignore[arg-type]
+    return JudgeCalibration(judge=judge, evaluator="match", run="calibrate", created="", labels=labels)
+
+
+def judged(folder: Path, name: str, outcomes: Sequence[bool], judge: str = JUDGE) -> Path:
+    """A run whose evaluator `match` is a judge."""
+    rows = [row(number, verdict_keys("match", passed)) for number, passed in enumerate(outcomes)]
+    declared: Any = declares("match")
+    declared["match"]["judge"] = judge
+    return write_run(folder, name, rows, declared)
+
+
+def compared(folder: Path, new_judge: str = JUDGE, margin: float | None = None) -> MetricComparison:
+    """120 of 200 rows pass in the base, 160 in the new run."""
+    base = judged(folder, "base", [n < 120 for n in range(200)])
+    new = judged(folder, "new", [n < 160 for n in range(200)], new_judge)
+    return compare(base, new, margin=margin, results_dir=folder).metric("match")
+
+
+class Lenient:
+    """Passes whatever is polite, and what the row says it errs on."""
+
+    judged = True
+    primary = "lenient"
+    metrics = (Metric("lenient", kind="binary"),)
+
+    def __init__(self, prompt: str = "Is it polite?") -> None:
+        self.arguments = {"prompt": prompt}
+
+    def __call__(self, *, response: str) -> dict[str, Any]:
+        passed = "please" in response
+        return dict(verdict("lenient", score=float(passed), passed=passed))
+
+
+def run_of(folder: Path, said: Sequence[str], evaluator: Lenient | None = None) -> Run:
+    rows = [{"id": f"q{n}", "response": f"{text} {n}"} for n, text in enumerate(said)]
+    made = evaluate(data=rows, evaluators={"lenient": evaluator or Lenient()}, results_dir=folder, workers=0)
+    return Run(made.run_dir)
+
+
+def calibrated(folder: Path, labels: Mapping[str, tuple[str, int]], first: int = 1_000) -> None:
+    """Calibrate with so many rows of each text, labelled as it says."""
+    rows: list[dict[str, Any]] = []
+    for text, (label, count) in labels.items():
+        rows += [{"response": f"{text} {first + len(rows) + n}", "label": label} for n in range(count)]
+    calibrate(labels=rows, evaluator=Lenient(), results_dir=folder, workers=0, save=True)
+
+
+def test_a_run_is_corrected_by_how_often_its_judge_errs_on_labelled_rows(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please"] * 60 + ["no"] * 40)
+    calibrated(tmp_path, {"please": ("pass", 18), "please, no": ("fail", 4), "no": ("fail", 16), "yes": ("pass", 2)})
+    found = corrections(run)["lenient"]
+    assert (found.labels, found.raw and found.raw.value) == (40, 0.6)
+    assert found.corrected == rogan_gladen(60, 100, LabelCounts(18, 2, 4, 16))
+    # (0.6 + 0.8 - 1) / (0.9 + 0.8 - 1)
+    assert found.corrected.value == pytest.approx(0.4 / 0.7)
+
+
+def test_labels_among_the_runs_own_rows_correct_it_where_there_are_enough(tmp_path: Path) -> None:
+    said = ["please"] * 60 + ["no"] * 40
+    run = run_of(tmp_path, said)
+    rows = [{"response": f"{said[n]} {n}", "label": "pass" if n < 50 else "fail"} for n in range(100)]
+    calibrate(labels=rows[20:90], evaluator=Lenient(), results_dir=tmp_path, workers=0, save=True)
+    # Of rows 20 to 89, 30 are labelled pass, as the judge says, 10 fail that it passes, 30 fail that it fails.
+    found = corrections(run)["lenient"]
+    assert found.labels == 70
+    assert found.corrected == prediction_powered(20, 30, LabelCounts(30, 0, 10, 30))
+
+
+def test_a_judge_is_uncalibrated_until_it_is_calibrated_with_its_own_prompt(tmp_path: Path) -> None:
+    run, other = (run_of(tmp_path, ["please", "no"] * 5, judge) for judge in (Lenient(), Lenient("Is it short?")))
+    assert corrections(run)["lenient"].corrected is None
+    calibrated(tmp_path, {"please": ("pass", 10), "no": ("fail", 10)})
+    assert corrections(run)["lenient"].corrected is not None
+    assert corrections(other)["lenient"].corrected is None
+
+
+def test_labels_of_one_kind_leave_the_rate_and_say_why(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please", "no"] * 5)
+    calibrated(tmp_path, {"please": ("pass", 10)})
+    found = corrections(run)["lenient"]
+    assert (found.corrected, found.labels) == (None, 10)
+    assert "the labels say pass of every row" in str(found.remark)
+
+
+def test_an_evaluator_that_asks_no_model_is_no_judge(tmp_path: Path) -> None:
+    made = evaluate(data=[{"response": "a", "ground_truth": "a"}], evaluators={"f1": "f1_score"}, results_dir=tmp_path)
+    assert corrections(Run(made.run_dir)) == {}
+
+
+def test_a_gate_takes_the_corrected_rate_and_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please"] * 60 + ["no"] * 40)
+    metrics: Any = run.metrics()["metrics"]
+    gate, primaries = parse_gate("lenient>=0.59"), {"lenient": "lenient"}
+    before = gate.check(metrics, {}, primaries, corrections(run))
+    assert (before.met, before.found, before.remark) == (True, 0.6, "uncalibrated judge")
+    calibrated(tmp_path, {"please": ("pass", 18), "please, no": ("fail", 4), "no": ("fail", 16), "yes": ("pass", 2)})
+    after = gate.check(metrics, {}, primaries, corrections(run))
+    assert (after.met, after.found) == (False, pytest.approx(0.4 / 0.7))
+    assert "corrected for the judge's errors by 40 labels" in after.remark
+    assert after.remark.endswith("its verdicts 60.0%")
+
+
+def test_a_gate_on_a_group_says_that_it_is_not_corrected(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please"] * 60 + ["no"] * 40)
+    calibrated(tmp_path, {"please": ("pass", 10), "no": ("fail", 10)})
+    metrics: Any = run.metrics()["metrics"]
+    groups = {"row_kind": {"answer": metrics}}
+    found = parse_gate("lenient[answer]>=0.5").check(metrics, groups, {"lenient": "lenient"}, corrections(run))
+    assert (found.found, found.remark) == (0.6, "of a group, not corrected for the judge's errors")
+
+
+def test_two_runs_of_one_judge_are_compared_as_people_would_see_them(tmp_path: Path) -> None:
+    save_calibration(tmp_path, kept(JUDGE, ERRORS))
+    metric = compared(tmp_path, margin=0.05)
+    # (0.6 - 0.2) / 0.7, (0.8 - 0.2) / 0.7, and their difference 0.2 / 0.7.
+    assert metric.base.value == pytest.approx(0.4 / 0.7)
+    assert metric.new.value == pytest.approx(0.6 / 0.7)
+    assert metric.difference.value == pytest.approx(0.2 / 0.7)
+    assert metric.raw is not None
+    assert (metric.raw.base.value, metric.raw.new.value) == (0.6, 0.8)
+    assert (metric.verdict, metric.non_inferior, metric.judge) == ("better", True, "corrected")
+    assert "corrected for the judge's errors (its verdicts 60.0% → 80.0%)" in headline(metric)
+
+
+def test_a_comparison_by_a_judge_without_a_calibration_says_so(tmp_path: Path) -> None:
+    metric = compared(tmp_path)
+    assert (metric.verdict, metric.judge, metric.base.value) == ("better", "uncalibrated", 0.6)
+    assert headline(metric).endswith(", by an uncalibrated judge")
+
+
+def test_runs_of_different_judges_are_not_called_better(tmp_path: Path) -> None:
+    metric = compared(tmp_path, OTHER, margin=0.05)
+    assert (metric.verdict, metric.judge) == ("judges differ", "different")
+    assert (metric.p_value, metric.p_adjusted, metric.difference.value, metric.non_inferior) == (None,) * 4
+    assert "`judge calibrate --save` of both on the same labels says how they differ" in metric.why
+    assert headline(metric).startswith("judges differ, 60.0% → 80.0%; ")
+
+
+def test_how_two_judges_differ_is_told_of_the_rows_that_people_labelled_for_both(tmp_path: Path) -> None:
+    # On 10 of 100 rows the second judge says the other thing: 90 of 100 alike, 55 and 55 of them pass.
+    flipped = [(label, "fail" if said == "pass" else "pass") for label, said in ERRORS[:5]]
+    flipped += ERRORS[5:95] + [(label, "pass") for label, _ in ERRORS[95:]]
+    save_calibration(tmp_path, kept(JUDGE, ERRORS))
+    save_calibration(tmp_path, kept(OTHER, flipped))
+    # (0.9 - 0.505) / (1 - 0.505)
+    assert "the judges agree on 90.0% of 100 labelled rows (kappa 0.80, 0.68 to 0.92)" in compared(tmp_path, OTHER).why
+    save_calibration(tmp_path, kept(OTHER, ERRORS, "others"))
+    assert "they have been calibrated on different labels" in compared(tmp_path, OTHER).why
+
+
+def test_a_calibration_is_found_by_a_judges_name_alone_and_never_by_a_path(tmp_path: Path) -> None:
+    path = save_calibration(tmp_path, kept(JUDGE, ERRORS))
+    assert path == calibration_file(tmp_path, JUDGE)
+    assert find_calibration(tmp_path, JUDGE) == kept(JUDGE, ERRORS)
+    assert find_calibration(tmp_path, f"../judges/{JUDGE}") is None
+    path.write_text('{"format_version": 99}')
+    with pytest.raises(ConfigurationError, match="written by a newer Tunecheck"):
+        find_calibration(tmp_path, JUDGE)
+
+
+def test_trials_of_one_question_are_not_as_many_rows(tmp_path: Path) -> None:
+    calibrated(tmp_path, {"please": ("pass", 30), "no": ("fail", 30)})
+    rows = [{"id": f"q{n}", "response": f"{'please' if n < 6 else 'no'} {n}"} for n in range(10)]
+    made = evaluate(data=rows, evaluators={"lenient": Lenient()}, results_dir=tmp_path, workers=0, repeat=5)
+    found = corrections(Run(made.run_dir))["lenient"].corrected
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.low > 0.5, "ten questions, not fifty rows"
