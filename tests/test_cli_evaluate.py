@@ -105,7 +105,7 @@ def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> 
     found = said.json()
     assert set(found) == {
         "run", "run_dir", "metrics", "by", "rows", "failed_rows", "gates", "usage", "simulated", "notes", "reused",
-        "uploads", "judges",
+        "uploads", "judges", "decision",
     }  # fmt: skip
     assert Path(small, found["run_dir"]) == only_run(small)
     assert found["run"] == only_run(small).name

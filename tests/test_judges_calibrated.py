@@ -126,7 +126,8 @@ def test_a_gate_takes_the_corrected_rate_and_says_so(tmp_path: Path) -> None:
     assert (before.met, before.found, before.remark) == (True, 0.6, "uncalibrated judge")
     calibrated(tmp_path, {"please": ("pass", 18), "please, no": ("fail", 4), "no": ("fail", 16), "yes": ("pass", 2)})
     after = gate.check(metrics, {}, primaries, corrections(run))
-    assert (after.met, after.found) == (False, pytest.approx(0.4 / 0.7))
+    assert not after.met
+    assert after.found == pytest.approx(0.4 / 0.7)
     assert "corrected for the judge's errors by 40 labels" in after.remark
     assert after.remark.endswith("its verdicts 60.0%")
 

@@ -184,8 +184,8 @@ def changed_settings(
         if was != now and isinstance(was, dict) and isinstance(now, dict):
             yield from changed_settings(was, now, f"{above}{key}.")
         elif was != now:
-            texts = [value if isinstance(value, str) else dumps(value).decode() for value in (was, now)]
-            yield f"{above}{key}", *cut_apart(*texts)
+            before, after = (value if isinstance(value, str) else dumps(value).decode() for value in (was, now))
+            yield f"{above}{key}", *cut_apart(before, after)
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
