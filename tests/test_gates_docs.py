@@ -28,7 +28,7 @@ def commands() -> list[str]:
 
 
 def test_the_pipelines_are_yaml_and_each_has_an_evaluation() -> None:
-    assert len(commands()) == 3
+    assert len(commands()) == 4
 
 
 @pytest.mark.parametrize("text", commands())

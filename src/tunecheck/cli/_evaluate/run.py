@@ -95,7 +95,7 @@ def _show_estimate(job: Job, estimated: Estimate) -> None:
 
 def _powers(job: Job) -> list[str]:
     """What the gate against a run can show with these rows, for people."""
-    return [] if job.base is None else [f"--no-worse-than: {clean(str(each), 400)}" for each in job.base.power]
+    return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
 
 
 def _summary(job: Job, result: EvaluationResult) -> Summary:

@@ -44,6 +44,11 @@ class Base:
     better: bool = False
     confidence: float = 0.95
 
+    @property
+    def flag(self) -> str:
+        """The option that names it."""
+        return "--better-than" if self.better else "--no-worse-than"
+
     def expected_rows(self) -> int | None:
         """About how many rows decide: of an identical model, or of one that is better by `_ASSUMED_GAIN`.
 
@@ -89,7 +94,7 @@ class Base:
         tested = comparison.against[-1].tested
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
-        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.better)
+        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.flag)
 
     def _impossible(self, why: str) -> Outcome:
         return Outcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
@@ -111,7 +116,8 @@ class Base:
             and not refutes(metric.difference, self.margin, higher_is_better=up)
         )
         rows: int | None = None
-        remark = _remark(metric)
+        stopped = comparison.new.stopped
+        remark = _remark(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
         if undecided and metric.non_inferior is not None:
             counted = None if metric.b is None or metric.c is None else (metric.b, metric.c)
             discordant = counted if metric.raw is None else None  # a judge's, which are not as people would see them
@@ -151,8 +157,8 @@ def _needed(pairs: int, rows: int | None) -> str:
     return f"about {-(-more // unit) * unit:,} more rows like these would decide it"
 
 
-def _remark(metric: MetricComparison) -> str:
-    """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`."""
+def _remark(metric: MetricComparison, *, promised: bool) -> str:
+    """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised` is what only the complete run would show."""
     from tunecheck.comparison._measuring import VALID_AT_ANY_STOPPING
     from tunecheck.comparison._wording import interval_text, judge_text, value_text
 
@@ -161,7 +167,7 @@ def _remark(metric: MetricComparison) -> str:
     level = f"{100 * metric.difference.confidence:.3g}%"
     said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
     if metric.difference.method == VALID_AT_ANY_STOPPING:
-        said += " whenever one stops" + "; a complete run would show it" * (metric.non_inferior is True)
+        said += " whenever one stops" + "; a complete run would show it" * promised
     if metric.non_inferior is None:
         why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
         said = f"cannot be said: {why or 'too little data'}"
@@ -175,7 +181,7 @@ def _remark(metric: MetricComparison) -> str:
     )
 
 
-def _notes(comparison: Comparison, better: bool) -> list[str]:
+def _notes(comparison: Comparison, flag: str) -> list[str]:
     """What a gate over part of the rows, or of the evaluators, must not keep to itself."""
     notes = list(comparison.notes)
     not_asked = comparison.new.stopped is not None
@@ -188,11 +194,7 @@ def _notes(comparison: Comparison, better: bool) -> list[str]:
         if lone.base or lone.new:
             said = f"{lone.base:,} rows have a verdict only in the base, {lone.new:,} only in this run"
             notes.append(f"{metric.name}: {said}")
-    return [f"{_flag(better)}: {note}" for note in notes]
-
-
-def _flag(better: bool) -> str:
-    return "--better-than" if better else "--no-worse-than"
+    return [f"{flag}: {note}" for note in notes]
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
@@ -254,7 +256,7 @@ def read_base(
     if name is None:
         return None
     better, margin = options.better_than is not None, options.margin or 0.0
-    flag = f"{_flag(better)} {name}"
+    flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
     from tunecheck.comparison._deciding import default_metrics
     from tunecheck.comparison._pairing import NothingPairsError, pair
     from tunecheck.comparison._reading import read_runs
