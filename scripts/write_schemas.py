@@ -22,6 +22,7 @@ WRITTEN_BY_US = {
     "metrics.json": "tunecheck._files:MetricsFile",
     "eval_results.jsonl": "tunecheck._files:ResultRow",
     "journal.jsonl": "tunecheck._files:Record",
+    "export-source.json": "tunecheck.authoring._export:ExportFile",
     "upload.json": "tunecheck.upload._record:UploadFile",
     "verdicts.jsonl": "tunecheck._files:VerdictLine",
     "bfcl-summary.json": "tunecheck._files:ModelSummary",

@@ -116,7 +116,8 @@ class EndpointTarget(AskingTarget):
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
         try:
-            return _read_messages(self._value(row, "messages"), self._paths["messages"])
+            columns = " or ".join(_shown(path) for path in self._paths["messages"])
+            return read_messages(self._value(row, "messages"), columns)
         except ValueError:
             if self.endpoint.depends_on_row:
                 return []  # recorded answers are looked up by the row's id too
@@ -150,8 +151,12 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
     raise ValueError(f"tools[{index}] is neither an OpenAI tool nor a function schema with a name")
 
 
-def _read_messages(value: JSON, paths: tuple[ValuePath, ...]) -> Sequence[Mapping[str, JSON]]:
-    columns = " or ".join(_shown(path) for path in paths)
+def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
+    """A column's messages; a text is one of the user. `columns` names where it was looked for, in errors.
+
+    Raises:
+        ValueError: it is something else.
+    """
     if value is None:
         raise ValueError(f"no messages to send: this row has no column {columns}")
     if isinstance(value, str):

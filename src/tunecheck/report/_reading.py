@@ -1,11 +1,10 @@
 """A run as a report reads it: its evaluators, and which column of a row holds what."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._matching.values import MatchPolicy
@@ -14,13 +13,10 @@ from tunecheck.comparison._bfcl_scores import ALL_ROWS
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
-from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.runs._store import Run
+from tunecheck.runs._values import ValueReader, value_reader
 from tunecheck.runs._verify import changed_since
-
-ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
-"""From a row's data and target columns to a value."""
 
 _EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
 """The endings of the keys of one verdict."""
@@ -95,17 +91,17 @@ class ReportedRun:
     @cached_property
     def ground_truth(self) -> ValueReader:
         """How a row's right answer is found."""
-        return _reader(self.manifest, "ground_truth", ("ground_truth", "answer"))
+        return value_reader(self.manifest, "ground_truth", ("ground_truth", "answer"))
 
     @cached_property
     def response(self) -> ValueReader:
         """How its answer is found."""
-        return _reader(self.manifest, "response", ("response",))
+        return value_reader(self.manifest, "response", ("response",))
 
     @cached_property
     def tools(self) -> ValueReader:
         """How the definitions of its tools are found."""
-        return _reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
+        return value_reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
 def read_run(run: Run) -> ReportedRun:
@@ -177,28 +173,6 @@ def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[MetricEnt
         repeated = any(key.endswith(end) and key.removesuffix(end) in own for end in ("_score", "_passed"))
         if key != "binary_aggregate" and not repeated:
             yield MetricEntry(key)
-
-
-def _reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
-    """How to find a parameter's value: as it was mapped for all evaluators or for one, else in a column of its name."""
-    mapped = next(_mapped(manifest, parameter), None)
-    if mapped is None:
-        return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
-    if isinstance(mapped, Constant):
-        value = mapped.value
-        return lambda data, target: value
-    reference = mapped
-    return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
-
-
-def _mapped(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
-    layers = manifest.mapping
-    for name in dict.fromkeys(["default", *layers]):
-        if parameter in layers.get(name, {}):
-            try:
-                yield from parse_mapping({parameter: layers[name][parameter]}, name).values()
-            except ConfigurationError:  # written by another version
-                continue
 
 
 @dataclass(frozen=True, slots=True)
