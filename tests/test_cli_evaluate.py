@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import ROOT, call, environment, here, inside, replay, rows, workspace, write_lines
 
+from tunecheck.report._run_list import runs_page
+
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]\u202eBOOM[/bold red]"
 
 
@@ -237,15 +239,20 @@ def test_a_gate_on_simulated_answers_is_refused_before_anything_is_asked(small: 
     assert not (small / "eval_results").exists()
 
 
-def test_a_gate_on_recorded_answers_that_say_they_are_simulated_is_refused_too(small: Path) -> None:
+def test_a_run_of_which_some_answers_say_they_are_simulated_is_a_simulated_one_everywhere(small: Path) -> None:
     replay(small, {})
-    lines = [{"id": key, "response": answer, "simulated": True} for key, answer in right_answers().items()]
+    lines = [
+        {"id": key, "response": answer, "simulated": n < 4} for n, (key, answer) in enumerate(right_answers().items())
+    ]
     write_lines(small / "endpoints" / "recorded.jsonl", lines)
     gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.1")
     assert inside(small, *gated).code == 2
     allowed = inside(small, *gated, "--allow-simulated")
     assert allowed.code == 0
-    assert "SIMULATED answers in 6 rows" in allowed.out
+    assert "SIMULATED answers in 4 rows" in allowed.out
+    assert "SIMULATED" in inside(small, "runs").out
+    assert "is simulated" in inside(small, "upload", "last", "--mlflow", "http://127.0.0.1:9").err
+    assert '"simulated":true' in runs_page(small / "eval_results")
 
 
 def test_a_metric_that_turns_out_to_be_unknown_is_wrong_use(small: Path) -> None:

@@ -219,10 +219,6 @@ class Target(ABC):
         """What an answer of a target that `tracks_each_call` took."""
         return ()
 
-    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
-        """Whether this answer makes the whole run a simulated one; else it is one row that says so of itself."""
-        return False
-
     def group_key(self, row: Row) -> str | None:
         """Rows of one group are answered one after another, in order; None: on its own."""
         return None

@@ -45,10 +45,10 @@ class EvaluationResult(dict[str, object]):
 
     `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
     `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
-    target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
-    answered; `notes` are remarks on how it ran; `reused` counts the `answers` and `verdicts` that were recorded before,
-    in this run or the one it reuses; `aggregate_errors` says, by evaluator, why its `__aggregate__` failed:
-    `{name: {"type", "message"}}`; `decision` is what a run that may stop early has decided.
+    target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that some
+    answer, or judge's verdict, is no model's; `notes` are remarks on how it ran; `reused` counts the `answers` and
+    `verdicts` that were recorded before, in this run or the one it reuses; `aggregate_errors` says, by evaluator, why
+    its `__aggregate__` failed: `{name: {"type", "message"}}`; `decision` is what a run that may stop early has decided.
     """
 
     def __init__(self, finished: Finished) -> None:

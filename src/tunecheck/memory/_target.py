@@ -160,9 +160,6 @@ class MemoryTarget(AskingTarget):
         yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
         yield EndpointUsage("judge", self._judge_endpoint, conversation, share_of(output, "judged"))
 
-    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
-        return output.get("simulated") is True
-
     def inputs(self, row: Row) -> JSON:
         return [dict(row.values), self._kept]
 

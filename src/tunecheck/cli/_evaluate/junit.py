@@ -75,14 +75,13 @@ def _cases(summary: Summary, allowed: float | None) -> Iterator[_Case]:
 
 
 def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
-    simulated = summary.simulated or bool(summary.failures.simulated_answers)
     about = {
         "data": summary.data,
         "source": summary.source,
         "folder": summary.folder,
         "rows": str(summary.rows),
         "rows_with_an_error": str(summary.failed_rows),
-        "simulated": str(simulated).lower(),
+        "simulated": str(summary.simulated).lower(),
     }
     if summary.stopped:
         about["stopped_early"] = summary.stopped

@@ -44,7 +44,7 @@ def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
     mark = _MARKS[end_of(summary.gates, summary.undecided)] + " " if summary.gates else ""
     yield f"### {mark}{code(summary.name)}"
     yield f"{code(summary.data)} · {counted(summary.rows, 'row')} · {code(summary.source)}"
-    if summary.simulated or summary.failures.simulated_answers:
+    if summary.simulated:
         yield f"⚠️ **{SIMULATED}**"
     if summary.stopped:
         yield f"⚠️ {code(summary.stopped, 400)}"

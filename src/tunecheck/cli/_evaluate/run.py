@@ -24,7 +24,7 @@ from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._decision import stopped_text
-from tunecheck.runs._failures import Failures, read_failures
+from tunecheck.runs._failures import read_failures
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -109,7 +109,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
     judges = _judges(run, evaluators)
-    gates, remarks = _outcomes(job, result, metrics, primaries, failures, judges)
+    gates, remarks = _outcomes(job, result, metrics, primaries, judges)
     dataset = job.source.dataset if job.source is not None else None
     return Summary(
         name=run.id,
@@ -152,13 +152,12 @@ def _outcomes(
     result: EvaluationResult,
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
-    failures: Failures,
     judges: Mapping[str, Correction],
 ) -> tuple[list[Outcome], list[str]]:
     """What came of the gates, and remarks on it."""
     if not job.is_gated:
         return [], []
-    if result.simulated or failures.simulated_answers:  # a judge may be, and a replayed or recorded answer, too
+    if result.simulated:  # a judge may be, and a replayed or recorded answer, too
         refuse_simulated(job.options)
     outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in job.gates]
     compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)
@@ -179,7 +178,7 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded
 
 
 def _warn(summary: Summary) -> None:
-    if summary.simulated or summary.failures.simulated_answers:
+    if summary.simulated:
         print(SIMULATED, file=sys.stderr)
     if summary.stopped:
         print(clean(summary.stopped, 400), file=sys.stderr)
@@ -202,7 +201,7 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "failed_rows": summary.failed_rows,
         "gates": [outcome.as_json() for outcome in summary.gates],
         "usage": dict(summary.usage),
-        "simulated": summary.simulated or bool(summary.failures.simulated_answers),
+        "simulated": summary.simulated,
         "judges": {name: judge.as_json() for name, judge in summary.judges.items()},
         "notes": list(summary.notes),
         "reused": dict(result.reused),

@@ -98,9 +98,8 @@ def _header(summary: Summary) -> Text:
     if summary.stopped:
         text.append(f"\n{clean(summary.stopped, 200)}", "bold yellow")
     if summary.simulated:
-        text.append(f"\n{SIMULATED}", "bold yellow")
-    elif summary.failures.simulated_answers:
-        text.append(f"\nSIMULATED answers in {counted(summary.failures.simulated_answers, 'row')}", "bold yellow")
+        some = 0 < (count := summary.failures.simulated_answers) < summary.rows
+        text.append(f"\nSIMULATED answers in {counted(count, 'row')}" if some else f"\n{SIMULATED}", "bold yellow")
     return text
 
 

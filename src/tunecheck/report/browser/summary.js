@@ -11,8 +11,9 @@ function pageHead(head) {
 
 function badges(head) {
   const found = [];
-  if (head.simulated) found.push(el("strong", { class: "badge warn" }, "SIMULATED answers: no model was asked"));
-  else if (head.simulated_rows) found.push(el("strong", { class: "badge warn" }, `SIMULATED answers in ${counted(head.simulated_rows, "row")}`));
+  const some = head.simulated_rows > 0 && head.simulated_rows < head.rows;
+  const where = some ? ` in ${counted(head.simulated_rows, "row")}` : ": no model was asked";
+  if (head.simulated) found.push(el("strong", { class: "badge warn" }, `SIMULATED answers${where}`));
   if (head.stopped) found.push(el("strong", { class: "badge warn" }, data(head.stopped)));
   if (head.failed_rows) found.push(el("strong", { class: "badge bad" }, `errors in ${counted(head.failed_rows, "row")}`));
   return found;
