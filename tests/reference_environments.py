@@ -54,12 +54,9 @@ def _install(folder: Path, requirements: tuple[str, ...], without_dependencies: 
     uv = [sys.executable, "-m", "uv"]
     python = folder / "bin" / "python"
     install = [*uv, "pip", "install", "--quiet", "--python", str(python)]
+    whole = [[*install, *requirements]] if requirements else []
     alone = [[*install, "--no-deps", *without_dependencies]] if without_dependencies else []
-    for command in (
-        [*uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
-        [*install, *requirements],
-        *alone,
-    ):
+    for command in ([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], *whole, *alone):
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode:
             raise RuntimeError(f"cannot prepare {folder.name}: {done.stderr.strip()[-2000:]}")

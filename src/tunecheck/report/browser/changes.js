@@ -55,7 +55,7 @@ function changeLine(line, reach, find, where) {
 }
 
 function changeTable(metrics, find, where) {
-  const heads = ["", "base", "new", "difference", "", "verdict", "regressed", "fixed", "changed", "rows"];
+  const heads = ["metric", "base", "new", "difference", "interval", "verdict", "regressed", "fixed", "changed", "rows"];
   const reach = { rate: 0, mean: 0 };
   for (const { kind, difference } of metrics) {
     for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind], Math.abs(end));

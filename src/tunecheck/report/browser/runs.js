@@ -46,7 +46,7 @@ class RunList {
     this.head = el("tr");
     this.body = el("tbody");
     this.bar = el("div", { class: "searchline sticky" }, this.search, this.go, this.held);
-    this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)));
+    this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Table of runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)));
   }
   follow(asked) {
     const known = new Set(this.runs.filter((run) => run.finished).map((run) => run.id));
@@ -118,7 +118,7 @@ function begin() {
   const left = all > runs.length ? ` The ${whole(runs.length)} newest of ${whole(all)}.` : "";
   const page = document.getElementById("page");
   page.replaceChildren(missing.node, section("list", "Runs", el("p", { class: "note" }, "In ", data(folder), ".", left), runs.length ? list.node : el("p", {}, "There are no runs in this folder.")));
-  page.before(el("header", { class: "top" }, el("span", { class: "title" }, "Tunecheck"), el("nav", { "aria-label": "Pages" }), themeButton()));
+  page.before(el("header", { class: "top" }, el("h1", { class: "title" }, "Tunecheck"), el("nav", { "aria-label": "Pages" }), themeButton()));
   address.follow(() => missing.say(list.follow(address.read())));
   document.documentElement.dataset.ready = "true";
 }

@@ -5,7 +5,7 @@ function pageHead(head) {
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
   const top = el("header", { class: "top" });
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
-  top.append(el("span", { class: "title" }, data(head.run)), nav, themeButton());
+  top.append(el("h1", { class: "title" }, data(head.run)), nav, themeButton());
   return top;
 }
 
@@ -50,7 +50,7 @@ function figureTable(summary, column, caption) {
     });
     if (column === "row_kind" && evaluator.more.length) body.append(moreFigures(evaluator, shown.length));
   }
-  return scroller("Figures", el("table", { class: "figures summary" }, caption ? el("caption", {}, caption) : null, el("thead", {}, head), body));
+  return scroller(column === "row_kind" ? "Figures" : `Figures by ${column}`, el("table", { class: "figures summary" }, caption ? el("caption", {}, caption) : null, el("thead", {}, head), body));
 }
 
 /** What an evaluator adds up itself; no trouble is not worth its place. */

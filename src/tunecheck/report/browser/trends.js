@@ -59,7 +59,7 @@ function runMap(rows, find) {
 }
 
 function patternTable(rows, found, choose) {
-  const heads = [...rows.names.map((title) => el("th", { scope: "col", class: "run" }, el("span", {}, data(title)))), el("th", { scope: "col" }, "rows"), el("th", { scope: "col" })];
+  const heads = [...rows.names.map((title) => el("th", { scope: "col", class: "run" }, el("span", {}, data(title)))), el("th", { scope: "col" }, "rows"), el("th", { scope: "col", class: "words" }, "over the runs")];
   const lines = found.map(([letters, count]) => {
     const cells = [...letters].map((letter) => el("td", { class: `cell ${OUTCOMES[letter].kind}`, title: OUTCOMES[letter].word }, OUTCOMES[letter].sign || "·"));
     const button = el("button", { type: "button", class: "link", title: "show these rows", click: () => choose(letters) }, whole(count));
