@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.reference_environments import make_environment
@@ -54,7 +54,7 @@ def browser() -> Iterator[Browser]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_keeps_anybody_out(browser: Browser, axe: str, pages: Path, page: str, width: int, scheme: str) -> None:
-    look = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme, "bypass_csp": True}
+    look: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme, "bypass_csp": True}
     with looking_at(browser, f"{pages.as_uri()}/{page}", **look) as looked:
         looked.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
         assert looked.page.evaluate("document.documentElement.scrollWidth") <= width

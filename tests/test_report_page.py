@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row, small_rows, tool_call
+
+from tunecheck.report._writing import write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -370,3 +373,70 @@ def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) 
         looked.page.keyboard.press("Escape")
         looked.choose("Change", "calls: fixed")
         assert looked.ids() == ["r4"]
+
+
+@pytest.fixture(scope="module")
+def three_runs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of three runs: r1 is right, wrong, right; r4 is right in the last one only."""
+    folder = tmp_path_factory.mktemp("three")
+    answers = small_rows()
+    answers[0]["response"] = tool_call("cancel", day="2026-03-05")
+    last = small_rows()
+    last[3]["response"] = last[3]["ground_truth"]
+    runs = [make_run(folder, rows, f"ck{at}") for at, rows in enumerate((small_rows(), answers, last), 1)]
+    write_report(runs[2], folder / "three.html", against=runs[:2])
+    return (folder / "three.html").as_uri()
+
+
+def test_rows_are_found_by_which_runs_got_them_right(browser: Browser, three_runs: str) -> None:
+    with looking_at(browser, three_runs) as looked:
+        patterns = dict(zip(looked.texts(".patterns td.words"), looked.texts(".patterns button"), strict=True))
+        assert patterns == {"always right": "3", "back and forth": "1", "never right": "1", "fixed since ck3": "1"}
+        looked.page.locator(".patterns tr", has_text="fixed since ck3").get_by_role("button").click()
+        assert looked.ids() == ["r4"]
+        looked.page.get_by_role("button", name="Clear all").click()
+        looked.choose("Over the runs (calls)", "back and forth")
+        assert looked.ids() == ["r1"]
+
+
+def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: Browser, three_runs: str) -> None:
+    with looking_at(browser, three_runs) as looked:
+        looked.page.get_by_label("The run that is held against the base").select_option("ck2")
+        looked.page.locator("table.changes tr", has_text="calls").get_by_role("button").click()
+        assert looked.ids() == ["r1"]
+        looked.page.locator("tr[data-row] [data-run='1']").click()
+        looked.page.wait_for_selector("dialog[open] .row-body")
+        assert [head.split("copy")[0] for head in looked.texts("dialog .heads h4")] == ["Expected", "ck2", "ck3"]
+        assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
+        assert "beside=ck2" in looked.page.url
+        looked.page.get_by_label("Beside").select_option("ck1")
+        assert looked.texts("dialog .row-body > .note") == ["ck1 has the same answer and verdicts."]
+    with looking_at(browser, f"{three_runs}#beside=nobody&row=r1") as looked:
+        assert looked.texts("[role=alert] b") == ["the run nobody"]
+
+
+def test_a_metric_is_drawn_over_all_runs_with_its_intervals(browser: Browser, three_runs: str) -> None:
+    with looking_at(browser, three_runs) as looked:
+        said = looked.page.locator("svg.trend").first.get_attribute("aria-label")
+        assert said is not None
+        assert re.fullmatch(
+            r"calls over the runs\. ck1: 66\.7% \(.*\); ck2: 50\.0% \(.*\); ck3: 83\.3% \([\d.]+% to [\d.]+%\)", said
+        )
+
+
+def test_a_long_text_is_folded_and_can_be_copied(browser: Browser, tmp_path: Path) -> None:
+    words = "It is open all day. " * 200
+    run = make_run(tmp_path, [row(1, "yes", words)])
+    with looking_at(browser, f"{report_of(run, tmp_path).as_uri()}#row=r1") as looked:
+        looked.page.wait_for_selector("dialog[open] .row-body")
+        looked.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        more = looked.page.get_by_role("button", name="show all 4,000 characters")
+        folded = looked.page.locator(".answers .text pre").bounding_box()
+        more.click()
+        opened = looked.page.locator(".answers .text pre").bounding_box()
+        assert folded is not None
+        assert opened is not None
+        assert folded["height"] < opened["height"]
+        looked.page.locator(".answers .text").get_by_role("button", name="Copy").click()
+        looked.page.get_by_text("copied").wait_for()
+        assert looked.page.evaluate("navigator.clipboard.readText()") == words

@@ -55,13 +55,14 @@ function changeLine(line, reach, find, where) {
 }
 
 function changeTable(metrics, find, where) {
-  const heads = ["metric", "base", "new", "difference", "interval", "verdict", "regressed", "fixed", "changed", "rows"];
+  const heads = ["metric", "base", "new", "", "difference", "verdict", "regressed", "fixed", "changed", "rows"];
   const reach = { rate: 0, mean: 0 };
   for (const { kind, difference } of metrics) {
     for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind], Math.abs(end));
   }
   const lines = metrics.map((line) => changeLine(line, reach[line.kind] || 1, find, where));
-  return scroller("How each metric differs", el("table", { class: "figures changes" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...lines)));
+  for (const line of lines) [...line.cells].forEach((cell, at) => (cell.dataset.label = heads[at])); // where columns do not fit
+  return scroller("How each metric differs", el("table", { class: "figures changes" }, el("thead", {}, el("tr", {}, ...heads.map((text) => (text ? el("th", { scope: "col" }, text) : el("td"))))), el("tbody", {}, ...lines)));
 }
 
 function onlyIn(title, found) {

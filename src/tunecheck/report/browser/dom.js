@@ -82,8 +82,8 @@ function timePassed(seconds) {
 }
 
 /** Copies a text, which may be made when it is asked for, and says that it has. */
-function copyButton(text, label = "Copy") {
-  const button = el("button", { type: "button", class: "copy", "aria-label": label, title: label, click: copy }, "copy");
+function copyButton(text, label = "Copy", shown = "copy") {
+  const button = el("button", { type: "button", class: "copy", "aria-label": label, title: label, click: copy }, shown);
   async function copy() {
     const words = typeof text === "function" ? text() : text;
     try {
@@ -98,7 +98,7 @@ function copyButton(text, label = "Copy") {
       button.focus();
     }
     button.textContent = "copied";
-    setTimeout(() => (button.textContent = "copy"), 1500);
+    setTimeout(() => (button.textContent = shown), 1500);
   }
   return button;
 }

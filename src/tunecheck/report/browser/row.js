@@ -237,7 +237,7 @@ class RowWindow {
     this.body = el("div");
     const close = button("✕", "Close (Escape)", () => this.close());
     this.beside = this.besideSelect();
-    const link = copyButton(() => location.href, "Copy the address of this row");
+    const link = copyButton(() => location.href, "Copy the address of this row", "copy link");
     this.node = el("dialog", { "aria-labelledby": "row-title", class: "row" }, el("div", { class: "row-head" }, el("div", {}, this.title, this.facts, this.strip, this.beside), el("div", { class: "buttons" }, link, this.before, this.after, close)), this.body);
     this.node.addEventListener("cancel", (event) => {
       event.preventDefault();

@@ -32,7 +32,7 @@ function trendCard(line, names) {
 function trends(history, names) {
   const cards = history.map((line) => trendCard(line, names)).filter(Boolean);
   const note = el("p", { class: "note" }, "Over the rows that every run has a figure for; lines are intervals.");
-  return cards.length ? el("div", {}, el("h3", { class: "part" }, "Over the runs"), el("div", { class: "cards" }, ...cards), note) : null;
+  return cards.length ? el("div", {}, el("h3", { class: "part" }, "Over the runs"), el("div", { class: "trends" }, ...cards), note) : null;
 }
 
 const MOST_PATTERNS = 12;
