@@ -188,6 +188,21 @@ def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"<tool_call>{WRITTEN}</tool_call>", "call_left_in_text"),
+        ("[book_table_v2(city='Paris')]", "unknown_function"),
+        ("```python\n[book_seat(city='Paris')]\n```", "unknown_function"),
+        ("I would say [book_seat(city='Paris')] is none.", "answered_instead_of_calling"),
+    ],
+)
+def test_a_recorded_text_has_its_cause_without_a_target(tmp_path: Path, text: str, cause: str) -> None:
+    row = {"response": text, "functions": TOOLS, "ground_truth": [{"book_table": {"city": ["Rome"]}}]}
+    check = CallCheckEvaluator(compat="bfcl", mode="tools")
+    assert rows_of(run(tmp_path, [row], evaluators={"check": check}))[0]["cause"] == cause
+
+
+@pytest.mark.parametrize(
     ("columns", "faults", "cause"),
     [
         ({"result": [[f"<tool_call>{WRITTEN}</tool_call>"]]}, ["empty_turn"], "call_left_in_text"),

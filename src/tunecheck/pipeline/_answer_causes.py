@@ -143,12 +143,13 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
 
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """The calls of an answer; where one was needed, also a bare one in JSON of a function that no tool is."""
+    """The calls of an answer; where one was needed, also a bare one of a function that no tool is."""
     reading = read_once(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
     bare = read_once(response)
-    return bare if bare.calls and bare.format not in _AMBIGUOUS else reading
+    alone = bare.format == "bfcl_text" and not bare.text  # prose has calls in brackets, data has objects: beside more
+    return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
 
 
 def answer_causes(answer: Answer) -> Iterator[Fault]:
@@ -270,8 +271,9 @@ def is_text(fault: Fault, tools: ToolDefinitions) -> bool:
 
 def _of_calls(answer: Answer) -> Iterator[Fault]:
     of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
-    offered = next((call.name for call in answer.reading.calls if of_turn or call.name in answer.tools), None)
-    if offered and answer.is_text and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
+    offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
+    whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation only steps are looked at
+    if offered and answer.is_text and whole and not answer.codes.isdisjoint(_UNSEEN):
         yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
     yield from islice(_of_names(answer), 1)  # looking for likenesses takes long, and one is enough
     yield from _of_repetition(answer)

@@ -8,11 +8,12 @@ from tunecheck._json import JSON
 from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import Reading
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._multi_turn_state import COMPATS, MODES, AnyMode, Compat, compat_for, scored
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import read_calls, tools_of
 
 _METRIC = "call_check"
 
@@ -90,9 +91,10 @@ class CallCheckEvaluator(Evaluator):
             "check": check or _check_of(ground_truth),
             "language": language,
         }
-        answer = _as_result(response, result, error)
+        defined = tools_of(row["functions"])
+        answer = _as_result(response, result, error, defined)
         if self._profile and isinstance(answer, str):
-            answer = _as_entries(read_calls(answer, tools=row["functions"], format=self._profile)) or answer
+            answer = _as_entries(read_calls(answer, tools=defined, format=self._profile)) or answer
         mode = None if self._mode == "auto" else self._mode
         compat = compat_for(self._compat, category, check)
         return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode, names=self._names))
@@ -104,7 +106,7 @@ def _check_of(ground_truth: object) -> str:
     return "simple" if len(ground_truth) == 1 else "parallel"
 
 
-def _as_result(response: object, result: object, error: object) -> object:
+def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
     if result is not None or error is not None:
         return error if result is None else result
     if not isinstance(response, (list, dict)):
@@ -112,7 +114,7 @@ def _as_result(response: object, result: object, error: object) -> object:
     entries = _entries(response if isinstance(response, list) else [response])
     if entries is not None:
         return entries
-    return _as_entries(read_calls(response)) or response
+    return _as_entries(read_calls(response, tools=tools)) or response
 
 
 def _as_entries(reading: Reading) -> list[JSON]:
