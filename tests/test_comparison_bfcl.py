@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
+from tests.comparison_parts import declares, row, verdict, write_run
 
 from tunecheck import Comparison, compare
+from tunecheck.datasets._bfcl.categories import shared_part
 
 
 @pytest.fixture(scope="module")
@@ -17,37 +20,92 @@ def published(shared_data: Path) -> Comparison:
 
 
 def test_every_categorys_figures_are_the_published_ones(published: Comparison, shared_data: Path) -> None:
+    parts = {part.value: part for part in published.against[-1].parts}
     for side, name in (("base", "v0.11.0"), ("new", "2025-11-12-main")):
         files = sorted((shared_data / "bfcl_runs" / name / "score").rglob("*_score.json"))
-        assert len(files) == 16
+        assert len(files) == len(parts) == 16
         correct = total = 0
         for path in files:
             with path.open() as file:
                 counts = json.loads(file.readline())
             category = path.name.removeprefix("BFCL_v4_").removesuffix("_score.json")
-            estimate = getattr(published.metrics[category], side)
+            estimate = getattr(parts[category], side)
             assert (estimate.value, estimate.n) == (counts["accuracy"], counts["total_count"])
             correct, total = correct + counts["correct_count"], total + counts["total_count"]
-        assert getattr(published.metrics["bfcl"], side).value == correct / total
+        assert getattr(published.metrics["bfcl_pooled"], side).value == correct / total
 
 
-def test_the_smaller_model_is_not_shown_to_be_worse_in_any_category(published: Comparison) -> None:
-    assert {metric.verdict for metric in published.metrics.values()} == {"no difference shown", "too little data"}
-    small = {name for name, metric in published.metrics.items() if metric.verdict == "too little data"}
-    assert small == {"live_parallel", "live_parallel_multiple", "live_relevance"}
+def test_the_leaderboards_figures_are_the_published_ones_and_have_intervals(
+    published: Comparison, shared_data: Path
+) -> None:
+    columns = {"non_live": "Non-Live AST Acc", "live": "Live Acc", "irrelevance": "Irrelevance Detection"}
+    figures = {part.value: part for part in published.against[-1].figures if part.column == "v4"}
+    assert figures.keys() == columns.keys()  # one multi-turn category was not published
+    runs = (("base", "v0.11.0", "-120b "), ("new", "2025-11-12-main", "-20b "))
+    for side, name, model in runs:
+        with (shared_data / "bfcl_runs" / name / "score" / "data_overall.csv").open() as file:
+            published_row = next(row for row in csv.DictReader(file) if model in row["Model"])
+        for figure, column in columns.items():
+            estimate = getattr(figures[figure], side)
+            assert f"{estimate.value:.2%}" == published_row[column]
+            assert estimate.low < estimate.value < estimate.high
 
 
-def test_over_all_rows_it_is_better_if_that_alone_is_asked(shared_data: Path) -> None:
+def test_the_total_is_better_and_no_category_is_shown_to_be(published: Comparison) -> None:
+    total = published.metrics["bfcl_pooled"]
+    assert (total.primary, total.verdict, total.b, total.c) == (True, "better", 232, 283)
+    assert total.p_adjusted == total.p_value
+    assert {part.verdict for part in published.against[-1].parts} == {None}
+
+
+def test_what_cannot_move_is_no_test_among_the_categories(published: Comparison) -> None:
+    parts = published.against[-1].parts
+    still = {part.value for part in parts if not part.moved}
+    assert still == {"parallel", "parallel_multiple", "live_parallel", "live_parallel_multiple"}
+    smallest = min(part.p_value for part in parts if part.p_value is not None)
+    assert min(part.p_adjusted for part in parts if part.p_adjusted is not None) == pytest.approx(12 * smallest)
+
+
+def test_rows_of_one_scenario_or_function_document_are_one_cluster(published: Comparison, shared_data: Path) -> None:
+    assert published.pairs.cluster == "scenario and function document"
     runs = shared_data / "bfcl_runs"
-    found = compare(runs / "v0.11.0", runs / "2025-11-12-main", metrics="bfcl").metrics["bfcl"]
-    assert found.verdict == "better"
-    assert (found.b, found.c) == (232, 283)
+    alone = compare(runs / "v0.11.0", runs / "2025-11-12-main", cluster="none", rows=0)
+    assert alone.pairs.clusters is None
+    clustered, plain = (each.metrics["bfcl_pooled"].difference.standard_error for each in (published, alone))
+    assert clustered is not None and plain is not None and clustered > plain
 
 
-def test_the_flips_of_all_rows_are_those_of_the_categories(published: Comparison) -> None:
-    together = published.metrics["bfcl"]
-    categories = [metric for name, metric in published.metrics.items() if name != "bfcl"]
-    for which in ("regressed", "fixed"):
-        rows = {row.row_id for metric in categories for row in getattr(metric, which)}
-        assert {row.row_id for row in getattr(together, which)} == rows
-    assert all(row.new_reason for row in together.regressed)
+@pytest.mark.parametrize(
+    ("row_id", "shared"),
+    [
+        ("multi_turn_base_7", "scenario 7"),
+        ("multi_turn_miss_param_7", "scenario 7"),
+        ("multi_turn_long_context_17", "scenario 17"),
+        ("multi_turn_composite_7", "multi_turn_composite_7"),
+        ("live_multiple_862-181-3", "live_multiple_181"),
+        ("live_simple_1-0-1", "live_simple_0"),
+        ("simple_python_7", "simple_python_7"),
+    ],
+)
+def test_what_rows_have_in_common_is_told_by_their_ids(row_id: str, shared: str) -> None:
+    assert shared_part(row_id) == shared
+
+
+def test_the_verdicts_of_both_evaluators_of_a_run_are_its_pooled_rate(tmp_path: Path) -> None:
+    """A run of ours holds conversations and single calls, each judged by its own evaluator."""
+
+    def run(name: str, wrong: set[int]) -> Path:
+        judged = [("call_check", f"simple_python_{n}", "simple_python") for n in range(10)]
+        judged += [("multi_turn_state", f"multi_turn_base_{n}", "multi_turn_base") for n in range(10)]
+        rows = [
+            {**row(at, verdict(metric, at not in wrong, "why"), category=category), "row_id": name}
+            for at, (metric, name, category) in enumerate(judged)
+        ]
+        declared = {**declares("call_check"), **declares("multi_turn_state")}
+        return write_run(tmp_path, name, rows, declared, dataset={"name": "bfcl:all"}, group_by=["category"])
+
+    found = compare(run("a", {1}), run("b", {12, 13}))
+    total = found.metrics["bfcl_pooled"]
+    assert (total.primary, total.base.value, total.new.value, total.b, total.c) == (True, 19 / 20, 18 / 20, 2, 1)
+    assert [each.new_reason for each in total.regressed] == ["why", "why"]
+    assert {part.value for part in found.against[-1].parts} == {"simple_python", "multi_turn_base"}

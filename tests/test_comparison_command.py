@@ -75,9 +75,22 @@ def test_iterations_stand_side_by_side_with_a_line(tmp_path: Path, compared: Com
     for name, good in (("a", 10), ("b", 30), ("c", 60)):
         passes(tmp_path, name, [True] * good + [False] * (60 - good))
     said = compared("a", "b", "c")
-    assert re.search(
-        r"match +60 +16.7% +50.0% ▲ +100.0% ▲ +▁▄█|match +60 +16.7% +50.0% ▲ +100.0% ▲ +[▁-█]{3}", said.out
-    )
+    shown = " ".join(said.out.split())
+    assert re.search("match rows 60 run 1 16.7% run 2 ▲ 50.0% run 3 ▲ 100.0% [▁-█]{3}", shown)
+
+
+def test_many_iterations_and_metrics_fit_on_a_narrow_screen(
+    tmp_path: Path, compared: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("function_call_match", "argument_match", "rouge")
+    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
+    for number in range(8):
+        rows = [row(n, *(verdict(each, number < 7) for each in names)) for n in range(40)]
+        write_run(tmp_path, f"ck{number}", rows, evaluators)
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = compared(*(f"ck{number}" for number in range(8)), "--rows", "0").out.splitlines()
+    assert sum(bool(re.fullmatch(r"run 8( +▼ 0.0%)+", line.strip())) for line in lines) == 2
+    assert any(line.split() == ["function_call_match", "argument_match"] for line in lines)
 
 
 def test_nothing_of_the_data_acts_in_the_terminal(tmp_path: Path, compared: Command) -> None:

@@ -8,7 +8,9 @@ import pytest
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import ConfigurationError, compare
+from tunecheck.comparison._measuring import decide
 from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics._results import Estimate
 
 
 def outcomes(both: int, lost: int, gained: int, neither: int) -> tuple[list[bool], list[bool]]:
@@ -89,33 +91,59 @@ def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) ->
     # Mid-p of n discordant rows, all on one side: 2 / 2^n · ½ … of both sides: 1 / 2^n.
     assert found["one"].p_value == pytest.approx(1 / 2**8)
     assert found["two"].p_value == pytest.approx(1 / 2**6)
-    assert found["one"].p_adjusted == pytest.approx(3 / 2**8)
-    assert found["two"].p_adjusted == pytest.approx(2 / 2**6)
-    assert found["three"].p_adjusted == 1
+    # No row of the third moved: it is no test, and the others are two.
+    assert found["one"].p_adjusted == pytest.approx(2 / 2**8)
+    assert found["two"].p_adjusted == pytest.approx(1 / 2**6)
+    assert (found["three"].p_adjusted, found["three"].moved) == (1, False)
     alone = compare(*sides, metrics="two").metrics
     assert alone["two"].p_adjusted == pytest.approx(1 / 2**6)
     assert not alone["one"].tested
     assert alone["one"].verdict is None
 
 
-def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(tmp_path: Path) -> None:
+def five_metrics(folder: Path, primary: str | None = None) -> list[Path]:
+    """Two runs: six rows lose `a`; one row loses each other metric, and one gets it."""
+
+    def passed(metric: str, side: str, number: int) -> bool:
+        if metric == "a":
+            return side == "base" or number >= 6
+        return number != (20 if side == "base" else 21)
+
     evaluators = {name: entry for each in "abcde" for name, entry in declares(each).items()}
-    sides = [
+    return [
         write_run(
-            tmp_path,
+            folder,
             side,
-            [
-                row(n, *(verdict(each, not (each == "a" and side == "new" and n < 6)) for each in "abcde"))
-                for n in range(90)
-            ],
+            [row(n, *(verdict(each, passed(each, side, n)) for each in "abcde")) for n in range(90)],
             evaluators,
+            dataset={"primary": primary},
         )
         for side in ("base", "new")
     ]
+
+
+def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(tmp_path: Path) -> None:
+    sides = five_metrics(tmp_path)
     assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
     among = compare(*sides).metrics["a"]
     assert among.verdict == "no difference shown"
     assert "only test" in among.why
+
+
+def test_the_primary_metric_is_tested_by_itself_and_the_others_among_themselves(tmp_path: Path) -> None:
+    named = compare(*five_metrics(tmp_path), metrics=["a", "b", "c", "d", "e"])
+    declared = compare(*five_metrics(tmp_path / "declared", primary="a"))
+    for found in (named, declared):
+        assert [name for name, each in found.metrics.items() if each.primary] == ["a"]
+        assert found.metrics["a"].verdict == "worse"
+        assert found.metrics["a"].p_adjusted == pytest.approx(1 / 2**6)
+        assert found.metrics["b"].p_adjusted == 1
+
+
+def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -> None:
+    difference = Estimate(-0.05, -0.1, -0.001, 100, 0.95, "Tango")
+    found = decide(difference, 0.052, 0.052, None, verdicts=False, bounds=None, higher_is_better=True)
+    assert found == ("no difference shown", "the interval just leaves out 0, and the test does not")
 
 
 def test_a_margin_asks_whether_the_worse_end_of_the_interval_is_within_it(tmp_path: Path) -> None:

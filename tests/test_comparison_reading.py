@@ -174,8 +174,8 @@ def test_rows_that_passed_come_from_the_result_files_beside_bfcls_scores(tmp_pat
     base = score_tree(tmp_path / "a", "big", ["simple_python_0"])
     new = score_tree(tmp_path / "b", "small", ["simple_python_0", "simple_python_3"])
     found = compare(base / "score", new)
-    assert list(found.metrics) == ["bfcl", "simple_python"]
-    (lost,) = found.metrics["simple_python"].regressed
+    assert list(found.metrics) == ["bfcl_pooled"]
+    (lost,) = found.metrics["bfcl_pooled"].regressed
     assert (lost.row_id, lost.new_reason) == ("simple_python_3", "value_error:string: wrong")
 
 
@@ -188,7 +188,7 @@ def test_our_verdict_files_compare_with_the_leaderboards_scores(tmp_path: Path) 
         for n in range(4)
     ]
     (ours / "simple_python.verdicts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    metric = compare(base, ours).metrics["simple_python"]
+    metric = compare(base, ours).metrics["bfcl_pooled"]
     assert (metric.b, metric.c) == (1, 1)
     assert metric.new_rows.not_applicable == 1
 
@@ -199,7 +199,7 @@ def test_a_verdict_on_a_row_whose_id_has_half_of_a_character_is_read(tmp_path: P
     ours.mkdir()
     lines = ['{"id":"\\ud800","valid":true}\n', '{"id":"simple_python_0","valid":true}\n']
     (ours / "simple_python.verdicts.jsonl").write_text("".join(lines))
-    assert compare(base, ours).metrics["simple_python"].c == 1
+    assert compare(base, ours).metrics["bfcl_pooled"].c == 1
 
 
 def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_each_row_that_changed_sides_says_what_its_reason_says_now(tmp_path: Pat
     assert (lost.row_id, lost.base, lost.new, lost.base_reason, lost.new_reason) == ("q0", 1, 0, None, "extra call g()")
     assert (gained.row_id, gained.base_reason, gained.new_reason) == ("q1", "missing call f()", None)
     assert found.changed == ()
-    assert found.totals == {"regressed": 1, "fixed": 1, "changed": 0}
+    assert found.totals == {"regressed": 1, "fixed": 1, "flaky": 0, "changed": 0}
 
 
 def test_a_row_that_fails_for_another_reason_has_changed(tmp_path: Path) -> None:
@@ -107,8 +107,20 @@ def test_trials_are_averaged_within_their_row_before_rows_are_compared(tmp_path:
     assert (metric.base.value, metric.new.value) == (0.5, 5 / 6)
     assert metric.kind == "binary"
     assert metric.b is None
-    assert [(each.row_id, each.base, each.new) for each in metric.fixed] == [("q0", 0.5, 1), ("q2", 0, 0.5)]
-    assert metric.fixed[0].base_reason == "trial 2"
+    assert [(each.row_id, each.base, each.new) for each in metric.flaky] == [("q0", 0.5, 1), ("q2", 0, 0.5)]
+    assert metric.flaky[0].base_reason == "trial 2"
+
+
+def test_a_row_whose_trials_disagree_is_flaky_and_not_changed(tmp_path: Path) -> None:
+    some, all_of, none = [True, True, False], [True] * 3, [False] * 3
+    base = repeated(tmp_path, "a", [some, all_of, none, all_of])
+    new = repeated(tmp_path, "b", [some, none, all_of, some])
+    metric = compare(base, new).metrics["match"]
+    assert {name: [each.row_id for each in getattr(metric, name)] for name in ("regressed", "fixed", "flaky")} == {
+        "regressed": ["q1"],
+        "fixed": ["q2"],
+        "flaky": ["q3", "q0"],
+    }
 
 
 def test_trials_pair_with_a_run_without_any(tmp_path: Path) -> None:

@@ -123,11 +123,18 @@ def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
     a, b = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 30), ("b", 0)))
     said = here(capsys, "select", str(a), str(b))
     assert " ".join(said.out.split()).startswith(f"Ship {b.name}: match 100.0%, the best of 2 runs")
-    assert "ranked on match, the first metric of compare" in said.out
     told = here(capsys, "select", str(a), str(b), "--json", "--guard", "match:0.02").json()
     assert told["ship"] == b.name
     assert [each["run"] for each in told["ranking"]] == [b.name, a.name]
     assert told["against"][0]["metric"]["verdict"] == "better"
+
+
+def test_what_nobody_named_is_said_to_decide_because_it_is_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = (two_metrics(tmp_path, name, failing(*range(bad)), failing()) for name, bad in (("a", 30), ("b", 0)))
+    assert "ranked on match, the first metric of compare" in here(capsys, "select", str(a), str(b)).out
+    assert "the first metric" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
 
 
 @pytest.mark.parametrize("guard", ["match", "match:", "match:-1", ":0.1", "match:nan"])

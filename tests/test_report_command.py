@@ -54,8 +54,8 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
     rows = [
         {
             "inputs.id": name,
-            "outputs.bfcl.bfcl": 1.0,
-            "outputs.bfcl.bfcl_result": "pass",
+            "outputs.bfcl_pooled.bfcl_pooled": 1.0,
+            "outputs.bfcl_pooled.bfcl_pooled_result": "pass",
             "outputs.fluency.fluency": None,
         }
         for name in names

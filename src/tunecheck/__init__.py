@@ -36,9 +36,13 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.calls._model import FunctionCall as FunctionCall, Reading as Reading
     from tunecheck.calls._writing import write_calls as write_calls
     from tunecheck.comparison._compare import compare as compare
-    from tunecheck.comparison._comparison import Comparison as Comparison, MetricComparison as MetricComparison
+    from tunecheck.comparison._comparison import (
+        Comparison as Comparison,
+        MetricComparison as MetricComparison,
+        Selection as Selection,
+    )
     from tunecheck.comparison._pairing import NothingPairsError as NothingPairsError
-    from tunecheck.comparison._selection import Selection as Selection, select as select
+    from tunecheck.comparison._selection import select as select
     from tunecheck.conversations._target import ConversationTarget as ConversationTarget
     from tunecheck.endpoints._base import Endpoint as Endpoint
     from tunecheck.endpoints._definition import load_endpoint as load_endpoint
@@ -108,9 +112,9 @@ _HOMES = {
     "tunecheck.calls._writing": "write_calls",
     "tunecheck.calls._model": "FunctionCall Reading",
     "tunecheck.comparison._compare": "compare",
-    "tunecheck.comparison._comparison": "Comparison MetricComparison",
+    "tunecheck.comparison._comparison": "Comparison MetricComparison Selection",
     "tunecheck.comparison._pairing": "NothingPairsError",
-    "tunecheck.comparison._selection": "Selection select",
+    "tunecheck.comparison._selection": "select",
     "tunecheck.conversations._target": "ConversationTarget",
     "tunecheck.endpoints._base": "Endpoint",
     "tunecheck.endpoints._definition": "load_endpoint",

@@ -21,6 +21,9 @@ _CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_pa
 FIGURES = {"v3": ("overall", "non_live", "live", "multi_turn"), "v4": ("non_live", "live", "irrelevance", "multi_turn")}
 """The leaderboard's figures by its version; V4's overall score needs agentic categories that are not checked here."""
 
+Weights = Mapping[str, float]
+"""How much each category's accuracy counts in a figure; they sum up to 1."""
+
 
 @dataclass(frozen=True)
 class CategoryScore:
@@ -64,18 +67,13 @@ class ModelScore:
 
     def figures(self, version: str) -> dict[str, float | None]:
         """The leaderboard's figures of that version, "v3" or "v4", by name."""
-        multi_turn = self._mean_of(_CONVERSATIONS)
-        if version == "v4":
-            return {
-                "non_live": _mean([self._mean_of(_SIMPLE), *map(self._accuracy, _COMPOSED)]),
-                "live": self._pooled(_LIVE),
-                "irrelevance": self._mean_of(("irrelevance", "live_irrelevance")),
-                "multi_turn": multi_turn,
-            }
-        non_live = _mean([self._mean_of(_SIMPLE), *map(self._accuracy, (*_COMPOSED, "irrelevance"))])
-        live = self._pooled((*_LIVE, *_ABSTAINING))
-        overall = _mean([non_live, live, multi_turn])
-        return {"overall": overall, "non_live": non_live, "live": live, "multi_turn": multi_turn}
+        weights = figure_weights({name: score.total for name, score in self.categories.items()})[version]
+        return {name: self._figure(weights.get(name)) for name in FIGURES[version]}
+
+    def _figure(self, weights: Weights | None) -> float | None:
+        if weights is None:
+            return None
+        return sum(weight * (self.categories[name].accuracy or 0.0) for name, weight in weights.items())
 
     def summary(self, compat: Literal["bfcl", "strict"]) -> ModelSummary:
         return ModelSummary(
@@ -86,21 +84,50 @@ class ModelScore:
             v4=self.figures("v4"),
         )
 
-    def _accuracy(self, category: str) -> float | None:
-        score = self.categories.get(category)
-        return None if score is None else score.accuracy
 
-    def _mean_of(self, categories: Sequence[str]) -> float | None:
-        return _mean([self._accuracy(category) for category in categories])
+def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
+    """What the leaderboard's figures are made of, by version and name, of so many scored rows in each category.
 
-    def _pooled(self, categories: Sequence[str]) -> float | None:
-        scores = [self.categories[category] for category in categories if category in self.categories]
-        total = sum(score.total for score in scores)
-        if len(scores) < len(categories) or not total:
-            return None
-        return sum(score.correct for score in scores) / total
+    A figure of which a category is not there, or has no scored row, is left out.
+    """
+    simple, multi_turn = _mean(_alone(_SIMPLE, totals)), _mean(_alone(_CONVERSATIONS, totals))
+    composed = _alone(_COMPOSED, totals)
+    non_live, live = (
+        _mean([simple, *composed, *_alone(["irrelevance"], totals)]),
+        _pooled((*_LIVE, *_ABSTAINING), totals),
+    )
+    figures: dict[str, dict[str, Weights | None]] = {
+        "v3": {
+            "overall": _mean([non_live, live, multi_turn]),
+            "non_live": non_live,
+            "live": live,
+            "multi_turn": multi_turn,
+        },
+        "v4": {
+            "non_live": _mean([simple, *composed]),
+            "live": _pooled(_LIVE, totals),
+            "irrelevance": _mean(_alone(["irrelevance", "live_irrelevance"], totals)),
+            "multi_turn": multi_turn,
+        },
+    }
+    return {
+        version: {name: weights for name, weights in named.items() if weights is not None}
+        for version, named in figures.items()
+    }
 
 
-def _mean(shares: Sequence[float | None]) -> float | None:
-    known = [share for share in shares if share is not None]
-    return sum(known) / len(known) if len(known) == len(shares) else None
+def _alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
+    return [{category: 1.0} if totals.get(category) else None for category in categories]
+
+
+def _pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
+    rows = [totals.get(category) for category in categories]
+    total = sum(filter(None, rows))
+    return None if None in rows or not total else {name: totals[name] / total for name in categories}
+
+
+def _mean(parts: Sequence[Weights | None]) -> Weights | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return {category: weight / len(parts) for part in known for category, weight in part.items()}

@@ -13,37 +13,33 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, console, grid, print_json, print_parts
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.cli._options import SHOWING, argument, command, flag, option
+from tunecheck.cli._shared_options import STATISTICS, ComparingOptions, JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from tunecheck.comparison._selection import Selection
-
-_STATISTICS = "Statistics"
+    from tunecheck.comparison._comparison import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectOptions(JsonOptions, ResultsOptions):
+class SelectOptions(ComparingOptions, JsonOptions, ResultsOptions):
     runs: list[str] = argument("The runs to choose among, in order, given as to compare.", "RUN RUN [MORE…]")
     metric: str | None = option(
         "Rank the runs on this: an evaluator, or a metric as metrics.json names it; by default the first of compare.",
         "M",
-        _STATISTICS,
+        STATISTICS,
     )
     guard: list[str] | None = option(
         "A metric that must not get worse than the base's by more than this, in its own unit, e.g. match:0.02 "
         "(repeatable).",
         "NAME:MARGIN",
-        _STATISTICS,
+        STATISTICS,
     )
-    base: str | None = option("The run that guards hold against; by default the first.", "RUN", _STATISTICS)
-    cluster: str | None = option(
-        "Rows with equal values in this column are not independent, e.g. conversation_id.", "COLUMN", _STATISTICS
-    )
-    confidence: float = option("Of all intervals of the ranking together.", "C", _STATISTICS, default=0.95)
-    allow_simulated: bool = flag("Select among runs that asked no model, too.", _STATISTICS)
+    base: str | None = option("The run that guards hold against; by default the first.", "RUN", STATISTICS)
+    confidence: float = option("Of all intervals of the ranking together.", "C", STATISTICS, default=0.95)
+    allow_simulated: bool = flag("Select among runs that asked no model, too.", STATISTICS)
+    rows: int = option("How many rows to show of each outcome over all runs.", "N", SHOWING, default=3, least=0)
 
 
 @command(SelectOptions)
@@ -59,12 +55,13 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
         cluster=options.cluster,
         confidence=options.confidence,
         allow_simulated=options.allow_simulated,
+        pair_by=options.pair_by,
         results_dir=options.folder,
     )
     if options.json:
         print_json(selection.to_json())
     else:
-        print_parts(console(sys.stdout), _parts(selection))
+        print_parts(console(sys.stdout), _parts(selection, options.rows))
     return 0
 
 
@@ -83,14 +80,19 @@ def _guards(given: list[str]) -> Mapping[str, float]:
     return found
 
 
-def _parts(selection: "Selection") -> Iterator["RenderableType"]:
-    from tunecheck.comparison._wording import headline
+def _parts(selection: "Selection", rows: int) -> Iterator["RenderableType"]:
+    from tunecheck.cli._compare.tables import rows_over_runs_table
+    from tunecheck.comparison._wording import headline, regression_text
 
     if selection.simulated:
         yield Text(SIMULATED, "bold yellow")
     yield Text(clean(selection.sentence, 2_000), "bold")
+    if selection.regressed_since is not None:
+        yield Text(clean(regression_text(selection), 2_000), "bold red")
     yield _ranking(selection)
     yield Text("\n".join(f"{each.new} against {each.base}: {headline(each.metric)}" for each in selection.against))
+    if selection.rows_over_runs is not None:
+        yield rows_over_runs_table(selection.rows_over_runs, rows)
     notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
         notes.append(f"ranked on {selection.metric}, the first metric of compare; --metric names another")

@@ -30,6 +30,27 @@ class ResultsOptions(CommandOptions):
         return Path(self.results_dir or DEFAULT_RESULTS)
 
 
+STATISTICS = "Statistics"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparingOptions(CommandOptions):
+    """Of commands that compare runs row by row."""
+
+    cluster: str | None = option(
+        "Rows with equal values in this column are not independent; by default the column that the data declares, else "
+        "one whose values repeat, e.g. conversation_id; none: all rows are.",
+        "COLUMN",
+        STATISTICS,
+    )
+    pair_by: str = option(
+        "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
+        "HOW",
+        STATISTICS,
+        default="content",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrustOptions(CommandOptions):
     """Of commands that load what data and files name."""

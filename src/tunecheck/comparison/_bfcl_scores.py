@@ -17,11 +17,21 @@ from tunecheck._errors import DataError, told_as
 from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._rows import RawRow
+from tunecheck.comparison._run_table import RowSource
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
-ALL_ROWS = "bfcl"
-"""The metric over all rows; each category has one of its own name."""
+POOLED = "bfcl_pooled"
+"""The metric over all rows, each counting the same: none of the leaderboard's figures."""
 
+POOLED_DECLARED = {POOLED: EvaluatorEntry(primary=POOLED, metrics=[MetricEntry(POOLED, "binary")])}
+
+_JUDGED = [f"outputs.{name}.{name}" for name in ("multi_turn_state", "call_check")]
+"""Where a row of `bfcl run` has its verdict: by the one evaluator or by the other."""
+
+_NULL = msgspec.Raw(b"null")
+_GIVEN = (msgspec.Raw(b'"pass"'), msgspec.Raw(b'"fail"'))
+
+_POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 _VERDICTS = ".verdicts.jsonl"
 _DEEPEST = 5
@@ -36,14 +46,6 @@ class BfclScores:
 
     files: Mapping[str, Path]
 
-    @property
-    def declared(self) -> dict[str, EvaluatorEntry]:
-        """Each category is judged by itself, and all rows together."""
-        return {
-            name: EvaluatorEntry(primary=name, metrics=[MetricEntry(name, "binary")])
-            for name in (ALL_ROWS, *self.files)
-        }
-
     def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
         """See RowSource."""
         for number, row in enumerate(self._rows()):
@@ -55,11 +57,28 @@ class BfclScores:
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason) in rows.items():
                 word = "not_applicable" if valid is None else "pass" if valid else "fail"
-                row: dict[str, JSON] = {"row_id": name, "row_fingerprint": "", "inputs.category": category}
-                for metric in (ALL_ROWS, category):
-                    row[f"outputs.{metric}.{metric}_result"] = word
-                    row[f"outputs.{metric}.{metric}_reason"] = reason
-                yield row
+                yield {
+                    "row_id": name,
+                    "row_fingerprint": "",
+                    "inputs.category": category,
+                    f"{_POOLED_KEY}_result": word,
+                    f"{_POOLED_KEY}_reason": reason,
+                }
+
+
+@dataclass(frozen=True, slots=True)
+class PooledRows:
+    """The rows of a run of `bfcl run`, each with its verdict as that of all rows, too."""
+
+    rows: RowSource
+
+    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+        """See RowSource."""
+        for row in self.rows.records(only):
+            judged = next((start for start in _JUDGED if row.get(f"{start}_result", _NULL) in _GIVEN), None)
+            ends = ("_result", "_reason", "_properties")
+            own = {f"{_POOLED_KEY}{end}": row[f"{judged}{end}"] for end in ends if f"{judged}{end}" in row}
+            yield {**row, **own} if own else row
 
 
 Rows = dict[str, tuple[bool | None, str | None]]

@@ -4,6 +4,8 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from tunecheck._files import EvaluatorEntry
 from tunecheck.comparison._columns import Shape, Shapes, settle
 from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
@@ -13,12 +15,14 @@ from tunecheck.datasets._repeated import SOURCE_ID
 
 _BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22
 _EVIDENCE = "cause_evidence"
+_LATENCY = "outputs.latency_ms"
 _BY_POSITION = re.compile(r"row-\d+")
 
 
 class TableBuilder:
     """Takes a run's rows one by one.
 
+    `labels` are columns whose values are kept, and `finds_clusters` keeps those, too, by which rows may be clustered.
     `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
     twice, and a null is Azure AI Evaluation's way to say that an evaluator failed.
     """
@@ -27,12 +31,13 @@ class TableBuilder:
         self,
         declared: Mapping[str, EvaluatorEntry] | None,
         *,
-        cluster: str | None = None,
+        labels: Sequence[str] = (),
+        finds_clusters: bool = False,
         answers: frozenset[str] = frozenset(),
         is_foreign: bool = False,
     ) -> None:
         self._is_foreign = is_foreign
-        self.shapes = Shapes(declared, cluster, answers, nulls_are_errors=is_foreign)
+        self.shapes = Shapes(declared, labels, answers, finds_clusters=finds_clusters, nulls_are_errors=is_foreign)
         self._known: dict[tuple[str, ...], Shape] = {}
         self._shape: Shape | None = None
         self._batch: list[list[bytes]] = []
@@ -40,10 +45,11 @@ class TableBuilder:
         self._sources: list[str | None] = []
         self._given: list[str | None] = []
         self._contents: list[str] = []
-        self._labels: list[str | None] = []
-        self._has_label = False
+        self._labels: dict[str, list[str | None]] = {}
+        self._known_labels: dict[bytes, str | None] = {}
         self.row_ids: Sequence[str] = ()
         self.rows = self.errors = self.simulated = 0
+        self.latencies_ms: list[float] = []
         self.causes: dict[int, str] | None = None
         """Why rows failed, by their number; None where no row says whether it has a cause."""
 
@@ -55,7 +61,6 @@ class TableBuilder:
         shape = self._known.get(key)
         if shape is None:
             shape = self._known[key] = self.shapes.of(key)
-            self._has_label = self._has_label or shape.label is not None
         if shape is not self._shape or len(self._batch) >= _BATCH_ROWS or self._bytes > _BATCH_BYTES:
             self._take_batch()
             self._shape = shape
@@ -63,6 +68,8 @@ class TableBuilder:
         self._batch.append(values)
         self._bytes += sum(map(len, values))
         self._name(row, shape)
+        if _LATENCY in row and isinstance(taken := value_of(row[_LATENCY]), (int, float)):
+            self.latencies_ms.append(taken)
         if "cause" in row:
             self.causes = {} if self.causes is None else self.causes
             if (cause := text_of(row["cause"])) is not None:
@@ -96,15 +103,24 @@ class TableBuilder:
         else:
             content = {key.removeprefix("inputs."): value_of(row[key]) for key in shape.content}
             self._contents.append(fingerprint(content))
-        self._labels.append(as_text(row[shape.label]) if shape.label is not None else None)
+        for name, key in shape.labels:
+            self._label(name, row[key])
         source = as_text(row[f"inputs.{SOURCE_ID}"]) if shape.trials else None
         if source is not None and given != source and not (given or "").startswith(f"{source}#"):
             source = None
         self._sources.append(source)
         self.simulated += "outputs.simulated" in row and bytes(row["outputs.simulated"]) == b"true"
 
-    def finish(self) -> tuple[Items, bool, Sequence[str | None] | None]:
-        """The items, whether ids come from the data, and the labels of the clusters; columns are settled."""
+    def _label(self, name: str, value: msgspec.Raw) -> None:
+        labels = self._labels.setdefault(name, [])
+        labels.extend([None] * (len(self._given) - 1 - len(labels)))
+        text = bytes(value)
+        if text not in self._known_labels:  # few values are read more than once
+            self._known_labels[text] = as_text(value)
+        labels.append(self._known_labels[text])
+
+    def finish(self) -> tuple[Items, bool, Mapping[str, Sequence[str | None]]]:
+        """The items, whether ids come from the data, and the items' labels by column; columns are settled."""
         self._take_batch()
         columns = self.shapes.columns
         for column in columns.values():
@@ -113,7 +129,11 @@ class TableBuilder:
             evaluator.states.extend(bytes(self.rows - len(evaluator.states)))
             settle(evaluator, columns, self.shapes.declared(evaluator.name))
         named = self._settle_ids()
-        return self._items(), named, self._labels if self._has_label else None
+        items, first = self._items()
+        labels = {name: [*each, *[None] * (self.rows - len(each))] for name, each in self._labels.items()}
+        if first is not None:
+            labels = {name: [each[row] for row in first] for name, each in labels.items()}
+        return items, named, labels
 
     def _settle_ids(self) -> bool:
         """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
@@ -124,10 +144,11 @@ class TableBuilder:
         self.row_ids = given
         return not all(_BY_POSITION.fullmatch(each) for each in given)
 
-    def _items(self) -> Items:
+    def _items(self) -> tuple[Items, Sequence[int] | None]:
+        """The items, and of each the first row; None where each row is one."""
         sources = self._sources
         if not self.rows or None in sources or len(set(sources)) == self.rows:
-            return Items(self.row_ids, self._contents)
+            return Items(self.row_ids, self._contents), None
         numbers: dict[str, int] = {}
         first: list[int] = []
         of_row = array("q")
@@ -136,4 +157,4 @@ class TableBuilder:
             if item == len(first):
                 first.append(row)
             of_row.append(item)
-        return Items(list(numbers), [self._contents[row] for row in first], of_row)
+        return Items(list(numbers), [self._contents[row] for row in first], of_row), first

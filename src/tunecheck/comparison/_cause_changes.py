@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from tunecheck._causes import cause_named, in_order
 from tunecheck.comparison._comparison import CauseChange
+from tunecheck.comparison._families import corrected
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._changes import RunPair
+    from tunecheck.comparison._pairs import RunPair
     from tunecheck.comparison._run_table import RunTable
 
 _NOTHING: frozenset[str] = frozenset()
@@ -21,6 +22,8 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
 
     Of several trials of a row, it has the causes of all of them.
     """
+    from tunecheck.statistics._paired import mcnemar
+
     base, new = _by_item(runs.base), _by_item(runs.new)
     if base is None or new is None:
         return ()
@@ -32,11 +35,15 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
             after.update(has)
             gone.update(had - has)
             come.update(has - had)
+    codes = in_order(before.keys() | after.keys())
+    p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
+    adjusted = corrected(
+        [(p_value, gone[code] + come[code] > 0) for code, p_value in zip(codes, p_values, strict=True)]
+    )
     changes = []
-    for code in in_order(before.keys() | after.keys()):
-        cause = cause_named(code)
-        change = CauseChange(code, cause.title, cause.side, before[code], after[code], gone[code], come[code])
-        changes.append(change)
+    for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
+        cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])
+        changes.append(CauseChange(code, cause.title, cause.side, *counts, p_value, p_adjusted or p_value))
     return tuple(sorted(changes, key=lambda change: change.base - change.new))
 
 

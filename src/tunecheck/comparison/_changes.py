@@ -10,7 +10,7 @@ from tunecheck._faults import sentence
 from tunecheck._messages import counted
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import Sides, item_values
-from tunecheck.comparison._pairing import Pairing
+from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._aggregate import Verdict, VerdictReader
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50
-LISTS = ("regressed", "fixed", "changed")
-
-
-@dataclass(frozen=True, slots=True)
-class RunPair:
-    """Two runs and their pairs."""
-
-    base: RunTable
-    new: RunTable
-    pairing: Pairing
+LISTS = ("regressed", "fixed", "flaky", "changed")
 
 
 @dataclass(slots=True)
@@ -50,8 +41,9 @@ class Changes:
 def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int | None) -> Changes:
     """Sort a metric's pairs into lists.
 
-    A pair with verdicts has regressed or is fixed where its verdict changed; of several trials, where fewer or more of
-    them passed. It has changed where its number did, or where it fails in both runs for another reason.
+    A pair with verdicts has regressed or is fixed where its verdict changed; of several trials, where they all passed
+    in the one run and none in the other: it is flaky where they do not agree. It has changed where its number did, or
+    where it fails in both runs for another reason.
     """
     import numpy
 
@@ -60,19 +52,20 @@ def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int 
     verdicts = None if passes is None else _verdicts(passes, sides, runs)
     worse = before > after if metric.higher_is_better else before < after
     better = before < after if metric.higher_is_better else before > after
+    regressed = fixed = flaky = numpy.zeros(len(before), dtype=bool)
+    changed = worse | better
     if verdicts is not None:
-        regressed, fixed = verdicts[0] > verdicts[1], verdicts[0] < verdicts[1]
-        changed = (worse | better | _other_reason(passes, runs)) & ~(regressed | fixed)
-    else:
-        regressed = fixed = numpy.zeros(len(before), dtype=bool)
-        changed = worse | better
+        had, has = verdicts
+        flaky = ((had > 0) & (had < 1)) | ((has > 0) & (has < 1))
+        regressed, fixed = (had == 1) & (has == 0), (had == 0) & (has == 1)
+        changed = (changed | _other_reason(passes, runs)) & ~(regressed | fixed | flaky)
     both = sides.both
     name = sides.metric.metric
     changes = Changes(
         VerdictReader(metric.evaluator, name), f"outputs.{metric.evaluator}.{name}", before, after, passes
     )
     size = numpy.abs(numpy.nan_to_num(after - before))
-    for name, which in zip(LISTS, (regressed, fixed, changed), strict=True):
+    for name, which in zip(LISTS, (regressed, fixed, flaky, changed), strict=True):
         places = numpy.flatnonzero(which & both)
         changes.totals[name] = len(places)
         # A stable sort: rows that changed as much stay in the order of the data.
@@ -189,9 +182,11 @@ def _with_rows(
             new_faults=new.faults[:_MOST_FAULTS],
         )
 
-    regressed, fixed, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
+    regressed, fixed, flaky, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
     why = "; ".join(filter(None, (metric.why, _threshold_changed(metric, changes, runs))))
-    return replace(metric, regressed=regressed, fixed=fixed, changed=changed, totals=changes.totals, why=why)
+    return replace(
+        metric, regressed=regressed, fixed=fixed, flaky=flaky, changed=changed, totals=changes.totals, why=why
+    )
 
 
 def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import dumps, loads
+from tunecheck.comparison._clusters import may_cluster
 from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, Kind, State
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.pipeline._aggregate import counted_metric
@@ -26,14 +27,14 @@ NameOf = Callable[[str], tuple[str, str] | None]
 class Shape:
     """What is to be read of rows that have the same columns; `needed` are the columns that evaluators' parts read.
 
-    `content` are the data's columns that make up a row's content; `label` the cluster's column.
+    `content` are the data's columns that make up a row's content; `labels` where each column is that groups rows.
     """
 
     parts: list[Part]
     needed: list[str]
     has_error: bool
     target_failed: bool
-    label: str | None
+    labels: Sequence[tuple[str, str]]
     content: list[str]
     answers: bool
     trials: bool
@@ -45,14 +46,16 @@ class Shapes:
     def __init__(
         self,
         declared: Mapping[str, EvaluatorEntry] | None,
-        cluster: str | None,
+        labels: Sequence[str],
         answers: frozenset[str],
         *,
+        finds_clusters: bool,
         nulls_are_errors: bool,
     ) -> None:
         self._declared = declared or {}
         self._split = _at_declared_names(declared) if declared is not None else _at_the_first_dot
-        self._cluster, self._answers, self._nulls_are_errors = cluster, answers, nulls_are_errors
+        self._wanted, self._finds_clusters = labels, finds_clusters
+        self._answers, self._nulls_are_errors = answers, nulls_are_errors
         self.columns: dict[str, Column] = {}
         self.evaluators: dict[str, EvaluatorColumns] = {name: self._evaluator(name) for name in self._declared}
         self.column_names: dict[str, None] = {}
@@ -88,7 +91,7 @@ class Shapes:
             needed=list(dict.fromkeys(key for part in parts.values() for key in part.needed())),
             has_error=any(key.startswith("error.") for key in keys),
             target_failed="error.target" in keys,
-            label=self._label(keys),
+            labels=self._labels(keys, inputs),
             content=self._content(inputs),
             answers=any(key.removeprefix("inputs.") in self._answers for key in inputs),
             trials=f"inputs.{TRIAL}" in keys and f"inputs.{SOURCE_ID}" in keys,
@@ -97,11 +100,14 @@ class Shapes:
     def _part(self, evaluator: EvaluatorColumns, keys: Sequence[str]) -> Part:
         return Part(evaluator, f"error.{evaluator.name}" in keys, self._nulls_are_errors)
 
-    def _label(self, keys: Sequence[str]) -> str | None:
-        if self._cluster is None:
-            return None
-        places = (f"inputs.{self._cluster}", self._cluster, f"outputs.{self._cluster}")
-        return next((place for place in places if place in keys), None)
+    def _labels(self, keys: Sequence[str], inputs: Sequence[str]) -> Sequence[tuple[str, str]]:
+        """Each column that groups rows, and its key: of the data, else of the row itself, else of the target."""
+        found = [name for key in inputs if may_cluster(name := key.removeprefix("inputs."))]
+        places = {
+            name: next((key for key in (f"inputs.{name}", name, f"outputs.{name}") if key in keys), None)
+            for name in [*self._wanted, *(found if self._finds_clusters else ())]
+        }
+        return [(name, key) for name, key in places.items() if key is not None]
 
     def _content(self, inputs: Sequence[str]) -> list[str]:
         """The columns that make up a row's content; `a.b` beside `a` only says a part of it once more (Azure's)."""

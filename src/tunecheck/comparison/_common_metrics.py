@@ -17,8 +17,9 @@ def choose_metrics(
 ) -> tuple[list[Chosen], list[str]]:
     """The metrics to compare, and remarks on those that are not.
 
-    Tested is each evaluator's main metric, or those that are named: an evaluator, or `<evaluator>.<key>`. Where it is
-    `gated`, an evaluator's pass rate speaks for it, if both runs have one.
+    Tested is each evaluator's main metric, the one that the data declares as its primary first; or those that are
+    named: an evaluator, or `<evaluator>.<key>`. Where it is `gated`, an evaluator's pass rate speaks for it, if both
+    runs have one.
 
     Raises:
         ConfigurationError: the runs have no evaluator in common, or not the named one.
@@ -31,7 +32,7 @@ def choose_metrics(
     mains = {name: main for name in shared if (main := _main(name, base, new, gated=gated)) is not None}
     if not mains:
         raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
-    tested = dict(mains) if named is None else dict(_named(named, mains, base, new))
+    tested = dict(_named(_declared(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_chosen(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [
         key
@@ -47,6 +48,12 @@ def choose_metrics(
         chosen.append(_chosen(name, key, base, new, tested=False))
     more = [f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"]
     return chosen, more if len(others) > MOST_SHOWN else []
+
+
+def _declared(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
+    """The evaluators, after what the data declares as primary, where both runs have it."""
+    primary = [name for name in (base.primary, new.primary) if name and (name in mains or _key(name, base, new))]
+    return [*dict.fromkeys([*primary[:1], *mains])]
 
 
 def _listed(table: RunTable) -> str:

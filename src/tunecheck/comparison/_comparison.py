@@ -75,16 +75,19 @@ class MetricComparison(Result):
     `name` is the evaluator's for its main metric, else `<evaluator>.<key>`; `key` is the metric's key in metrics.json.
     `kind` is "binary" where each row, or each trial of it, passes or fails, else "score" or "count". Only where
     `tested` is there a verdict with p-values: `p_value` is that of `test`, `p_adjusted` the same after Holm's
-    correction over all tests of the comparison. `b` rows passed in the base only, `c` in the new run only; None for
-    scores, and for shares of trials. The pairs of `one_sided` are in no figure. `non_inferior` is whether the new run
-    is shown to be worse by less than the margin; None without a margin or an interval. `p_permutation` is the p-value,
-    where it is that of a permutation test.
+    correction: over the runs of the `primary` metric, which is tested by itself, or over all other metrics of all runs.
+    A metric of which no row `moved` is no test, and counts in no correction. `b` rows passed in the base only, `c` in
+    the new run only; None for scores, and for shares of trials. The pairs of `one_sided` are in no figure.
+    `non_inferior` is whether the new run is shown to be worse by less than the margin; None without a margin or an
+    interval. `p_permutation` is the p-value, where it is that of a permutation test.
 
     Where a model judges, `judge` says what became of its errors: figures are `corrected` by its calibration (those of
     its verdicts are `raw`), it is `uncalibrated`, or the runs have `different` judges, and no figure of a difference.
 
     `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
-    or that fail for another reason; `totals` counts them all, the lists may hold the first only.
+    or that fail for another reason; of several trials of a row, all passed in the one run and none in the other.
+    `flaky` are rows whose trials do not agree in one of the runs. `totals` counts them all, the lists may hold the
+    first only.
     """
 
     name: str
@@ -114,18 +117,22 @@ class MetricComparison(Result):
     regressed: tuple[RowChange, ...] = ()
     fixed: tuple[RowChange, ...] = ()
     changed: tuple[RowChange, ...] = ()
+    flaky: tuple[RowChange, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     judge: Literal["corrected", "uncalibrated", "different"] | None = None
     raw: RawFigures | None = None
     non_inferior: bool | None = None
     p_permutation: float | None = None
+    primary: bool = False
+    moved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CauseChange(Result):
     """One cause in two runs, over the paired rows: how many have it in each, and how many in the one only.
 
-    `side` is "serving" or "model": what has to change.
+    `side` is "serving" or "model": what has to change. `p_value` is McNemar's, `p_adjusted` the same after Holm's
+    correction over all causes.
     """
 
     cause: str
@@ -135,6 +142,27 @@ class CauseChange(Result):
     new: int
     only_base: int
     only_new: int
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Result):
+    """A part of the rows, those with one value of a column, on one metric; or a figure that weighs parts.
+
+    `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
+    Where `moved` is false no row changed: it is no test. `verdict` is None where nothing is shown.
+    """
+
+    column: str
+    value: str
+    base: Estimate
+    new: Estimate
+    difference: Estimate
+    p_value: float | None
+    p_adjusted: float | None = None
+    verdict: Verdict | None = None
+    moved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +197,7 @@ class MemoryPair(Result):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Result):
-    """How two runs' rows were paired; the others are named."""
+    """How two runs' rows were paired; the others are named. `cluster` is what rows of one of the `clusters` share."""
 
     paired: int
     by_content: int
@@ -178,11 +206,16 @@ class Pairs(Result):
     only_in_new: tuple[str, ...]
     other_content: tuple[str, ...]
     clusters: int | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
-    """One run against the base; `causes` of failed rows, those that grew most first; `memory` of two memory runs."""
+    """One run against the base; `causes` of failed rows, those that grew most first; `memory` of two memory runs.
+
+    `parts` say where the primary metric (`part_metric`) differs, by the columns that the runs were grouped by.
+    `figures` are those of BFCL's leaderboard, by its version.
+    """
 
     new: RunInfo
     pairs: Pairs
@@ -190,6 +223,9 @@ class RunComparison(Result):
     notes: tuple[str, ...] = ()
     causes: tuple[CauseChange, ...] = ()
     memory: MemoryPair | None = None
+    part_metric: str = ""
+    parts: tuple[Part, ...] = ()
+    figures: tuple[Part, ...] = ()
 
     def metric(self, name: str) -> MetricComparison:
         """A metric by its name, or by its key in metrics.json.
@@ -217,18 +253,129 @@ class History(Result):
     values: tuple[Estimate, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Guard(Result):
+    """A metric that must not get worse than the base's by more than the margin.
+
+    Kept and broken where the whole interval of the difference is within the margin, or beyond it; else undecided.
+    """
+
+    metric: str
+    margin: float
+    outcome: Literal["kept", "broken", "undecided"]
+    kind: Kind
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Result):
+    """One run of a selection: its figure, and how far it is from the best of the other runs.
+
+    `difference` has a simultaneous interval: those of all runs hold at once. `may_be_best` is whether the run cannot be
+    told from the best.
+    """
+
+    run: str
+    value: Estimate
+    difference: Estimate
+    may_be_best: bool
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def breaks_a_guard(self) -> bool:
+        """Whether some guard is broken."""
+        return any(guard.outcome == "broken" for guard in self.guards)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAgainst(Result):
+    """One run against another on the metric of the selection, tested by itself."""
+
+    base: str
+    new: str
+    metric: MetricComparison
+
+
+RowHistory = Literal["right", "never right", "fixed", "broken", "flaky"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowOverRuns(Result):
+    """One row over all runs: the share of its trials that passed in each; `since` is the run that fixed or broke it."""
+
+    row_id: str
+    outcome: RowHistory
+    passed: tuple[float, ...]
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOverRuns(Result):
+    """What became of the rows over all runs, by the verdicts on one metric, over the rows that every run has.
+
+    `right` and `never right` are so in every run. `fixed` and `broken` went to the other side once and stayed there.
+    `flaky` are all others: they went back and forth, or their trials disagree in the last run, or in some run while all
+    others agree. `counts` is complete; `broken_since` counts by the run that broke them. `rows` holds the first of
+    those that are not right.
+    """
+
+    metric: str
+    runs: tuple[str, ...]
+    counts: Mapping[RowHistory, int]
+    broken_since: Mapping[str, int]
+    rows: tuple[RowOverRuns, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Result):
+    """Which run to ship: `ranking` has the best first, over the `rows` that every run has a figure for.
+
+    `ship` is the highest of the runs that break no guard, of equal ones the later. `against` holds the last run against
+    the best and the base, and the chosen one against the base. `regressed_since` is the best run where the last is
+    shown to be worse. `objections` are what speaks against shipping it, and `sentence` says all in one; `notes` what is
+    left out, or not the same in all runs. Its fields are those of `tunecheck select --json`.
+    """
+
+    format_version: int = FORMAT_VERSION
+    ship: str
+    sentence: str
+    objections: tuple[str, ...]
+    regressed_since: str | None
+    metric: str
+    metric_named: bool
+    kind: Kind
+    higher_is_better: bool
+    rows: int
+    clusters: int | None
+    cluster: str | None
+    confidence: float
+    base: str
+    ranking: tuple[Ranked, ...]
+    against: tuple[HeldAgainst, ...]
+    rows_over_runs: RowsOverRuns | None = None
+    notes: tuple[str, ...] = ()
+    simulated: bool = False
+
+    def to_json(self) -> dict[str, JSON]:
+        """Everything, as plain JSON values."""
+        return self.as_json()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Result):
     """One or more runs against a base: `against` has one entry a run, in the order given.
 
-    `history` follows each tested metric over the base and all runs. `metrics`, `pairs` and `notes` are those of the
-    last run. `simulated` is whether some run asked no model. Its fields are those of `tunecheck compare --out FILE`.
+    `history` follows each tested metric over the base and all runs. Of several runs, `best` says what `select` says.
+    `metrics`, `pairs` and `notes` are those of the last run. `cluster` is what was asked for: a column, `none`, or
+    None: see `pairs` for what was taken. `simulated` is whether some run asked no model. Its fields are those of
+    `tunecheck compare --out FILE`.
     """
 
     format_version: int = FORMAT_VERSION
     base: RunInfo
     against: Sequence[RunComparison]
     history: Sequence[History]
+    best: Selection | None = None
     confidence: float
     margin: float | None = None
     cluster: str | None = None

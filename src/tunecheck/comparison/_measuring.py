@@ -41,6 +41,7 @@ _UNTESTED_RESAMPLES = 500
 class Settings:
     """How runs are compared, as the arguments of `compare` say.
 
+    `cluster` is a column, `none`, or None for the one that the data declares or that is found.
     `metrics` is one name, or several; None stands for each evaluator's main one. `rows` is how many rows of a list are
     kept, None all. `gated`: an evaluator stands for what a gate on it means, its pass rate where it has one.
     """
@@ -159,7 +160,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 
     both = sides.both
-    found = _compared(sides, both, settings, chosen.tested)
+    found = compared(sides, both, settings, chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
     if decided is not None:
         found = _as_decided(found, decided)
@@ -177,6 +178,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
         base_rows=_counts(base, chosen),
         new_rows=_counts(new, chosen),
         one_sided=OneSided(*one_sided),
+        moved=bool((sides.base[both] != sides.new[both]).any()),
     )
     if isinstance(found, PairedBinary):
         result = replace(result, b=found.b, c=found.c)
@@ -204,7 +206,8 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     return replace(result, wilcoxon=found.wilcoxon)
 
 
-def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> PairedBinary | PairedScores:
+def compared(sides: Sides, both: Mask, settings: Settings, tested: bool = True) -> PairedBinary | PairedScores:
+    """The statistics of some of the pairs that have both numbers."""
     from tunecheck.statistics._estimates import RESAMPLES
     from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
@@ -253,6 +256,7 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
         return metric
     verdict, why = decide(
         metric.difference,
+        metric.p_value,
         p_adjusted,
         metric.smallest_difference,
         verdicts=metric.b is not None,
@@ -283,13 +287,15 @@ A metric without a range: of a standard deviation of its differences, 0.8, which
 analysis for the behavioral sciences" (1988), section 2.2."""
 
 ALONE = "shown if it were the only test; among all of them it can be chance"
-"""Said of a difference whose interval excludes 0, but which the correction for several tests does not uphold."""
+AT_THE_EDGE = "the interval just leaves out 0, and the test does not"
+"""Said of a difference whose interval excludes 0 and that is not shown: for the correction, or for its own test."""
 
 _LARGE = 0.8
 
 
 def decide(
     difference: Estimate,
+    p_value: float | None,
     p_adjusted: float | None,
     smallest: SmallestDifference | None,
     *,
@@ -304,11 +310,9 @@ def decide(
     """
     alpha = round(1 - difference.confidence, 12)
     units = difference.n if difference.clusters is None else difference.clusters
-    if difference.value is None or p_adjusted is None:
+    if difference.value is None or p_value is None or p_adjusted is None:
         return TOO_LITTLE, difference.remark or "there is nothing to test"
-    low, high = difference.low, difference.high
-    apart = low is None or high is None or low > 0 or high < 0
-    if p_adjusted < alpha and apart:
+    if p_adjusted < alpha and (difference.excludes_zero or difference.low is None):
         up = difference.value > 0
         return (BETTER if up == higher_is_better else WORSE), ""
     what = "row" if difference.clusters is None else "cluster"
@@ -316,7 +320,9 @@ def decide(
         return TOO_LITTLE, counted(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
         return TOO_LITTLE, f"{counted(units, what)} show only a large difference"
-    return NO_DIFFERENCE, ALONE if low is not None and apart else ""
+    if not difference.excludes_zero:
+        return NO_DIFFERENCE, ""
+    return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE
 
 
 def _too_coarse(

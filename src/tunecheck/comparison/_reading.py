@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Decision, EvaluatorEntry
-from tunecheck.comparison._bfcl_scores import files_below, find_scores
+from tunecheck.comparison._bfcl_scores import POOLED, POOLED_DECLARED, PooledRows, files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
+from tunecheck.comparison._clusters import NONE, bfcl_clusters, clusters_of
 from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
 from tunecheck.datasets._reading import Dataset
@@ -53,6 +54,10 @@ class OpenedRun:
     created: str | None = None
     notes: tuple[str, ...] = ()
     stopped: Decision | None = None
+    cluster: str | None = None
+    primary: str | None = None
+    groups: tuple[str, ...] = ()
+    is_bfcl: bool = False
 
     @property
     def run(self) -> Run | None:
@@ -64,7 +69,8 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """Each run's rows as a table, their content being what was asked.
 
     A column that holds the answers of one of the runs is in no row's content, of none of them: two iterations whose
-    answers stand in the data are the same rows.
+    answers stand in the data are the same rows. `cluster` names the column by which rows are not independent, or
+    `none`; without it, it is the one that the data declares, or one that is found.
 
     Raises:
         ConfigurationError: there is no such run, it has not finished, or it is another version's.
@@ -82,11 +88,20 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
 
 def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
     builder = TableBuilder(
-        opened.declared, cluster=cluster, answers=answers, is_foreign=opened.source in ("azure", "rows")
+        opened.declared,
+        labels=[*opened.groups, *filter(None, [opened.cluster if cluster is None else cluster])],
+        finds_clusters=cluster is None,
+        answers=answers,
+        is_foreign=opened.source in ("azure", "rows"),
     )
     for record in opened.rows.records():
         builder.add(record)
     items, named, labels = builder.finish()
+    clusters = None
+    if cluster is None and opened.is_bfcl:
+        clusters = bfcl_clusters(items.ids)
+    elif cluster != NONE:
+        clusters = clusters_of(cluster, opened.cluster, labels)
     info = RunInfo(
         opened.id,
         opened.source,
@@ -102,7 +117,20 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
     columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
     names = list(builder.shapes.column_names)
     return RunTable(
-        info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids, builder.causes, answers
+        info,
+        items,
+        named,
+        columns,
+        evaluators,
+        names,
+        opened.rows,
+        builder.row_ids,
+        clusters,
+        {name: labels[name] for name in opened.groups if name in labels},
+        opened.primary,
+        builder.causes,
+        builder.latencies_ms,
+        answers,
     )
 
 
@@ -162,7 +190,17 @@ def _foreign(path: Path) -> OpenedRun | None:
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
     )
     simulated = home is not None and Run(home).manifest().simulated
-    return OpenedRun(name or "scores", "bfcl", str(path), scores, scores.declared, simulated=simulated)
+    return OpenedRun(
+        name or "scores",
+        "bfcl",
+        str(path),
+        scores,
+        POOLED_DECLARED,
+        simulated=simulated,
+        primary=POOLED,
+        groups=("category",),
+        is_bfcl=True,
+    )
 
 
 def _given(run: Mapping[str, object], name: str) -> OpenedRun:
@@ -179,17 +217,23 @@ def _run_folder(run: Run) -> OpenedRun:
     status = run.status() if manifest.status else "finished"
     # A run that was finished once and resumed has its rows of then.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
+    data, is_bfcl = manifest.dataset, (manifest.dataset.name or "").startswith("bfcl:")
+    rows = LinesFile(run.results)
     return OpenedRun(
         run.id,
         "run",
         str(run.folder),
-        LinesFile(run.results),
-        manifest.evaluators or None,
+        PooledRows(rows) if is_bfcl else rows,
+        (manifest.evaluators | POOLED_DECLARED if is_bfcl else manifest.evaluators) or None,
         _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
         manifest.simulated,
         manifest.created,
         tuple(filter(None, [since or changed_since(run, manifest)])),
         manifest.stopped,
+        data.cluster,
+        POOLED if is_bfcl else data.primary,
+        ("row_kind", *manifest.group_by),
+        is_bfcl,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from tunecheck._files import Decision
 from tunecheck._json import JSON
+from tunecheck.comparison._clusters import Clusters, Labels
 from tunecheck.comparison._rows import RawRow
 
 Kind = Literal["binary", "score", "count"]
@@ -128,10 +129,12 @@ class Items:
 class RunTable:
     """One run's rows. `contents` are fingerprints, empty where they are not known.
 
-    `named` is whether ids come from the data, not from the rows' order. `labels` has the clusters' labels, if clusters
-    were asked for and the rows have that column. `causes` has why rows failed, by their number; None where the run does
-    not tell. `column_names` are all columns of the data that were seen, `answers` those that hold answers here or in a
-    run that was read beside it: they are no part of the content.
+    `named` is whether ids come from the data, not from the rows' order. `clusters` are the items that are not
+    independent, None where all are taken to be. `groups` has the items' values of the columns by which figures are told
+    apart. `primary` is the metric that the data says decides. `causes` has why rows failed, by their number; None where
+    the run does not tell. `latencies_ms` are those of its answers, in any order. `column_names` are all columns of the
+    data that were seen, `answers` those that hold answers here or in a run that was read beside it: they are no part of
+    the content.
     """
 
     info: RunInfo
@@ -139,9 +142,12 @@ class RunTable:
     named: bool
     columns: dict[str, Column]
     evaluators: dict[str, EvaluatorColumns]
-    labels: Sequence[str | None] | None
     column_names: Sequence[str]
     source: RowSource
     row_ids: Sequence[str]
+    clusters: Clusters | None = None
+    groups: Mapping[str, Labels] = field(default_factory=dict)
+    primary: str | None = None
     causes: Mapping[int, str] | None = None
+    latencies_ms: Sequence[float] = ()
     answers: frozenset[str] = frozenset()

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from tunecheck._files import Decision
 from tunecheck._messages import counted
-from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange
-from tunecheck.comparison._run_table import Kind
+from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange, RunComparison, Selection
+from tunecheck.comparison._run_table import Kind, RunInfo
 from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
 
@@ -65,14 +65,22 @@ def p_text(value: float | None) -> str:
 
 def headline(metric: MetricComparison) -> str:
     """`worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`: what to say after the metric's name."""
+    said = [str(metric.verdict or "not tested"), change_text(metric), judge_text(metric)]
+    return ", ".join(filter(None, said)) + (f"; {metric.why}" if metric.why else "")
+
+
+def change_text(metric: MetricComparison) -> str:
+    """`88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
-    said = [str(metric.verdict or "not tested"), f"{base} → {new}"]
-    if metric.difference.value is not None:
-        interval = interval_text(metric.kind, metric.difference)
-        shown = f" ({interval})" if interval != NOTHING else ""
-        said.append(difference_text(metric.kind, metric.difference.value) + shown)
-    judged = judge_text(metric)
-    return ", ".join([*said, *([judged] if judged else [])]) + (f"; {metric.why}" if metric.why else "")
+    if metric.difference.value is None:
+        return f"{base} → {new}"
+    return f"{base} → {new}, {shown_difference(metric.kind, metric.difference)}"
+
+
+def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:
+    """`−4.7 points (−8.1 to −1.3)`, without the interval where there is none."""
+    interval = interval_text(kind, difference)
+    return difference_text(kind, difference.value, unit=unit) + f" ({interval})" * (interval != NOTHING)
 
 
 def judge_text(metric: MetricComparison) -> str:
@@ -110,6 +118,27 @@ def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
         interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval that holds whenever one stops"
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
+
+
+def shared_text(against: RunComparison, base: RunInfo) -> str:
+    """What the two runs share, where rows of either are in no figure; else empty."""
+    pairs = against.pairs
+    if not (pairs.only_in_base or pairs.only_in_new):
+        return ""
+    of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
+    share = f"{pairs.paired:,} of {counted(of_base, 'row')} of {base.id} and of {of_new:,} of {against.new.id}"
+    return f"not the same data: {share} are the same, and only they are compared"
+
+
+def regression_text(selection: Selection) -> str:
+    """That the last run lost what the best one had; empty where that is not shown."""
+    best = selection.regressed_since
+    held = next((each for each in selection.against if each.base == best), None)
+    if held is None:
+        return ""
+    metric = held.metric
+    p_value = "" if metric.p_value is None else f", p {p_text(metric.p_value)}"
+    return f"{held.new} regressed since {best}: {metric.name} {change_text(metric)}{p_value}"
 
 
 def row_text(change: RowChange, kind: Kind) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
-from tunecheck.comparison._changes import RunPair
 from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, RunComparison
 from tunecheck.comparison._measuring import Settings
-from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._run_table import RunTable
 from tunecheck.pipeline._aggregate import Verdict
 from tunecheck.pipeline._results import ResultRow
@@ -105,7 +104,7 @@ class OtherRuns:
         self._others: list[OtherRun] = []
         for other, table, way in zip(others, tables, ways, strict=False):
             new = tables[-1]
-            pairs = RunPair(table, new, pair(table, new, pair_by)) if self._others else compared.runs[-1]
+            pairs = RunPair(table, new, settings) if self._others else compared.runs[-1]
             outcomes = listed_outcomes_of(other, listed)
             self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, paired_rows(pairs), way))
 

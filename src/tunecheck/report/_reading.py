@@ -9,7 +9,6 @@ from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._schemas import TOOL_COLUMNS
-from tunecheck.comparison._bfcl_scores import ALL_ROWS
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
@@ -124,13 +123,10 @@ def read_table(table: RunTable) -> ReportedRun:
     """The same of results that another program wrote, and of rows in memory."""
     info = table.info
     entries = {each.name: _entry(each, table) for each in table.evaluators.values()}
-    group_by: list[str] = []
-    if info.source == "bfcl":  # a category is a group of rows, not one more evaluator
-        entries, group_by = {ALL_ROWS: entries[ALL_ROWS]}, ["category"]
     manifest = RunFile(
         dataset=DatasetEntry(path=info.place),
         evaluators=entries,
-        group_by=group_by,
+        group_by=list(table.groups),
         simulated=info.simulated,
         created=info.created,
     )

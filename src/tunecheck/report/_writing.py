@@ -11,8 +11,8 @@ from typing import TextIO
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck._whole_files import replacing
-from tunecheck.comparison._compare import open_runs
 from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.comparison._reading import RunLike, open_run
 from tunecheck.comparison._run_table import RunTable

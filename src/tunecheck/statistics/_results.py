@@ -42,6 +42,11 @@ class Estimate(Result):
     clusters: int | None = None
     remark: str | None = None
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether there is an interval, and 0 is not in it."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
 
 @dataclass(frozen=True, slots=True)
 class PairedBinary(Result):

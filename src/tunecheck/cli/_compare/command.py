@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import SHOWING, argument, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
-from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.cli._shared_options import STATISTICS, ComparingOptions, JsonOptions, ResultsOptions
 
-_STATISTICS = "Statistics"
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(JsonOptions, ResultsOptions):
+class CompareOptions(ComparingOptions, JsonOptions, ResultsOptions):
     base: str = argument(
         "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",
@@ -24,25 +23,16 @@ class CompareOptions(JsonOptions, ResultsOptions):
         "Test this: an evaluator, or a metric as metrics.json names it (repeatable); by default each evaluator's "
         "main one.",
         "M",
-        _STATISTICS,
+        STATISTICS,
     )
     margin: float | None = option(
         "Say, too, whether it is shown to be worse by less than this, in the metric's unit (0.02: two points of "
         "a pass rate).",
         "M",
-        _STATISTICS,
+        STATISTICS,
     )
-    cluster: str | None = option(
-        "Rows with equal values in this column are not independent, e.g. conversation_id.", "COLUMN", _STATISTICS
-    )
-    confidence: float = option("Of intervals and verdicts.", "C", _STATISTICS, default=0.95)
-    pair_by: str = option(
-        "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
-        "HOW",
-        _STATISTICS,
-        default="content",
-    )
-    allow_simulated: bool = flag("Compare runs that asked no model, too.", _STATISTICS)
+    confidence: float = option("Of intervals and verdicts.", "C", STATISTICS, default=0.95)
+    allow_simulated: bool = flag("Compare runs that asked no model, too.", STATISTICS)
     rows: int | None = option("How many rows of each list; by default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)

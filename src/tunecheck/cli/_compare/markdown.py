@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck._messages import clean
-from tunecheck.cli._compare.page import changed_faults, data_set_cells, notes_of, rows_shown
+from tunecheck.cli._compare.page import better_before, changed_faults, notes_of, rows_shown, warnings_of
+from tunecheck.cli._compare.tables import data_set_cells
 from tunecheck.cli._console import SIMULATED
 from tunecheck.comparison._comparison import (
     BETTER,
@@ -15,6 +16,7 @@ from tunecheck.comparison._comparison import (
     MetricComparison,
     RowChange,
     RunComparison,
+    Selection,
 )
 from tunecheck.comparison._wording import (
     difference_text,
@@ -22,11 +24,12 @@ from tunecheck.comparison._wording import (
     interval_text,
     margin_text,
     p_text,
+    regression_text,
     row_text,
+    shown_difference,
     size_text,
     value_text,
 )
-from tunecheck.runs._decision import stopped_text
 
 _MARKS = {BETTER: "✅", WORSE: "❌"}
 _TICKS = re.compile(r"`+")
@@ -50,15 +53,17 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
     yield f"### {code(comparison.new.id)} against {code(comparison.base.id)}"
     if comparison.simulated:
         yield f"⚠️ **{SIMULATED}**"
-    stopped = [f"- ⚠️ {code(f'{run.id}: {stopped_text(run.stopped)}', 400)}" for run in comparison.runs if run.stopped]
-    if stopped:
-        yield "\n".join(stopped)
-    if last.memory is not None and last.memory.warnings:
-        yield "\n".join(f"- ⚠️ {code(warning, 400)}" for warning in last.memory.warnings)
-    yield "\n".join(_answer(last))
+    warnings = [f"- ⚠️ {code(warning, 400)}" for warning in warnings_of(comparison)]
+    if warnings:
+        yield "\n".join(warnings)
+    if comparison.best is not None:
+        yield "\n".join(_best(comparison.best))
+    yield "\n".join(_answer(last, comparison))
     if len(comparison.against) > 1:
         yield "\n".join(_iterations(comparison))
     yield "\n".join(_table(last, comparison))
+    if last.parts or last.figures:
+        yield "\n".join(_where(last))
     if last.memory is not None:
         yield "\n".join(_data_sets(last.memory))
     if last.causes:
@@ -70,13 +75,37 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
         yield "\n".join(notes)
 
 
-def _answer(against: RunComparison) -> Iterator[str]:
+def _best(best: Selection) -> Iterator[str]:
+    """Which run to ship, and what the last one lost."""
+    yield _plain(best.sentence, 2_000)
+    if best.regressed_since is not None:
+        yield f"\n❌ {_plain(regression_text(best))}"
+
+
+def _plain(text: str, most: int = 400) -> str:
+    """Our own words and figures; names in them may hold anything."""
+    return re.sub(r"([\\`*_{}\[\]<>#|@&~])", r"\\\1", clean(text, most))
+
+
+def _answer(against: RunComparison, comparison: Comparison) -> Iterator[str]:
     for metric in against.tested:
-        margin = margin_text(metric)
-        said = headline(metric) + (f"; {margin}" if margin else "")
-        # Our own words and figures, but the reason why a metric has none may hold anything.
-        plain = re.sub(r"([\\`*_{}\[\]<>#|@&~])", r"\\\1", clean(said, 400))
-        yield f"- {_MARKS.get(metric.verdict or TOO_LITTLE, '▫️')} {code(metric.name)}: {plain}"
+        behind = better_before(comparison, metric)
+        said = [headline(metric), margin_text(metric), f"worse than {behind}" * bool(behind)]
+        mark = "▫️" if behind else _MARKS.get(metric.verdict or TOO_LITTLE, "▫️")
+        yield f"- {mark} {code(metric.name)}: {_plain('; '.join(filter(None, said)))}"
+
+
+def _where(against: RunComparison) -> Iterator[str]:
+    kind = against.metrics[against.part_metric].kind
+    yield f"| where: {code(against.part_metric)} | pairs | base | new | difference | p (Holm) |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for part in (*against.parts, *against.figures):
+        mark = _MARKS.get(part.verdict or TOO_LITTLE, "")
+        values = " | ".join(value_text(kind, side.value) for side in (part.base, part.new))
+        difference = shown_difference(kind, part.difference, unit=False)
+        p_values = f"{p_text(part.p_value)} ({p_text(part.p_adjusted)})".replace("<", "&lt;")
+        label = f"{code(part.column, 60)}: {code(part.value, 60)} {mark}".rstrip()
+        yield f"| {label} | {part.difference.n:,} | {values} | {difference} | {p_values} |"
 
 
 def _table(against: RunComparison, comparison: Comparison) -> Iterator[str]:
@@ -95,11 +124,12 @@ def _data_sets(memory: MemoryPair) -> Iterator[str]:
 
 
 def _causes(against: RunComparison) -> Iterator[str]:
-    yield "| why rows failed | to change | base | new | base only | new only |"
-    yield "|---|---|--:|--:|--:|--:|"
+    yield "| why rows failed | to change | base | new | base only | new only | Holm |"
+    yield "|---|---|--:|--:|--:|--:|--:|"
     for each in against.causes:
         counts = (each.base, each.new, each.only_base, each.only_new)
-        yield f"| {code(each.title)} | {each.side} | {' | '.join(f'{count:,}' for count in counts)} |"
+        cells = [*(f"{count:,}" for count in counts), p_text(each.p_adjusted).replace("<", "&lt;")]
+        yield f"| {code(each.title)} | {each.side} | {' | '.join(cells)} |"
 
 
 def _cells(metric: MetricComparison) -> Iterator[str]:
@@ -129,7 +159,8 @@ def _rows(against: RunComparison, most: int) -> Iterator[str]:
         change = changed_faults(metric)
         if change:
             yield f"faults by {code(metric.name)}: {code(change, 400)}"
-        for name, changes in (("regressed", metric.regressed), ("fixed", metric.fixed)):
+        lists = (("regressed", metric.regressed), ("fixed", metric.fixed), ("flaky", metric.flaky))
+        for name, changes in lists:
             if changes:
                 yield "\n".join(_details(metric, name, changes, most))
 

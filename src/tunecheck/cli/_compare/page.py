@@ -3,13 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tunecheck._messages import clean, counted
+from tunecheck.cli._compare.tables import (
+    causes_table,
+    data_sets_table,
+    iterations_tables,
+    metrics_table,
+    parts_tables,
+    rows_over_runs_table,
+)
 from tunecheck.cli._console import SIMULATED, grid, print_parts
 from tunecheck.comparison._comparison import (
     BETTER,
@@ -18,110 +25,18 @@ from tunecheck.comparison._comparison import (
     TOO_LITTLE,
     WORSE,
     Comparison,
-    DataSetPair,
-    MemoryPair,
     MetricComparison,
     RowChange,
     RunComparison,
 )
-from tunecheck.comparison._run_table import PASS_RATE
-from tunecheck.comparison._wording import (
-    NOTHING,
-    difference_text,
-    headline,
-    interval_text,
-    line_of,
-    margin_text,
-    p_text,
-    row_text,
-    size_text,
-    value_text,
-)
+from tunecheck.comparison._wording import headline, margin_text, regression_text, row_text, shared_text
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import fault_groups
 
-_BETWEEN, _INDENT = 2, 4
-_LEAST_NEEDED = ("p", "finds ≥")
-"""What a narrow screen has no room for: the answer goes by Holm's p-value."""
-
-Line = tuple[str, list[str], str]
-"""A label, its figures, and a style."""
-
-
-def metrics_table(against: RunComparison, comparison: Comparison, width: int) -> Text:
-    """The table in so many characters: where they are too few, labels have lines of their own."""
-
-    heads = ["pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "Holm", "finds ≥"]
-    margin = comparison.margin
-    heads += [f"worse by < {margin:g}"] if margin is not None else []
-    lines: list[Line] = [("", heads, "bold")]
-    lines += [
-        (_label(each), [*_cells(each, margin=margin is not None)], "" if each.tested else "dim")
-        for each in _in_order(against)
-    ]
-    labels = max(cell_len(label) for label, _, _ in lines)
-    stacked = labels + _width(lines) > width
-    for head in _LEAST_NEEDED if stacked else ():
-        if _INDENT - _BETWEEN + _width(lines) > width:
-            at = lines[0][1].index(head)
-            lines = [(label, cells[:at] + cells[at + 1 :], style) for label, cells, style in lines]
-    widths = _widths(lines)
-    text = Text()
-    for label, cells, style in lines:
-        if stacked:
-            text.append(f"{label}\n" if label else "", style)
-        start = " " * (_INDENT - _BETWEEN) if stacked else label + " " * (labels - cell_len(label))
-        figures = "".join(
-            " " * (_BETWEEN + most - cell_len(cell)) + cell for cell, most in zip(cells, widths, strict=True)
-        )
-        text.append(f"{start}{figures}".rstrip() + "\n", style)
-    text.rstrip()
-    text.no_wrap = True
-    return text
-
-
-def _widths(lines: Sequence[Line]) -> list[int]:
-    return [max(map(cell_len, column)) for column in zip(*(cells for _, cells, _ in lines), strict=True)]
-
-
-def _width(lines: Sequence[Line]) -> int:
-    return sum(_BETWEEN + most for most in _widths(lines))
-
-
-def _in_order(against: RunComparison) -> Iterator[MetricComparison]:
-    """Evaluator by evaluator, what is tested first, then what speaks for it."""
-    metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
-    for evaluator in dict.fromkeys(metric.evaluator for metric in metrics):
-        yield from (metric for metric in metrics if metric.evaluator == evaluator)
-
-
-def _label(metric: MetricComparison) -> str:
-    if metric.tested or metric.name == metric.evaluator:
-        return clean(metric.name, 60)
-    key = metric.key.removeprefix(f"{metric.evaluator}.")
-    return f"  {'pass rate' if key == PASS_RATE else clean(key, 60)}"
-
-
-def _cells(metric: MetricComparison, *, margin: bool) -> Iterator[str]:
-    kind = metric.kind
-    yield f"{metric.difference.n:,}"
-    yield value_text(kind, metric.base.value)
-    yield value_text(kind, metric.new.value)
-    interval = interval_text(kind, metric.difference)
-    yield difference_text(kind, metric.difference.value, unit=False) + f" ({interval})" * (interval != NOTHING)
-    yield p_text(metric.p_value) if metric.tested else ""
-    yield p_text(metric.p_adjusted) if metric.tested else ""
-    smallest = metric.smallest_difference
-    yield size_text(kind, smallest.value).removesuffix(" points") if smallest is not None else ""
-    if margin:
-        shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
-        yield shown[metric.non_inferior] if metric.non_inferiority is not None else ""
-
-
-_MOST_NAMED, _MOST_CHANGED, _MOST_CAUSES = 5, 6, 12
+_MOST_NAMED, _MOST_CHANGED = 5, 6
 _FEW, _MOST_FAULTS = 3, 3
 _LONGEST_REASON = 120
-_LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
+_LISTS = (("regressed", "red"), ("fixed", "green"), ("flaky", "yellow"), ("changed", "dim"))
 
 
 def show(comparison: Comparison, console: Console, rows: int) -> None:
@@ -129,58 +44,38 @@ def show(comparison: Comparison, console: Console, rows: int) -> None:
 
 
 def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:
-    last = comparison.against[-1]
+    last, best = comparison.against[-1], comparison.best
     memory = last.memory
     yield _header(comparison)
-    if memory is not None:
-        yield from (Text(warning, "bold yellow") for warning in memory.warnings)
-    yield _answer(last)
-    if len(comparison.against) > 1:
-        yield _iterations(comparison)
+    yield from (Text(warning, "bold yellow") for warning in warnings_of(comparison))
+    if best is not None:
+        yield Text(clean(best.sentence, 2_000), "bold")
+        if best.regressed_since is not None:
+            yield Text(clean(regression_text(best), 2_000), "bold red")
+    yield _answer(last, comparison)
+    yield from iterations_tables(comparison, width) if best is not None else ()
     yield metrics_table(last, comparison, width)
+    yield from parts_tables(last, comparison, width)
     if memory is not None:
-        yield _data_sets(memory)
+        yield data_sets_table(memory)
+    if best is not None and best.rows_over_runs is not None:
+        yield rows_over_runs_table(best.rows_over_runs, rows)
     if last.causes:
-        yield _causes(last)
+        yield causes_table(last, comparison)
     yield from _rows(last, rows)
     notes = list(notes_of(comparison))
     if notes:
         yield "\n".join(f"note: {clean(note)}" for note in notes)
 
 
-def _causes(against: RunComparison) -> Table:
-    """How many of the paired rows failed for which cause in each run, and in only one of them."""
-    table = grid("left", "right", "right", "right", "right", "right", "left")
-    heads = ("why rows failed", "base", "new", "change", "base only", "new only")
-    table.add_row(*(Text(head, "bold") for head in heads), "")
-    for each in against.causes[:_MOST_CAUSES]:
-        style = "red" if each.new > each.base else "green" if each.new < each.base else "dim"
-        counts = [f"{count:,}" for count in (each.only_base, each.only_new)]
-        change = Text(f"{each.new - each.base:+,}", style)
-        side = Text("serving" if each.side == "serving" else "", "dim")
-        table.add_row(clean(each.title, 60), f"{each.base:,}", f"{each.new:,}", change, *counts, side)
-    if len(against.causes) > _MOST_CAUSES:
-        table.add_row(Text(f"and {len(against.causes) - _MOST_CAUSES} more: --out FILE writes all", "dim"))
-    return table
-
-
-def _data_sets(memory: MemoryPair) -> Table:
-    """Score and spread of each data set, and the tokens that its tests spanned."""
-    table = grid("left", "right", "right", "right", "right")
-    table.add_row(*(Text(name, "dim") for name in ("data set", "base", "tokens", "new", "tokens")))
-    for each in memory.data_sets:
-        table.add_row(clean(each.title, 40), *data_set_cells(each))
-    return table
-
-
-def data_set_cells(pair: DataSetPair) -> Iterator[str]:
-    """Score, spread and span in the base, then in the new run."""
-    for side in (pair.base, pair.new):
-        if side is None or side.mean is None:
-            yield NOTHING
-        else:
-            yield f"{side.mean:.2f} ± {side.deviation:.2f} (n={side.scored})"
-        yield NOTHING if side is None else f"{side.tokens:,.0f}"
+def warnings_of(comparison: Comparison) -> Iterator[str]:
+    """What is to be known before any figure: rows that the runs do not share, and other tests of memory."""
+    for against in comparison.against:
+        shared = shared_text(against, comparison.base)
+        if shared:
+            yield clean(shared, 400)
+        if against.memory is not None:
+            yield from against.memory.warnings
 
 
 def _header(comparison: Comparison) -> Table:
@@ -199,13 +94,16 @@ def _header(comparison: Comparison) -> Table:
     return table
 
 
-def _answer(against: RunComparison) -> Text:
-    tested = against.tested
+def _answer(against: RunComparison, comparison: Comparison) -> Text:
+    """The verdicts, the primary metric's first."""
     text = Text()
-    for metric in [each for each in tested if each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
-        _say(text, metric)
+    if comparison.best is not None:
+        text.append(f"{clean(against.new.id, 100)} against {clean(comparison.base.id, 100)}:\n", "dim")
+    tested = sorted(against.tested, key=lambda each: not each.primary)
+    for metric in [each for each in tested if each.primary or each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
+        _say(text, metric, better_before(comparison, metric))
     for verdict in (NO_DIFFERENCE, TOO_LITTLE):
-        alike = [each for each in tested if each.verdict == verdict]
+        alike = [each for each in tested if each.verdict == verdict and not each.primary]
         telling = [each for each in alike if len(alike) <= _FEW or (verdict == NO_DIFFERENCE and each.why)]
         for metric in telling:
             _say(text, metric)
@@ -216,29 +114,17 @@ def _answer(against: RunComparison) -> Text:
     return text
 
 
-def _say(text: Text, metric: MetricComparison) -> None:
+def better_before(comparison: Comparison, metric: MetricComparison) -> str:
+    """The run that the last one has fallen behind on this metric; empty where there is none."""
+    best = comparison.best
+    return best.regressed_since or "" if best is not None and best.metric == metric.name else ""
+
+
+def _say(text: Text, metric: MetricComparison, behind: str = "") -> None:
     style = {BETTER: "bold green", WORSE: "bold red"}.get(metric.verdict or TOO_LITTLE, "bold")
-    text.append(clean(metric.name, 60), style)
-    text.append(f": {headline(metric)}")
-    margin = margin_text(metric)
-    text.append(f"; {margin}\n" if margin else "\n")
-
-
-def _iterations(comparison: Comparison) -> Table:
-    """Each metric over all runs, over the rows that all of them have."""
-
-    table = grid("left", "right", *["right"] * len(comparison.runs), "left")
-    heads = ("", "rows", *(f"run {number}" for number in range(1, len(comparison.runs) + 1)), "")
-    table.add_row(*(Text(head, "bold") for head in heads))
-    for history in comparison.history:
-        cells = [Text(value_text(history.kind, history.values[0].value))]
-        for against, value in zip(comparison.against, history.values[1:], strict=True):
-            verdict = against.metric(history.name).verdict or TOO_LITTLE
-            mark, style = {BETTER: ("▲", "green"), WORSE: ("▼", "red")}.get(verdict, (" ", ""))
-            cells.append(Text(f"{value_text(history.kind, value.value)} {mark}", style))
-        line = line_of(history.values)
-        table.add_row(Text(clean(history.name, 60)), f"{history.values[0].n:,}", *cells, Text(line, "dim"))
-    return table
+    text.append(clean(metric.name, 60), "bold" if behind else style)
+    said = [headline(metric), margin_text(metric), f"worse than {clean(behind, 100)}" * bool(behind)]
+    text.append(f": {'; '.join(filter(None, said))}\n")
 
 
 def _rows(against: RunComparison, most: int) -> Iterator[RenderableType]:
@@ -254,13 +140,13 @@ def rows_shown(against: RunComparison) -> list[MetricComparison]:
     """Whose rows to show: the metrics that changed, then those with most flips; none whose rows were shown before."""
 
     def rank(metric: MetricComparison) -> tuple[bool, int]:
-        flips = metric.totals.get("regressed", 0) + metric.totals.get("fixed", 0)
+        flips = sum(metric.totals.get(name, 0) for name in ("regressed", "fixed", "flaky"))
         return metric.verdict not in (BETTER, WORSE), -flips
 
     shown: list[MetricComparison] = []
-    seen: set[tuple[str, bool]] = set()
+    seen: set[tuple[str, str]] = set()
     for metric in sorted(against.tested, key=rank):
-        flips = {(each.row_id, True) for each in metric.regressed} | {(each.row_id, False) for each in metric.fixed}
+        flips = {(each.row_id, name) for name in ("regressed", "fixed", "flaky") for each in getattr(metric, name)}
         new = flips - seen or (not flips and not shown and metric.totals.get("changed"))
         if len(shown) < _FEW and new:
             shown.append(metric)
@@ -272,7 +158,8 @@ def _row_lists(metric: MetricComparison, most: int) -> Table:
     """One below the other: the lists' ids have widths of their own."""
 
     table = Table.grid()
-    counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name, _ in _LISTS)
+    lists = [name for name, _ in _LISTS if name != "flaky" or metric.flaky]
+    counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name in lists)
     table.add_row(Text(f"{clean(metric.name, 60)}: {counts}", "bold"))
     change = changed_faults(metric)
     if change and most:
@@ -339,8 +226,6 @@ def notes_of(comparison: Comparison) -> Iterator[str]:
         yield f"{counted(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
     if pairs.by_id_alone and {comparison.base.source, comparison.new.source} != {"bfcl"}:
         yield "rows are paired by id alone: their contents cannot be compared"
-    if pairs.clusters is not None:
-        yield f"{counted(pairs.paired, 'pair')} in {counted(pairs.clusters, 'cluster')}"
     yield from _failures(against)
     yield from against.notes
 

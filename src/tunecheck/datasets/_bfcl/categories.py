@@ -1,5 +1,6 @@
 """The categories of BFCL V3: their names, where each one's files are, and the groups that stand for several."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -110,3 +111,17 @@ def category_of(row_id: str) -> Category | None:
     """The category that an id belongs to, that with the longest name: `live_multiple_1-0-1` is of `live_multiple`."""
     names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
     return CATEGORIES[max(names, key=len)] if names else None
+
+
+_LIVE_ID = re.compile(r"(live_.+_)\d+-(\d+)-\d+")
+_VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)_(\d+)")
+
+
+def shared_part(row_id: str) -> str:
+    """What rows with an equal one have in common, so that they are not independent; of all others their id.
+
+    The variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) are of one scenario, live rows whose
+    ids have an equal second number (`live_simple_0-0-0`, `live_simple_1-0-1`) of one function document.
+    """
+    live, variant = _LIVE_ID.fullmatch(row_id), _VARIANT_ID.fullmatch(row_id)
+    return live[1] + live[2] if live else f"scenario {variant[1]}" if variant else row_id

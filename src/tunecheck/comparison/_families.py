@@ -1,0 +1,38 @@
+"""Which tests are corrected together: the primary metric by itself, all others among themselves, parts by column."""
+
+from collections.abc import Iterable, Sequence
+
+from tunecheck.comparison._comparison import MetricComparison
+from tunecheck.comparison._measuring import Chosen
+
+
+def corrected(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
+    """Holm's p-values of tests, given each with whether anything moved: what cannot show anything is no test.
+
+    With every row alike in both runs the smallest p-value that there can be is 1: Tarone, "A modified Bonferroni method
+    for discrete data", Biometrics 46 (1990), 515-522.
+    """
+    from tunecheck.statistics._decisions import holm
+
+    adjusted = holm([p_value if moved else None for p_value, moved in tests])
+    return [p_value if moved else own for (own, moved), p_value in zip(tests, adjusted, strict=True)]
+
+
+def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
+    """Of tested metrics of all runs: the primary one's over the runs, the others' among themselves."""
+    adjusted: list[float | None] = [None] * len(metrics)
+    for primary in (True, False):
+        places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
+        for place, p_value in zip(
+            places, corrected([(metrics[at].p_value, metrics[at].moved) for at in places]), strict=True
+        ):
+            adjusted[place] = p_value
+    return adjusted
+
+
+def primary_of(chosen: Iterable[Chosen], named: Sequence[str] | None, declared: str | None) -> str | None:
+    """The key of the metric that decides: the first that is named, else the declared one, else the only one."""
+    tested = [each for each in chosen if each.tested]
+    if named or len(tested) == 1:
+        return tested[0].key
+    return next((each.key for each in tested if declared in (each.name, each.key)), None)

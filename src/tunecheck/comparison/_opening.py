@@ -1,0 +1,42 @@
+"""Runs that may be compared, and the settings by which they are."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
+from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._pairing import PAIR_BY
+from tunecheck.comparison._reading import RunLike, read_runs
+from tunecheck.comparison._run_table import RunTable
+
+
+def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> list[RunTable]:
+    """Runs that may be compared, as the settings say; errors as of `compare`."""
+    _check(settings)
+    tables = read_runs(runs, results_dir, cluster=settings.cluster)
+    if not settings.allow_simulated:
+        _refuse_simulated(tables)
+    return tables
+
+
+def _check(settings: Settings) -> None:
+    if not 0.5 <= settings.confidence < 1:
+        raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {settings.confidence!r}")
+    if settings.margin is not None and not 0 <= settings.margin < math.inf:
+        raise ConfigurationError(f"a margin is 0 or more, not {settings.margin!r}")
+    if settings.rows is not None and settings.rows < 0:
+        raise ConfigurationError(f"rows is 0 or more, not {settings.rows!r}")
+    how = settings.pair_by
+    if how not in PAIR_BY:
+        raise ConfigurationError(f"pair_by: there is no way {how!r}{did_you_mean(how, PAIR_BY)}")
+
+
+def _refuse_simulated(tables: Sequence[RunTable]) -> None:
+    simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
+    if simulated:
+        which = f"{', '.join(simulated)} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
+        raise ConfigurationError(
+            f"{which}, so a comparison says nothing of one; --allow-simulated compares all the same"
+        )

@@ -1,0 +1,107 @@
+"""Runs side by side: each two of them are paired once, and each metric of theirs is measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
+from tunecheck.comparison._clusters import NONE, Clusters
+from tunecheck.comparison._comparison import MetricComparison
+from tunecheck.comparison._judged import reckoned
+from tunecheck.comparison._measuring import Chosen, Settings, Sides, measure, sides_of
+from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._run_table import RunTable
+
+if TYPE_CHECKING:
+    from tunecheck.statistics._samples import Codes
+
+
+class RunPair:
+    """Two runs, their pairs, and what is measured of them."""
+
+    def __init__(self, base: RunTable, new: RunTable, settings: Settings) -> None:
+        self.base = base
+        self.new = new
+        self.settings = settings
+        self.pairing = pair(base, new, settings.pair_by)
+        self._sides: dict[str, Sides] = {}
+        self._measured: dict[tuple[str, bool], MetricComparison] = {}
+
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """The pairs that are not independent, as the base's rows say, else the new run's; None where all are."""
+        side = next((table for table in (self.base, self.new) if table.clusters is not None), None)
+        if side is None or side.clusters is None:
+            named = self.settings.cluster
+            if named not in (None, NONE):
+                known = dict.fromkeys([*self.base.column_names, *self.new.column_names])
+                raise ConfigurationError(f"--cluster: the rows have no column {named!r}{did_you_mean(named, known)}")
+            return None
+        items = self.pairing.base if side is self.base else self.pairing.new
+        labels = side.clusters.labels
+        return Clusters(side.clusters.by, side.clusters.how, [labels[item] for item in items])
+
+    @cached_property
+    def codes(self) -> Codes | None:
+        """The clusters' numbers."""
+        from tunecheck.statistics._samples import as_codes
+
+        return None if self.clusters is None else as_codes(self.clusters.labels)
+
+    def sides(self, key: str) -> Sides:
+        """A metric's numbers by pair."""
+        if key not in self._sides:
+            self._sides[key] = sides_of(key, self.base, self.new, self.pairing, self.codes)
+        return self._sides[key]
+
+    def measured(self, chosen: Chosen) -> MetricComparison:
+        """A metric's figures and its test, before any verdict."""
+        known = chosen.key, chosen.tested
+        if known not in self._measured:
+            figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
+            self._measured[known] = reckoned(figures, self.base, self.new)
+        return self._measured[known]
+
+
+class Runs:
+    """Runs in order, one of them the base, against which each other is held; any two may be held against each other."""
+
+    def __init__(self, tables: Sequence[RunTable], settings: Settings, base: int = 0) -> None:
+        self.tables = tables
+        self.settings = settings
+        self.base_place = base
+        self._pairs: dict[tuple[int, int], RunPair] = {}
+
+    @property
+    def base(self) -> RunTable:
+        return self.tables[self.base_place]
+
+    def pair(self, base: int, new: int) -> RunPair:
+        """Two of the runs, by their places."""
+        if (base, new) not in self._pairs:
+            self._pairs[base, new] = RunPair(self.tables[base], self.tables[new], self.settings)
+        return self._pairs[base, new]
+
+    @cached_property
+    def against_base(self) -> Mapping[int, RunPair]:
+        """Every other run against the base, by its place."""
+        places = range(len(self.tables))
+        return {place: self.pair(self.base_place, place) for place in places if place != self.base_place}
+
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """The base's items that are not independent, as some pair says."""
+        pairs = [each for each in self.against_base.values() if each.clusters is not None]
+        found = {
+            item: label
+            for each in pairs
+            if each.clusters is not None
+            for item, label in zip(each.pairing.base, each.clusters.labels, strict=True)
+        }
+        if not pairs or pairs[0].clusters is None:
+            return None
+        labels = [found.get(item) for item in range(len(self.base.items.ids))]
+        return Clusters(pairs[0].clusters.by, pairs[0].clusters.how, labels)

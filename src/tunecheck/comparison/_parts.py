@@ -1,0 +1,103 @@
+"""Where a metric differs: its parts, by the columns that runs are grouped by, and the leaderboard's figures of BFCL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tunecheck.comparison._bfcl_scores import POOLED
+from tunecheck.comparison._comparison import BETTER, WORSE, MetricComparison, Part
+from tunecheck.comparison._families import corrected
+from tunecheck.comparison._measuring import compared
+from tunecheck.comparison._pairs import RunPair
+
+if TYPE_CHECKING:
+    from tunecheck.statistics._results import PairedBinary, PairedScores
+
+MOST_PARTS = 50
+"""Most values of a column; of one that has more, the parts are not told apart."""
+
+_CATEGORY = "category"
+
+
+def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
+    """The metric over the rows of each value of each column by which both runs, or one of them, are told apart."""
+    import numpy
+
+    sides = pair.sides(metric.key)
+    found: list[Part] = []
+    for column in dict.fromkeys([*pair.base.groups, *pair.new.groups]):
+        labels = _labels(pair, column)
+        usable = zip(labels, sides.both.tolist(), strict=True)
+        values = dict.fromkeys(label for label, both in usable if both and label is not None)
+        if not 1 < len(values) <= MOST_PARTS:
+            continue
+        array = numpy.array(labels, dtype=object)
+        parts = [
+            _part(column, value, compared(sides, sides.both & (array == value), pair.settings)) for value in values
+        ]
+        found += _judged(parts, metric.higher_is_better)
+    return tuple(found)
+
+
+def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
+    """BFCL's own figures, over the rows that both runs have a verdict on; none of other runs."""
+    if metric.evaluator != POOLED:
+        return ()
+    import numpy
+
+    from tunecheck.bfcl._summary import figure_weights
+    from tunecheck.statistics._weighted import paired_weighted
+
+    sides = pair.sides(metric.key)
+    categories = numpy.array(_labels(pair, _CATEGORY), dtype=object)
+    names, counts = numpy.unique(categories[sides.both].astype(str), return_counts=True)
+    found: list[Part] = []
+    for version, figures in figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True))).items():
+        parts = []
+        for name, weights in figures.items():
+            if weights is None:
+                continue
+            rows = sides.both & numpy.isin(categories, list(weights))
+            places = {category: place for place, category in enumerate(weights)}
+            of_part = numpy.array([places[category] for category in categories[rows]])
+            figure = paired_weighted(
+                sides.base[rows],
+                sides.new[rows],
+                of_part,
+                [*weights.values()],
+                sides.labels_of(rows),
+                confidence=pair.settings.confidence,
+                seed=pair.settings.seed,
+            )
+            parts.append(_part(version, name, figure))
+        found += _judged(parts, higher_is_better=True)
+    return tuple(found)
+
+
+def _labels(pair: RunPair, column: str) -> Sequence[str | None]:
+    """Each pair's value of a column: the base's, else the new run's."""
+    if column in pair.base.groups:
+        return [pair.base.groups[column][item] for item in pair.pairing.base]
+    return [pair.new.groups[column][item] for item in pair.pairing.new]
+
+
+def _part(column: str, value: str, found: PairedBinary | PairedScores) -> Part:
+    moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
+    return Part(column, value, found.base, found.new, found.difference, found.p_value, moved=moved)
+
+
+def _judged(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
+    """With p-values corrected among the parts of a column, and where something is shown, what."""
+    total = [part for part in parts if part.value == "overall"]
+    rest = [part for part in parts if part.value != "overall"]
+    for family in (total, rest):
+        adjusted = corrected([(part.p_value, part.moved) for part in family])
+        for part, p_value in zip(family, adjusted, strict=True):
+            difference = part.difference
+            alpha = round(1 - difference.confidence, 12)
+            shown = p_value is not None and p_value < alpha and difference.excludes_zero
+            up = (difference.value or 0) > 0
+            verdict = (BETTER if up == higher_is_better else WORSE) if shown else None
+            yield replace(part, p_adjusted=p_value, verdict=verdict)

@@ -1,0 +1,90 @@
+"""One metric over all runs: the rows that every run has a figure for, each run's figure, and which may be the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tunecheck.comparison._comparison import History, MetricComparison, Ranked
+from tunecheck.comparison._judged import corrected_rate, labels_of
+from tunecheck.comparison._measuring import Chosen, Settings, Sides, estimate, item_values
+from tunecheck.comparison._pairs import Runs
+from tunecheck.statistics._results import Estimate
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from tunecheck.statistics._samples import Codes, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class CommonRows:
+    """The items of the base that every run has a number for: `scores` is of shape (items, runs), in the runs' order."""
+
+    items: NDArray[numpy.int64]
+    scores: Floats
+    labels: Codes | None
+    sides: Sides
+
+    def estimate(self, run: int, settings: Settings) -> Estimate:
+        """One run's figure over these rows."""
+        return estimate(self.scores[:, run], self.sides, self.labels, settings)
+
+
+def over_all_runs(key: str, runs: Runs) -> Floats:
+    """A metric's numbers by item of the base and by run, NaN where a run has none: shape (items, runs)."""
+    import numpy
+
+    scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
+    scores[:, runs.base_place] = item_values(runs.base, key)
+    for place, pair in runs.against_base.items():
+        scores[list(pair.pairing.base), place] = item_values(pair.new, key)[list(pair.pairing.new)]
+    return scores
+
+
+def common_rows(key: str, runs: Runs) -> CommonRows:
+    """The rows over which runs are ranked on a metric; there may be none."""
+    import numpy
+
+    from tunecheck.statistics._samples import as_codes
+
+    scores = over_all_runs(key, runs)
+    items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
+    found = [pair.sides(key) for pair in runs.against_base.values()]
+    kind = found[0].kind if len({sides.kind for sides in found}) == 1 else "score"
+    sides = replace(found[0], kind=kind, averaged=any(each.averaged for each in found))
+    codes = None if runs.clusters is None else as_codes([runs.clusters.labels[item] for item in items.tolist()])
+    return CommonRows(items, scores[items], codes, sides)
+
+
+def ranked(common: CommonRows, runs: Runs) -> list[Ranked]:
+    """Each run in order, and how far it is from the best of the others."""
+    from tunecheck.statistics._best import multiple_comparisons_with_the_best
+
+    settings, sides = runs.settings, common.sides
+    standings = multiple_comparisons_with_the_best(
+        common.scores,
+        common.labels,
+        verdicts=sides.verdicts,
+        higher_is_better=sides.higher_is_better,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+    found = []
+    for place, (table, standing) in enumerate(zip(runs.tables, standings, strict=True)):
+        value = common.estimate(place, settings)
+        ends = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
+        difference = Estimate(standing.difference, *ends, clusters=value.clusters)
+        found.append(Ranked(table.info.id, value, difference, standing.may_be_best))
+    return found
+
+
+def history(metric: MetricComparison, runs: Runs) -> History:
+    """One metric's figure in each run, over the rows that every run has a number for."""
+    common, chosen = common_rows(metric.key, runs), Chosen(metric.name, metric.key, metric.evaluator, tested=True)
+    values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
+    known = labels_of(metric.evaluator, runs.base, runs.tables[-1])
+    if known is not None and all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
+        values = [corrected_rate(each, known) for each in values]
+    return History(metric.name, common.sides.kind, tuple(values))

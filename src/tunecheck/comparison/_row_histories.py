@@ -1,0 +1,95 @@
+"""What became of each row over several runs: right, never right, fixed, broken, or flaky."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tunecheck.comparison._comparison import RowHistory, RowOverRuns, RowsOverRuns
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from tunecheck.comparison._pairs import Runs
+    from tunecheck.statistics._samples import Floats
+
+OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "flaky")
+
+
+@dataclass(frozen=True, slots=True)
+class RowHistories:
+    """Of each row the number of its outcome in `OUTCOMES`, and the run since which it is so; -1 of no run."""
+
+    outcomes: NDArray[numpy.int8]
+    since: NDArray[numpy.int64]
+
+
+def row_histories(passed: Floats) -> RowHistories:
+    """What became of rows; `passed` is the share of each row's trials that passed in each run: shape (rows, runs).
+
+    Only runs in which all trials of a row agree say that it changed. A row is fixed, or broken, since the first of
+    those in which it stayed as it is in the last run; where it changed more than once, where its trials disagree in the
+    last run, or where they disagree in some run and all others agree, it is flaky.
+    """
+    import numpy
+
+    runs = passed.shape[1]
+    agreeing = (passed == 0) | (passed == 1)
+    last = numpy.zeros(len(passed), dtype=numpy.int64)  # the run before in which all trials agreed
+    since = numpy.full(len(passed), -1)
+    changes = numpy.zeros(len(passed), dtype=numpy.int64)
+    rows = numpy.arange(len(passed))
+    known = agreeing[:, 0].copy()
+    for run in range(1, runs):
+        told = agreeing[:, run]
+        changed = known & told & (passed[:, run] != passed[rows, last])
+        changes += changed
+        since[changed] = run
+        last[told] = run
+        known |= told
+    ends_right = passed[:, -1] == 1
+    steady, once = agreeing.all(axis=1) & (changes == 0), (changes == 1) & agreeing[:, -1]
+    outcomes = numpy.full(len(passed), OUTCOMES.index("flaky"), dtype=numpy.int8)
+    for outcome, which in (
+        ("right", steady & ends_right),
+        ("never right", steady & ~ends_right),
+        ("fixed", once & ends_right),
+        ("broken", once & ~ends_right),
+    ):
+        outcomes[which] = OUTCOMES.index(outcome)
+    since[~once] = -1
+    return RowHistories(outcomes, since)
+
+
+def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
+    """The rows that every run has a verdict on, by the column `passes`; None where there are no verdicts."""
+    import numpy
+
+    from tunecheck.comparison._rankings import over_all_runs
+
+    if passes is None or not all(passes in table.columns for table in runs.tables):
+        return None
+    passed = over_all_runs(passes, runs)
+    items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
+    passed = passed[items]
+    found = row_histories(passed)
+    names = tuple(table.info.id for table in runs.tables)
+    counts = numpy.bincount(found.outcomes, minlength=len(OUTCOMES)).tolist()
+    broken = Counter(found.since[found.outcomes == OUTCOMES.index("broken")].tolist())
+    order = numpy.argsort(-found.outcomes, kind="stable")  # what is worst told of a run first: flaky, broken, fixed
+    listed = [int(at) for at in order if found.outcomes[at]][:most]
+    return RowsOverRuns(
+        metric,
+        names,
+        dict(zip(OUTCOMES, counts, strict=True)),
+        {names[run]: broken[run] for run in sorted(broken)},
+        tuple(_row(at, runs.base.items.ids[items[at]], passed[at].tolist(), found, names) for at in listed),
+    )
+
+
+def _row(at: int, row_id: str, passed: Sequence[float], found: RowHistories, names: Sequence[str]) -> RowOverRuns:
+    since = int(found.since[at])
+    return RowOverRuns(row_id, OUTCOMES[found.outcomes[at]], tuple(passed), names[since] if since >= 0 else None)

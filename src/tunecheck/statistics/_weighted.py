@@ -1,0 +1,82 @@
+"""Figures in which parts of the rows count as they are weighted, not by their size: two runs' differences in them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy
+
+from tunecheck.statistics._distributions import t_quantile
+from tunecheck.statistics._paired import FLIPS, flip_scores
+from tunecheck.statistics._proportions import CONFIDENCE
+from tunecheck.statistics._results import Estimate, PairedScores
+from tunecheck.statistics._samples import Clusters, Codes, Floats, Labels, as_clusters
+
+
+def paired_weighted(
+    base: Floats,
+    new: Floats,
+    parts: Codes,
+    weights: Sequence[float],
+    clusters: Labels | None = None,
+    *,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+) -> PairedScores:
+    """The sum of the parts' means, each times its weight, in both runs, and its difference.
+
+    Intervals are Student's on the standard error of stratified samples: Cochran, "Sampling Techniques" (1977), section
+    5.3; with clusters, which may lie across parts, of the sums that each adds to the figure, as `Clusters.mean_error`.
+    The test is the sign-flip permutation of what rows (or clusters) add to the difference.
+
+    Args:
+        base: a score for each row.
+        new: the other run's scores of the same rows.
+        parts: the number of each row's part, from 0; none is without rows.
+        weights: of the parts, in order.
+        clusters: a label for every row; rows with equal labels are not independent.
+        confidence: of the two-sided intervals, between 0 and 1.
+        seed: of the signs that are drawn.
+    """
+    sizes = numpy.bincount(parts, minlength=len(weights))
+    of_row = (numpy.asarray(weights) / sizes)[parts]
+    groups = as_clusters(clusters, len(parts))
+    change = new - base
+    added = change * of_row
+    flipped = flip_scores(added if groups is None else groups.sums(added), seed, FLIPS)
+    of_base, of_new, difference = (
+        _estimate(values, parts, of_row, sizes, groups, confidence) for values in (base, new, change)
+    )
+    return PairedScores(
+        n=len(parts),
+        clusters=None if groups is None else groups.count,
+        base=of_base,
+        new=of_new,
+        difference=difference,
+        changed=int(numpy.count_nonzero(change)),
+        higher=int(numpy.count_nonzero(change > 0)),
+        p_value=flipped.mid,
+        p_exact=flipped.exact,
+        test=f"sign-flip permutation, weighted, mid-p ({flipped.how})",
+        wilcoxon=None,
+    )
+
+
+def _estimate(
+    values: Floats, parts: Codes, of_row: Floats, sizes: Codes, groups: Clusters | None, confidence: float
+) -> Estimate:
+    means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
+    spread = of_row * (values - means[parts])
+    if groups is None:
+        spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
+        units, squares = len(values), float(spread @ spread)
+    else:
+        sums = groups.sums(spread)
+        units = groups.count
+        squares = float(sums @ sums) * units / max(units - 1, 1)
+    value, error = float(of_row @ values), math.sqrt(squares)
+    count = None if groups is None else units
+    if units < 2 or error == 0:
+        remark = "its rows show no spread"
+        return Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
+    half = t_quantile((1 + confidence) / 2, units - 1) * error
+    return Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)

@@ -1,0 +1,115 @@
+"""Three and more iterations: the best so far is said first, what the last one lost, and what became of each row."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy
+import pytest
+from tests.cli_parts import here
+from tests.comparison_parts import declares, passes, row, verdict, write_run
+
+from tunecheck import compare, select
+from tunecheck.comparison._row_histories import OUTCOMES, row_histories
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> list[Path]:
+    """Of 150 rows the first fails 40, the second none, the third seven."""
+    return [
+        passes(tmp_path, name, [n not in failed for n in range(150)])
+        for name, failed in (("ck1", range(40)), ("ck6", ()), ("ck8", (3, 50, 70, 90, 120, 130, 149)))
+    ]
+
+
+def test_a_checkpoint_that_lost_what_an_earlier_one_had_is_not_praised(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = " ".join(here(capsys, "compare", *map(str, checkpoints)).out.split())
+    first, best, last = (each.name for each in checkpoints)
+    # McNemar's mid-p of seven rows, all of them lost: 1 / 2 ** 7 = 0.008.
+    regressed = f"{last} regressed since {best}: match 100.0% → 95.3%, −4.7 points (−9.3 to −2.1), p 0.008"
+    assert said.index(f"Ship {best}: match 100.0%, the best of 3 runs") < said.index(regressed)
+    assert said.index(regressed) < said.index("match: better, 73.3% → 95.3%")
+    assert f"; worse than {best}" in said
+    assert first in said
+
+
+def test_the_json_and_the_markdown_of_a_comparison_say_what_select_says(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "c.md"
+    told = here(capsys, "compare", *map(str, checkpoints), "--json", "--markdown", str(page)).json()["best"]
+    assert (told["ship"], told["regressed_since"]) == (checkpoints[1].name, checkpoints[1].name)
+    chosen = json.loads(json.dumps(select(*checkpoints).to_json()))
+    assert told == chosen
+    assert f"regressed since {checkpoints[1].name}" in page.read_text("utf-8")
+
+
+def test_of_two_runs_nothing_is_best(checkpoints: list[Path]) -> None:
+    assert compare(*checkpoints[:2]).best is None
+
+
+def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
+    found = select(*checkpoints).rows_over_runs
+    assert found is not None
+    # Rows 0 to 39 were fixed by ck6, but for row 3, which ck8 fails again; six others went the other way.
+    assert found.counts == {"right": 104, "never right": 0, "fixed": 39, "broken": 6, "flaky": 1}
+    assert found.broken_since == {checkpoints[2].name: 6}
+    rows = {each.row_id: each for each in found.rows}
+    assert (rows["q50"].outcome, rows["q50"].since) == ("broken", checkpoints[2].name)
+    assert (rows["q3"].outcome, rows["q3"].passed) == ("flaky", (0, 1, 0))
+    assert Counter(each.outcome for each in found.rows) == {"fixed": 39, "broken": 6, "flaky": 1}
+
+
+@pytest.mark.parametrize(
+    ("passed", "outcome", "since"),
+    [
+        ([1, 1, 1], "right", -1),
+        ([0, 0, 0], "never right", -1),
+        ([0, 1, 1], "fixed", 1),
+        ([1, 1, 0], "broken", 2),
+        ([1, 0, 1], "flaky", -1),
+        ([2 / 3, 2 / 3, 2 / 3], "flaky", -1),  # right in two of three trials all along
+        ([1, 1, 2 / 3], "flaky", -1),
+        ([1, 2 / 3, 0], "broken", 2),
+        ([2 / 3, 0, 1], "fixed", 2),
+        ([0, 1 / 3, 0], "flaky", -1),
+    ],
+)
+def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
+    found = row_histories(numpy.array([passed]))
+    assert (OUTCOMES[found.outcomes[0]], found.since[0]) == (outcome, since)
+
+
+def test_parts_say_where_and_are_corrected_among_themselves(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        rows = [
+            row(n, verdict("match", n not in failed), topic="abcdef"[n % 6])
+            | {"row_kind": "call" if n % 2 else "answer"}
+            for n in range(240)
+        ]
+        return write_run(tmp_path, name, rows, declares("match"), group_by=["topic"])
+
+    lost = {6 * n for n in range(8)}  # eight rows of topic a, all of them answers
+    found = compare(run("base", {7}), run("new", lost | {13}))  # and in topic b one lost, one won
+    parts = {(part.column, part.value): part for part in found.against[-1].parts}
+    assert {value for column, value in parts if column == "topic"} == set("abcdef")
+    # Mid-p of eight rows on one side is 1 / 2 ** 8; only topics a and b moved, so that two are tested.
+    assert parts["topic", "a"].p_adjusted == pytest.approx(2 / 2**8)
+    assert (parts["topic", "a"].verdict, parts["row_kind", "answer"].verdict) == ("worse", "worse")
+    assert (parts["topic", "c"].moved, parts["topic", "c"].p_adjusted) == (False, 1)
+    # Eight of nine against, one for: 2 · P(0 or 1 of 10 heads) less P(1 of 10), of ten changed rows.
+    assert found.metrics["match"].p_adjusted == pytest.approx((2 * (1 + 10) - 10) / 2**10)
+
+
+def test_what_the_runs_share_is_said_before_any_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = (
+        write_run(tmp_path, name, [row(n, verdict("match", n % 5 > 0)) for n in rows], declares("match"))
+        for name, rows in (("a", range(100)), ("b", range(40, 120)))
+    )
+    said = " ".join(here(capsys, "compare", str(a), str(b)).out.split())
+    shared = f"60 of 100 rows of {a.name} and of 80 of {b.name} are the same, and only they are compared"
+    assert said.index(shared) < said.index("match: no difference shown")
