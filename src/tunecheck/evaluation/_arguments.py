@@ -63,8 +63,6 @@ def question_of(arguments: EvaluateArguments, *, allow_simulated: bool) -> Quest
     Raises:
         ConfigurationError: the arguments that say so do not go together.
     """
-    from tunecheck.comparison._deciding import Question
-
     base, better = arguments.get("no_worse_than"), arguments.get("better_than")
     margin, metrics = arguments.get("margin"), arguments.get("decide_on")
     if not arguments.get("until_decided", False):
@@ -82,6 +80,8 @@ def question_of(arguments: EvaluateArguments, *, allow_simulated: bool) -> Quest
     confidence = arguments.get("confidence", 0.95)
     if not 0.5 <= confidence < 1:
         raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {confidence!r}")
+    from tunecheck.comparison._deciding import Question  # most runs do not ask
+
     return Question(
         base=against,
         margin=margin,
