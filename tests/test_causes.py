@@ -164,6 +164,7 @@ def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dic
         ("says the same until it is cut off", {"message": "finish_reason length, and it repeats itself"}),
         ("another case", {"call": "book_table", "path": "city", "expected": "Paris", "actual": "PARIS"}),
         ("encoded twice", {"call": "book_table", "actual": TWICE}),
+        ("answered", {"call": "book_table", "expected": {"city": "Paris"}, "actual": "The table is booked."}),
         (
             "prefixed",
             {

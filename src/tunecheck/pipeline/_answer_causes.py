@@ -343,5 +343,5 @@ def _of_silence(answer: Answer) -> Iterator[Fault]:
         about = Fault(code="answered_instead_of_calling")
         if answer.wanted.calls:
             first = answer.wanted.calls[0]
-            about = replace(about, expected={"name": first.name, "arguments": first.arguments})
+            about = replace(about, call=first.name, expected=first.arguments)
         yield replace(about, actual=text) if answer.is_text else about

@@ -105,16 +105,12 @@ function copyButton(text, label = "Copy", shown = "copy") {
 
 const FOLDED = { characters: 1500, lines: 18 };
 
-/** A text as it is written; a long one is folded, and can be copied. */
-function textBlock(text) {
-  const block = data(text, "pre");
+/** A text as it is written; a long one is folded, and can be copied. `block` is what shows it. */
+function textBlock(text, block = data(text, "pre")) {
   if (text.length < 200) return block;
   if (text.length <= FOLDED.characters && text.split("\n", FOLDED.lines + 1).length <= FOLDED.lines) return el("div", { class: "text" }, block, copyButton(text));
-  const more = el("button", { type: "button", class: "more", "aria-expanded": "false", click: toggle });
+  const more = el("button", { type: "button", class: "more", click: () => say(!box.classList.toggle("folded")) });
   const box = el("div", { class: "text folded" }, block, el("div", { class: "buttons" }, more, copyButton(text)));
-  function toggle() {
-    say(!box.classList.toggle("folded"));
-  }
   function say(open) {
     more.setAttribute("aria-expanded", String(open));
     more.textContent = open ? "show less" : `show all ${whole(text.length)} characters`;

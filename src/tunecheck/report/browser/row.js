@@ -28,7 +28,7 @@ function callNode(call, partner, isExpected = false) {
   const list = el("dl");
   for (const [key, text, mark] of values) {
     const differs = mark === "wrong" && others.has(key);
-    const shown = differs ? el("span", {}, ...unlike(text, others.get(key))) : data(text);
+    const shown = textBlock(text, differs ? el("span", {}, ...unlike(text, others.get(key))) : data(text));
     const label = mark && !(isExpected && mark === "wrong") ? el("em", { class: "fault" }, mark) : null;
     list.append(el("div", { class: mark || null }, el("dt", {}, data(key)), el("dd", {}, shown, label)));
   }
@@ -103,7 +103,7 @@ function verdictNode([who, result, score, threshold, reason, differences, more])
   const kind = { pass: "good", fail: "bad", not_applicable: "none" }[result] || "neutral";
   const head = el("div", { class: "verdict-head" }, el("b", {}, name(who)), result ? el("span", { class: `mark ${kind}` }, data(result.replaceAll("_", " "))) : null, el("small", {}, facts.join(" · ")));
   const body = [];
-  if (reason) body.push(data(reason, "p", { class: "reason" }));
+  if (reason) body.push(textBlock(reason, data(reason, "p", { class: "reason" })));
   if (differences && differences.length) {
     const heads = ["where", "expected", "actual", "kind"];
     body.push(el("div", { class: "scroll" }, el("table", { class: "figures left" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...differences.map((each) => el("tr", {}, ...each.map((text) => el("td", {}, data(text)))))))));
