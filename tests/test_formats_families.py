@@ -232,6 +232,21 @@ def test_calls_under_their_key_are_read_whichever_words_stand_for_name_and_argum
         assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
 
 
+def test_escapes_of_markdown_and_quotes_around_a_name_are_looked_through() -> None:
+    for text in (
+        r"\[get\_weather(city='Paris', days=3), stop()\]",
+        "['get_weather'(city='Paris', days=3), \"stop\"()]",
+    ):
+        assert read_calls(text, tools=TOOLS).calls == (WEATHER, STOP)
+    assert read_calls("He said 'stop'(loudly).", tools=TOOLS).calls == ()
+
+
+def test_parts_of_a_reply_are_calls_without_the_reply_around_them() -> None:
+    for key, arguments in (("functionCall", "args"), ("toolUse", "input")):
+        parts = [{key: {"name": "get_weather", arguments: WEATHER.arguments}}]
+        assert read_calls(parts, tools=TOOLS).calls == read_calls(parts).calls == (WEATHER,)
+
+
 def test_a_first_call_without_its_mark_is_read_with_those_that_have_theirs() -> None:
     text = f'{{"name": "get_weather", "arguments": {JSON}}}'
     assert read_calls(f"{text} <function_call> {text}", tools=TOOLS).calls == (WEATHER, WEATHER)

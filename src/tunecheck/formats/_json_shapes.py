@@ -377,7 +377,7 @@ def is_bfcl(items: object) -> bool:
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
         return False
     for item in items:
-        if not isinstance(item, dict) or len(item) != 1:
+        if not isinstance(item, dict) or len(item) != 1 or is_call_part(item):
             return False
         ((name, arguments),) = item.items()
         if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name):

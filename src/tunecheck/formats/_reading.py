@@ -63,8 +63,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
-    escaped = tools and "\\_" in text
-    if profile is None and not escaped and not may_hold_calls(text, gated=bool(tools)):
+    if profile is None and not may_hold_calls(text, gated=bool(tools)):
         return Reading((), text)
     from tunecheck.formats._texts import TextReader  # and with it the tables of all families
 

@@ -22,6 +22,8 @@ _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)"
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _NEXT_VALUE = re.compile(r"\s*+(?:[;,]|<function_call>)?\s*+(?=[{\[])")
 
+_ESCAPED = re.compile(r"\\([_\[\]])")
+_QUOTED_NAME = re.compile(rf"(?<=[\[,\s])([\"'])({NAME})\1(?=\()")
 _FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[ \t]*+\r?\n\s*+")
 _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
 _FENCED = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
@@ -51,10 +53,11 @@ class TextReader:
     def read(self, text: str) -> Reading:
         """The calls of a text. It never raises."""
         reading = self._read(text)
-        if reading.calls or not self.tools or "\\_" not in text:
+        plain = text if reading.calls or not self.tools else _plain(text)
+        if plain == text:
             return reading
-        unescaped = self._read(text.replace("\\_", "_"))  # in Markdown, `_` is written so
-        return unescaped if unescaped.calls or unescaped.problem else reading
+        again = self._read(plain)
+        return again if again.calls or again.problem else reading
 
     def _read(self, text: str) -> Reading:
         if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
@@ -240,6 +243,12 @@ class TextReader:
         held.add_text(body[position:])
         collector.add_reading(held.reading())
         return True
+
+
+def _plain(text: str) -> str:
+    """The text without Markdown's escapes of `_` and brackets, and without quotes around the name of what is called."""
+    unescaped = _ESCAPED.sub(r"\1", text) if "\\" in text else text
+    return _QUOTED_NAME.sub(r"\2", unescaped) if "'(" in text or '"(' in text else unescaped
 
 
 def _announces(body: str, position: int) -> bool:
