@@ -104,14 +104,61 @@ def given_class(folder: Path) -> None:
 def openai_calls(folder: Path) -> None:
     call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
     judge = azure.ToolCallAccuracyEvaluator(Scripted())
-    given: dict[str, object] = {
-        "query": "q",
-        "tool_calls": [call],
-        "tool_definitions": [{"name": "f"}],
-        "response": None,
-    }
+    given: dict[str, object] = {"query": "q", "tool_calls": [call], "tool_definitions": {"name": "f"}, "response": None}
     prepared: Any = judge._prepared(given)
     assert prepared["tool_calls"] == [call]
+
+
+def messages_as_text(folder: Path) -> None:
+    said = [{"role": "assistant", "content": [{"type": "text", "text": "so"}]}]
+    prepared: Any = azure.CoherenceEvaluator(Scripted())._prepared({"query": "q", "response": said})
+    assert prepared["response"] == "so"
+
+
+def whole_numbers(folder: Path) -> None:
+    rows = {"q": "a", "n": 1}, {"q": "b"}
+    result = evaluate(folder, *rows, evaluators={"e": lambda q, n=None: {"kind": type(n).__name__}})
+    assert column(result, "outputs.e.kind") == ["int", "float"]
+
+
+def reserved_column(folder: Path) -> None:
+    result = evaluate(folder, {"__outputs.x": 1}, evaluators={"e": lambda **columns: {"n": 1}})
+    assert [*result["rows"][0]] == ["inputs.__outputs.x", "outputs.e.n"]
+
+
+def lacking_input(folder: Path) -> None:
+    rows = {"query": "q", "response": "r", "context": "c"}, {"response": "r", "context": "c"}
+    evaluators = {"g": azure.GroundednessEvaluator(Scripted(*[judgement(4)] * 2))}
+    assert column(evaluate(folder, *rows, evaluators=evaluators), "outputs.g.groundedness") == [4.0, 4.0]
+
+
+def no_rows(folder: Path) -> None:
+    (folder / "empty.jsonl").write_text("")
+    with pytest.raises(azure.EvaluationException, match="Unable to load data"):
+        evaluate(folder, data=folder / "empty.jsonl", evaluators={"e": picky})
+
+
+def nan_throughout(folder: Path) -> None:
+    result = evaluate(folder, evaluators={"e": lambda query: {"n": math.nan, "m": 1}})
+    assert column(result, "outputs.e.n") == [None] * 3
+
+
+def broken_inputs(folder: Path) -> None:
+    with pytest.raises(azure.EvaluationException):
+        azure.RougeScoreEvaluator("rougeX")
+    with pytest.raises(azure.EvaluationException):
+        azure.SimilarityEvaluator(Scripted())(conversation="none")
+    with pytest.raises(azure.EvaluationException):
+        azure.RelevanceEvaluator(Scripted(), threshold="x")(query="q", response="r")  # type: ignore[arg-type]
+
+
+def named_model(folder: Path) -> None:
+    config = azure.OpenAIModelConfiguration(api_key="k", model="judge", base_url="http://127.0.0.1:9/v1")
+    assert azure.RelevanceEvaluator(config)._asked._model == "judge"
+
+
+def rouge_types(folder: Path) -> None:
+    assert [each.value for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
 
 
 def own_prompts(folder: Path) -> None:
@@ -157,12 +204,22 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
     "`${target.answer}` for a parameter of another name": mapped_target,
     "a column called `date`": date,
+    "a column of whole numbers with gaps": whole_numbers,
+    "a column `__outputs.x`, without a target": reserved_column,
+    "a column that a row lacks, for an input that a judge need not have": lacking_input,
+    "a file without rows": no_rows,
     "infinity in an output": infinity,
+    "an output that is NaN in every row": nan_throughout,
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
-    "calls as OpenAI writes them": openai_calls,
+    "calls as OpenAI writes them, parts without an id, one tool definition without a list": openai_calls,
+    "messages for judges that compare texts, and of agents where their content is no list of parts": messages_as_text,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
+    "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "
+    "an unknown ROUGE type": broken_inputs,
+    "the `model` in a judge's properties": named_model,
+    "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,
     "an `__aggregate__` that fails": failing_aggregate,

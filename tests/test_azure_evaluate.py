@@ -453,4 +453,13 @@ def test_the_first_error_ends_the_run_where_that_is_asked_for(tmp_path: Path) ->
     with pytest.raises(azure.EvaluationException) as raised:
         evaluate(tmp_path, {"query": "q"}, evaluators=evaluators, fail_on_evaluator_errors=True)
     assert "F1ScoreEvaluator: Either 'conversation' or individual inputs must be provided." in raised.value.args[0]
+    assert (raised.value.target, raised.value.blame) == (azure.ErrorTarget.EVAL_RUN, azure.ErrorBlame.UNKNOWN)
     assert evaluate(tmp_path, {"query": "q"}, evaluators=evaluators)["metrics"] == {}
+
+
+def test_leaves_of_a_target_s_objects_are_columns_of_the_results(tmp_path: Path) -> None:
+    def target(query: str) -> dict[str, Any]:
+        return {"answer": {"text": query, "score": 2}}
+
+    row = evaluate(tmp_path, target=target, evaluators={"e": lambda answer: {"text": answer["text"]}})["rows"][0]
+    assert (row["outputs.answer.text"], row["outputs.answer.score"], row["outputs.e.text"]) == ("q1", 2, "q1")

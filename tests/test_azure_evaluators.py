@@ -102,6 +102,11 @@ def test_a_conversation_that_is_none_is_told() -> None:
 # -- judges
 
 
+TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
+CALL = {"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "stars:4"}}
+OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "stars:4"}'}}
+
+
 class Stars(Scripted):
     """A model that gives as many stars as the text that it judges says."""
 
@@ -250,10 +255,16 @@ NEEDS = [
         "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
         "For Agent groundedness 'query' and 'response' are required.",
     ),
+    (azure.GroundednessEvaluator, {"context": "c"}, "Response is a required input and cannot be None."),
     (
         azure.ToolCallAccuracyEvaluator,
         {"query": "q", "tool_calls": []},
         "Tool definitions input is required but not provided.",
+    ),
+    (
+        azure.ToolCallAccuracyEvaluator,
+        {"query": "q", "tool_calls": [], "tool_definitions": TOOLS},
+        "No tool calls found in response or provided tool_calls.",
     ),
 ]
 
@@ -266,7 +277,17 @@ def test_what_a_judge_needs_is_told_in_azure_s_words(kind: Any, given: dict[str,
     assert raised.value.blame is azure.ErrorBlame.USER_ERROR
 
 
-@pytest.mark.parametrize("config", [None, {}, {"azure_endpoint": "https://a"}, 3])
+@pytest.mark.parametrize(
+    "config",
+    [
+        None,
+        {},
+        {"azure_endpoint": "https://a"},
+        3,
+        {"azure_endpoint": "https://a", "azure_deployment": 5},
+        {"api_key": "k", "model": "m", "modle": "m"},
+    ],
+)
 def test_a_model_configuration_that_is_none_is_refused(config: Any) -> None:
     with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
         azure.FluencyEvaluator(config)
@@ -326,10 +347,6 @@ def test_qa_is_five_judges_and_f1_of_one_row(tmp_path: Path) -> None:
 
 # -- judges of agents
 
-TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
-CALL = {"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "stars:4"}}
-OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "stars:4"}'}}
-
 
 @pytest.mark.usefixtures("azure_s_prompts")
 @pytest.mark.parametrize(
@@ -352,7 +369,10 @@ def test_tool_call_accuracy_takes_calls_wherever_they_stand(called: dict[str, An
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"tool_calls": []}, "No tool calls found in response or provided tool_calls."),
+        (
+            {"response": [{"role": "assistant", "content": "hi"}]},
+            "No tool calls found in response or provided tool_calls.",
+        ),
         ({"tool_calls": [{**CALL, "name": "other"}]}, "Tool definitions for all tool calls must be provided."),
     ],
 )
@@ -388,11 +408,84 @@ def test_task_adherence_is_yes_or_no(stars: int, result: str) -> None:
     verdict = azure.TaskAdherenceEvaluator(model)(query=query, response=f"stars:{stars}")
     assert (verdict["task_adherence"], verdict["task_adherence_result"]) == (float(stars), result)
     asked = str(model.requests[0].messages[-1]["content"])
-    assert "system_message is be kind" in asked
-    assert "query is user: hello" in asked
+    assert "query is SYSTEM_PROMPT:\n  be kind\n\nUser turn 1:\n  hello\n\n" in asked
+
+
+HISTORY = [
+    {"role": "system", "content": [{"type": "text", "text": "be kind"}]},
+    {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "you"}]},
+    {"role": "assistant", "content": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "tool_result", "tool_result": "rain"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "rain\ntoday"}]},
+    {"role": "user", "content": [{"type": "text", "text": "and?"}]},
+]
+TURNS = "User turn 1:\n  hi\n  you\n\nAgent turn 1:\n  rain\n  today\n\nUser turn 2:\n  and?\n\n"
+CALLED = [{"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "Rome", "days": 2}}]
+SAID = [
+    {"role": "assistant", "content": CALLED},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "tool_result", "tool_result": {"t": 5}}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "stars:1"}]},
+]
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_messages_of_agents_are_shown_turn_by_turn() -> None:
+    model = Stars()
+    azure.IntentResolutionEvaluator(model)(query=HISTORY, response=SAID)
+    azure.TaskAdherenceEvaluator(model)(query=HISTORY, response=SAID)
+    intent, adherence = (str(request.messages[-1]["content"]) for request in model.requests)
+    assert f"query is {TURNS}" in intent
+    assert "response is stars:1\n" in intent
+    assert f"query is SYSTEM_PROMPT:\n  be kind\n\n{TURNS}" in adherence
+    assert 'response is [TOOL_CALL] weather(city="Rome", days=2)\n[TOOL_RESULT] {"t": 5}\nstars:1\n' in adherence
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize("judge", [azure.IntentResolutionEvaluator, azure.TaskAdherenceEvaluator])
+def test_an_agent_s_conversation_is_judged_turn_by_turn(judge: Any) -> None:
+    messages = [{"role": role, "content": f"stars:{n}"} for n, role in ((9, "user"), (1, "assistant")) * 2]
+    assert judge(Stars())(conversation={"messages": messages})[judge.metric] == 1.0
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -> None:
+    said = r"Invalid score value: 9. Expected a number in range \[1, 5\]."
+    with pytest.raises(azure.EvaluationException, match=said) as raised:
+        azure.IntentResolutionEvaluator(Stars())(query="q", response="stars:9")
+    assert raised.value.category is azure.ErrorCategory.FAILED_EXECUTION
+    assert raised.value.blame is azure.ErrorBlame.SYSTEM_ERROR
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tool_definitions": [{"description": "no name"}]}, "Each tool definitions must contain a 'name' field."),
+        ({"tool_calls": [{"type": "tool_call"}]}, "Each tool_call content items must contain a 'name' field."),
+    ],
+)
+def test_calls_and_definitions_without_a_name_are_refused(given: dict[str, Any], said: str) -> None:
+    judge = azure.ToolCallAccuracyEvaluator(Stars())
+    with pytest.raises(azure.EvaluationException, match=said):
+        judge(**{"query": "w?", "tool_calls": [CALL], "tool_definitions": TOOLS, **given})
 
 
 # -- names
+
+
+def test_an_evaluator_has_the_identifier_that_azure_ai_foundry_knows_it_by() -> None:
+    kinds = azure.BleuScoreEvaluator, azure.F1ScoreEvaluator, azure.QAEvaluator, azure.ToolCallAccuracyEvaluator
+    names = [kind.id.removeprefix("azureai://built-in/evaluators/") for kind in kinds]
+    assert names == ["bleu_score", "f1_score", "qa", "tool_call_accuracy"]
+    own: Any = type("Own", (azure.F1ScoreEvaluator,), {})
+    assert own.id == azure.F1ScoreEvaluator.id
+
+
+def test_a_dictionary_s_required_keys_are_azure_s() -> None:
+    assert azure.AzureOpenAIModelConfiguration.__required_keys__ == {"azure_endpoint", "azure_deployment"}
+    assert azure.OpenAIModelConfiguration.__required_keys__ == {"api_key", "model"}
+    assert azure.Conversation.__required_keys__ == {"messages"}
+    assert azure.EvaluationResult.__required_keys__ == {"rows", "metrics"}
 
 
 def test_every_name_can_be_imported() -> None:

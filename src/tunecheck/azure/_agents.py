@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tunecheck._json import JSON
 from tunecheck.azure._calling import Inputs, check_given
 from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, mistake
 from tunecheck.azure._judges import AzureJudge
+from tunecheck.azure._transcripts import answer, history
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.texts import shown
 from tunecheck.formats._reading import read_calls
 
@@ -24,9 +27,11 @@ class IntentResolutionEvaluator(AzureJudge):
     required = ("query", "response")
     error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
 
+    bounded = True
+
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        tools = turn["tool_definitions"]
-        said: Inputs = {"query": shown(turn["query"]), "response": shown(turn["response"], tools)}
+        tools = turn.get("tool_definitions")
+        said: Inputs = {"query": history(turn["query"]), "response": answer(turn["response"])}
         return {**said, "tool_definitions": tools} if tools else said
 
 
@@ -41,18 +46,15 @@ class TaskAdherenceEvaluator(AzureJudge):
     metrics = (Metric("task_adherence", kind="binary"),)
     cutoff = 1.0
 
+    def __init__(self, model_config: ModelConfig, *, threshold: float = 0, **arguments: Any) -> None:  # noqa: ANN401
+        super().__init__(model_config, **arguments)  # Azure's verdicts name 3, whatever threshold is given
+
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        query, response = turn["query"], turn["response"]
-        messages = [each for each in query if isinstance(each, Mapping)] if isinstance(query, list) else []
-        instructions = [str(each.get("content", "")) for each in messages if each.get("role") == "system"]
-        asked = [each for each in messages if each.get("role") != "system"]
-        called = read_calls(response) if isinstance(response, list) else None
-        return {
-            "system_message": "\n".join(instructions),
-            "query": shown(asked) if messages else shown(query),
-            "response": shown(response) if called is None else called.text,
-            "tool_calls": "" if called is None or not called.calls else shown(response, turn["tool_definitions"]),
+        said = {
+            "query": history(turn["query"], with_system=True),
+            "response": answer(turn["response"], with_calls=True),
         }
+        return {"system_message": "", "tool_calls": "", **said}
 
 
 class ToolCallAccuracyEvaluator(AzureJudge):
@@ -63,6 +65,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     """
 
     metric = "tool_call_accuracy"
+    bounded = True
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
@@ -71,8 +74,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         needs = ErrorCategory.MISSING_FIELD
         if not inputs.get("tool_definitions"):
             raise mistake("Tool definitions input is required but not provided.", needs, self.error_target)
-        if inputs.get("tool_calls") is None and inputs.get("response") is None:
+        if not inputs.get("tool_calls") and inputs.get("response") is None:
             raise mistake("No tool calls found in response or provided tool_calls.", needs, self.error_target)
+        if not all(map(_name, _listed(inputs["tool_definitions"]))):
+            raise mistake("Each tool definitions must contain a 'name' field.", target=self.error_target)
         return [{name: inputs.get(name) for name in self.ways[0]}]
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
@@ -81,11 +86,12 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         calls = [_as_json(call) for call in called] or given or (response if isinstance(response, str) else None)
         if not calls:
             return "No tool calls found in response or provided tool_calls."
-        tools = turn["tool_definitions"]
-        definitions = [tools] if isinstance(tools, Mapping) else tools
-        if isinstance(definitions, list) and not isinstance(calls, str):
+        definitions = turn["tool_definitions"]
+        if not isinstance(definitions, str) and not isinstance(calls, str):
             names = {call.name for call in called or read_calls(calls).calls}
-            definitions = [each for each in definitions if _name(each) in names]
+            if not names:
+                raise mistake("Each tool_call content items must contain a 'name' field.", target=self.error_target)
+            definitions = [each for each in _listed(definitions) if _name(each) in names]
             if {_name(each) for each in definitions} != names:
                 return "Tool definitions for all tool calls must be provided."
         return {"query": shown(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
@@ -98,6 +104,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
 
 def _as_json(call: FunctionCall) -> dict[str, JSON]:
     return {"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)}
+
+
+def _listed(definitions: object) -> list[object]:
+    return [definitions] if isinstance(definitions, Mapping) else definitions if isinstance(definitions, list) else []
 
 
 def _name(definition: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import ClassVar
@@ -24,6 +25,8 @@ class AzureEvaluator(Evaluator):
     ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[tuple[str, ...]] = ()
+    id: ClassVar[str] = ""
+    """Its identifier in Azure AI Foundry."""
     takes_messages: ClassVar[bool] = False
     """Whether `messages` are a conversation to it, too."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
@@ -32,6 +35,9 @@ class AzureEvaluator(Evaluator):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if cls.__module__.startswith("tunecheck."):
+            words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
+            cls.id = f"azureai://built-in/evaluators/{words.lower()}"
         kind = inspect.Parameter.KEYWORD_ONLY
         beside = ("conversation", "messages") if cls.takes_messages else ("conversation",)
         names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
@@ -85,19 +91,19 @@ def check_given(label: str, value: object, target: ErrorTarget) -> None:
         kind = "string" if isinstance(value, str) else "list"
         raise mistake(f"{label} {kind} cannot be empty.", ErrorCategory.MISSING_FIELD, target)
     if not isinstance(value, (str, list)):
-        raise mistake(f"{label} must be a string or a list of messages.", ErrorCategory.INVALID_VALUE, target)
+        raise mistake(f"{label} must be a string or a list of messages.", target=target)
     for message in value if isinstance(value, list) else ():
         if not isinstance(message, dict):
             wrong = f"Each message in the {label.lower()} list must be a dictionary."
-            raise mistake(wrong, ErrorCategory.INVALID_VALUE, target)
+            raise mistake(wrong, target=target)
         for key in ("role", "content"):
             if key not in message:
-                raise mistake(f"Each message must contain a '{key}' field.", ErrorCategory.MISSING_FIELD, target)
+                raise mistake(f"Each message must contain a '{key}' field.", target=target)
 
 
 def _check_conversation(conversation: object, target: ErrorTarget) -> None:
     if not isinstance(conversation, dict):
-        raise mistake("Conversation must be a dictionary.", ErrorCategory.INVALID_VALUE, target)
+        raise mistake("Conversation must be a dictionary.", target=target)
     if "messages" not in conversation:
-        raise mistake("Each Conversation must contain a 'messages' field.", ErrorCategory.MISSING_FIELD, target)
+        raise mistake("Each Conversation must contain a 'messages' field.", target=target)
     check_given("Conversation messages", conversation["messages"], target)

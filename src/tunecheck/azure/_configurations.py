@@ -1,30 +1,28 @@
 """Azure AI Evaluation's dictionaries: of models, projects, evaluators, conversations and results."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired, TypedDict
 
 
-class AzureOpenAIModelConfiguration(TypedDict, total=False):
+class AzureOpenAIModelConfiguration(TypedDict):
     """A deployment of Azure OpenAI; without `api_key`, the `credential` of the evaluator or Entra ID signs in."""
 
-    type: Literal["azure_openai"]
+    type: NotRequired[Literal["azure_openai"]]
     azure_deployment: str
     azure_endpoint: str
-    api_key: str
-    api_version: str
-    credential: object
+    api_key: NotRequired[str]
+    api_version: NotRequired[str]
+    credential: NotRequired[object]
 
 
-class OpenAIModelConfiguration(TypedDict, total=False):
+class OpenAIModelConfiguration(TypedDict):
     """A model behind OpenAI's API, or one like it at `base_url`."""
 
-    type: Literal["openai"]
+    type: NotRequired[Literal["openai"]]
     api_key: str
     model: str
-    base_url: str
-    organization: str
-    extra_headers: dict[str, str]
+    base_url: NotRequired[str]
+    organization: NotRequired[str]
+    extra_headers: NotRequired[dict[str, str]]
 
 
 class AzureAIProject(TypedDict):
@@ -62,3 +60,4 @@ class EvaluationResult(TypedDict):
     rows: list[dict[str, object]]
     metrics: dict[str, object]
     studio_url: NotRequired[str | None]
+    oai_eval_run_ids: NotRequired[list[dict[str, str]]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
-from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._errors import ConfigurationError, RunError, TunecheckError
 
 
 class ErrorCategory(Enum):
@@ -121,12 +121,14 @@ def _both(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
     told = both.__new__(both)
     vars(told).update(vars(error))
     users = isinstance(error, ConfigurationError)
+    runs = isinstance(error, RunError)
+    others = ErrorBlame.UNKNOWN if runs else ErrorBlame.SYSTEM_ERROR
     EvaluationException.__init__(
         told,
         str(error),
-        target=target,
+        target=ErrorTarget.EVAL_RUN if runs else target,
         category=ErrorCategory.INVALID_VALUE if users else ErrorCategory.FAILED_EXECUTION,
-        blame=ErrorBlame.USER_ERROR if users else ErrorBlame.SYSTEM_ERROR,
+        blame=ErrorBlame.USER_ERROR if users else others,
     )
     return told
 

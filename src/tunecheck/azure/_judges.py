@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
+from tunecheck.azure._configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._exceptions import (
     ErrorCategory,
     ErrorTarget,
@@ -43,8 +44,8 @@ _REASONING: dict[str, JSON] = {
 }
 """What a reasoning model is asked with in place of a prompt's own parameters."""
 
-_KEYS = ({"azure_endpoint", "azure_deployment"}, {"model", "api_key"}, {"kind"})
-"""What a model configuration has: Azure's, OpenAI's, or the definition of an endpoint."""
+_NO_TEXTS = frozenset({"credential", "extra_headers"})
+"""Of a model configuration's values those that are no text."""
 
 
 class _Asked(PromptyEvaluator):
@@ -52,12 +53,16 @@ class _Asked(PromptyEvaluator):
 
     cutoff: float | None = None
     """The score from which a row passes, where that is not the threshold."""
+    bounded: bool = False
+    """Whether a score that is not from 1 to 5 is an error."""
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         result, key = super()._verdict(judgements, note), self._output.metric
         answer, completions = judgements[-1].answer, judgements[-1].completions
         if answer.score is None:
             return skipped(key, answer.reason or "", self._output.threshold)
+        if self.bounded and not 1 <= answer.score <= 5:
+            raise ValueError(f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].")
         tokens = tokens_of(completions)
         spent = [count if isinstance(count, int) else 0 for count in tokens.values()]
         said = answer.values.get("properties")
@@ -108,6 +113,7 @@ class AzureJudge(AzureEvaluator):
     metric: ClassVar[str]
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
+    bounded: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -135,7 +141,7 @@ class AzureJudge(AzureEvaluator):
             if not self.own_prompt:
                 output = replace(output, score="score", reason="reason")
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
-        asked.cutoff = self.cutoff
+        asked.cutoff, asked.bounded = self.cutoff, self.bounded
         return asked
 
     def _prompt_file(self) -> Path:
@@ -212,12 +218,20 @@ class AzureJudge(AzureEvaluator):
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
-    known = isinstance(config, Mapping) and any(keys <= config.keys() for keys in _KEYS)
-    if not known and not isinstance(config, (Endpoint, str, Path)):
+    known = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
+    if not known:
         raise mistake("Model config validation failed.", ErrorCategory.MISSING_FIELD, ErrorTarget.UNKNOWN)
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
         return {**config, "credential": credential}
     return config
+
+
+def _is_configuration(config: Mapping[str, object]) -> bool:
+    """Whether it is a whole one of Azure's or OpenAI's, or the definition of an endpoint."""
+    texts = all(isinstance(value, str) for name, value in config.items() if name not in _NO_TEXTS)
+    kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
+    whole = any(kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys() for kind in kinds)
+    return "kind" in config or (texts and whole)
 
 
 def _is_intermediate(response: object) -> bool:
@@ -264,6 +278,7 @@ class GroundednessEvaluator(AzureJudge):
     metric = "groundedness"
     own_prompt = True
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
+    required = ("response",)
     error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
 
     def _incomplete(self, single: Inputs) -> EvaluationException:

@@ -90,7 +90,7 @@ def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str,
     for column, value in row.items():
         if not column.startswith((_INPUTS, _OUTPUTS)):
             continue
-        if apart and column.startswith(_INPUTS) and isinstance(value, dict):
+        if apart and not column.startswith(own) and isinstance(value, dict):
             kept |= {".".join(path): leaf for path, leaf in leaves({column: value})}
         if column.endswith(f".{PER_TURN}") and column.startswith(own) and isinstance(value, dict):
             kept |= {f"{column}.{key}": turns for key, turns in value.items()}
