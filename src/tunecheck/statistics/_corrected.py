@@ -184,7 +184,7 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 
 
 def _score(
-    share: Floats, passed: float, failed: float, labelled: LabelCounts, *, shared: bool
+    share: Floats, passed: Floats | float, failed: Floats | float, labelled: LabelCounts, *, shared: bool
 ) -> tuple[Floats, Floats]:
     """The squared score statistic of each share, and the information on it there."""
     right, wrong, pull = _rates_under(share, passed, failed, labelled)
@@ -212,7 +212,9 @@ def _variance(rate: Floats) -> Floats:
     return inside * (1 - inside)
 
 
-def _rates_under(share: Floats, passed: float, failed: float, labelled: LabelCounts) -> tuple[Floats, Floats, Floats]:
+def _rates_under(
+    share: Floats, passed: Floats | float, failed: Floats | float, labelled: LabelCounts
+) -> tuple[Floats, Floats, Floats]:
     """How often the judge passes what people pass, and what they fail, at their maximum likelihood under each share.
 
     Third what the verdicts pull by. Given the share of verdicts that pass, each rate is the root of a quadratic, and

@@ -1,0 +1,107 @@
+"""Rates corrected for a judge's errors, and scores' agreement: ppi-python, scikit-learn and scipy; simulated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from checks.corrected_worlds import cells
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
+
+from tunecheck.statistics._corrected import LabelCounts, _limits, _score, prediction_powered, rogan_gladen
+from tunecheck.statistics._samples import as_floats
+from tunecheck.statistics._score_agreement import correlation, weighted_kappa
+
+Reference = Callable[..., Any]
+
+COUNTS = st.tuples(*[st.integers(0, 60)] * 4)
+SCORES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=60)
+PATIENT = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def reference(reference_env: Callable[..., Path]) -> Iterator[Reference]:
+    """Figures of ppi-python, scikit-learn and scipy."""
+    python = reference_env("corrected", "ppi-python==0.2.3", "scikit-learn==1.8.0")
+    script = Path(__file__).with_name("corrected_reference.py")
+    with subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        stdin, stdout = process.stdin, process.stdout
+
+        def ask(**question: Any) -> Any:
+            stdin.write(json.dumps(question) + "\n")
+            stdin.flush()
+            return json.loads(stdout.readline())
+
+        yield ask
+        stdin.close()
+
+
+@PATIENT
+@given(COUNTS, st.integers(2, 400), st.floats(0, 1))
+def test_the_rate_and_its_error_are_those_of_prediction_powered_inference(
+    reference: Reference, counts: tuple[int, int, int, int], rows: int, share: float
+) -> None:
+    labelled, passed = LabelCounts(*counts), round(share * rows)
+    assume(labelled.total > 1)
+    assume(0 < labelled.pass_pass + labelled.fail_pass + passed < labelled.total + rows)  # else theirs is 0 / 0
+    expected = reference(powered={"labels": [counts[:2], counts[2:]], "passed": passed, "rows": rows})
+    found = prediction_powered(passed, rows, labelled)
+    assert found.value == pytest.approx(min(1.0, max(0.0, expected["value"])), abs=1e-6)
+    assert found.standard_error == pytest.approx(expected["error"], abs=1e-6)
+
+
+@PATIENT
+@given(SCORES)
+def test_weighted_kappa_and_correlation_are_those_of_scikit_learn_and_scipy(
+    reference: Reference, pairs: list[tuple[int, int]]
+) -> None:
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    expected = reference(scores={"first": first, "second": second})
+    kappa = weighted_kappa(as_floats(first), as_floats(second))
+    assert kappa.value == (None if expected["kappa"] is None else pytest.approx(expected["kappa"], abs=1e-9))
+    if expected["correlation"] is not None:
+        found = correlation(as_floats(first), as_floats(second))
+        assert found.value == pytest.approx(expected["correlation"], abs=1e-9)
+        if found.low is not None:
+            assert (found.low, found.high) == pytest.approx((expected["low"], expected["high"]), abs=1e-9)
+
+
+@PATIENT
+@given(COUNTS, st.integers(10, 2_000), st.floats(0, 1), st.booleans())
+def test_an_interval_ends_where_the_test_begins_to_reject(
+    counts: tuple[int, int, int, int], rows: int, share: float, shared: bool
+) -> None:
+    labelled, passed = LabelCounts(*counts), round(share * rows)
+    assume(labelled.total > 1 and (shared or labelled.problem is None))
+    found = (prediction_powered if shared else rogan_gladen)(passed, rows, labelled)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    distances, limits = _limits(0.95)
+    for end, beyond in ((found.low, found.low - 1e-5), (found.high, found.high + 1e-5)):
+        if not 0 < beyond < 1:
+            continue
+        places = numpy.clip(numpy.array([beyond, found.value]), 1e-12, 1 - 1e-12)
+        squared, information = _score(places, passed, rows - passed, labelled, shared=shared)
+        limit = numpy.interp(min(beyond, 1 - beyond) * numpy.sqrt(information[0]), distances, limits)
+        assert squared[0] - squared[1] > limit - 1e-3, end
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    found = list(cells(4_000, seed=7))
+    for cell in found:
+        labels, held, powered = cell[2], cell[4], cell[6]
+        assert min(held, powered) > 93, cell
+        # Of fewer labels a good judge's errors are so few that a count more or less decides.
+        assert labels < 150 or max(held, powered) < 97, cell
+    for at in (4, 6):
+        within = sum(93 <= cell[at] <= 97 for cell in found)
+        assert within >= 0.8 * len(found)
