@@ -85,9 +85,9 @@ class ProgressBar:
             bar.tasks[0].id,
             completed=progress.finished,
             total=progress.rows,
-            rate=_rate(self._pace.rate),
+            rate=rate_text(self._pace.rate),
             failed=_failed(progress.failed),
-            left=f"{_duration(left)} left" if left is not None else "",
+            left=f"{duration_text(left)} left" if left is not None else "",
             remark=progress.remark,
         )
 
@@ -123,7 +123,8 @@ def _short(label: str) -> str:
     return shown if len(shown) <= 24 else f"{shown[:23]}…"
 
 
-def _rate(rate: float | None) -> str:
+def rate_text(rate: float | None) -> str:
+    """`12 rows/s`; empty where nothing is known."""
     if not rate:
         return ""
     return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s" if rate >= 0.1 else f"{rate * 60:.1f} rows/min"
@@ -133,7 +134,8 @@ def _failed(rows: int) -> str:
     return f"[red]{rows:,} error{'s' if rows > 1 else ''}[/red]" if rows else "no errors"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """`1:02:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -356,6 +356,12 @@ class Selection(Result):
     notes: tuple[str, ...] = ()
     simulated: bool = False
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the sentence, how far each run is from the best as a chart, and the ranking."""
+        from tunecheck.comparison._shown import selection_html
+
+        return selection_html(self)
+
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""
         return self.as_json()
@@ -413,6 +419,12 @@ class Comparison(Result):
             ConfigurationError: there is none of that name.
         """
         return self.against[-1].metric(name)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: what became of each metric, its difference as a chart, and the figures."""
+        from tunecheck.comparison._shown import comparison_html
+
+        return comparison_html(self)
 
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""

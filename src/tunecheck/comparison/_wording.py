@@ -1,13 +1,18 @@
 """A comparison's figures as people read them: pass rates in percent, their differences in points."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tunecheck._files import Decision
 from tunecheck._messages import counted
-from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange, RunComparison, Selection
 from tunecheck.comparison._run_table import Kind, RunInfo
 from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._comparison import MetricComparison, RowChange, RunComparison, Selection
 
 NOTHING = "–"
 
@@ -96,7 +101,7 @@ def judge_text(metric: MetricComparison) -> str:
 def margin_text(metric: MetricComparison) -> str:
     """Whether the run is shown to be no worse by the margin, in words; empty without a margin, or if it is better."""
     tested = metric.non_inferiority
-    if tested is None or metric.verdict == BETTER:
+    if tested is None or metric.verdict == "better":
         return ""
     size = size_text(metric.kind, tested.margin)
     if tested.shown is None:

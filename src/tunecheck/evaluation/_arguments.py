@@ -32,7 +32,7 @@ class RunArguments(TypedDict, total=False):
     resume: RunLike | None
     reuse: RunLike | None
     results_dir: str | PathLike[str]
-    progress: bool | ProgressCallback
+    progress: bool | ProgressCallback | None
     command: Mapping[str, JSON] | None
     accept_damage: bool
     trust: Trust | None

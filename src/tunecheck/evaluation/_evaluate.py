@@ -67,6 +67,12 @@ class EvaluationResult(dict[str, object]):
         }
         self._rows = finished.rows
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: each evaluator's rate or mean with its interval, as a chart and a table."""
+        from tunecheck.evaluation._shown import result_html
+
+        return result_html(self)
+
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a DataFrame.
 
@@ -130,7 +136,7 @@ def evaluate(
         max_cost: stop before it costs more.
         resume: finish this run; `reuse`: a new one with what is unchanged of it; `accept_damage`: a damaged run, too.
         results_dir: the folder of run folders.
-        progress: show a bar, or call this with each `Progress`.
+        progress: show a bar, or call this with each `Progress`; by default only a notebook has a bar.
         limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
         number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
@@ -175,7 +181,7 @@ def score(
     evaluation_name: str | None = None,
     workers: int | None = None,
     concurrency: int | None = None,
-    progress: bool | ProgressCallback = False,
+    progress: bool | ProgressCallback | None = None,
     results_dir: str | os.PathLike[str] = RESULTS_DIR,
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,

@@ -18,7 +18,8 @@ from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError,
 from tunecheck._files import DatasetEntry, Decision, Failure, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
-from tunecheck._progress import ProgressBar
+from tunecheck._notebook import NotebookProgress, in_notebook
+from tunecheck._progress import ProgressBar, ProgressCallback
 from tunecheck._regular_files import sha256_of
 from tunecheck._targets import Target
 from tunecheck._whole_files import write_file
@@ -327,8 +328,7 @@ class Execution:
         models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
         opened_by_name = {"the target": self.target, **models}
         closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
-        bar = ProgressBar(self.name) if self.pace.progress is True else self.pace.progress
-        run_engine(engine, closing, bar or None)
+        run_engine(engine, closing, self._progress())
         engine.tally.simulated |= calls.simulated
         if masked := engine.tally.masked + calls.masked:
             engine.tally.notes.append(
@@ -357,6 +357,13 @@ class Execution:
         if decision.stopped:
             journal.stopped(order.judged(), not_asked)
         return decision
+
+    def _progress(self) -> ProgressCallback | None:
+        """Who is told how far the run is: where nobody says, a notebook's reader is."""
+        wanted = self.pace.progress
+        if wanted is None or wanted is True:
+            return NotebookProgress(self.name) if in_notebook() else ProgressBar(self.name) if wanted else None
+        return wanted or None
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
         order, target = None, self.target

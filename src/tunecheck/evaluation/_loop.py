@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Protocol
 
 from tunecheck._errors import LeftAtOnceError, RunInterruptedError
+from tunecheck._notebook import NotebookProgress
 from tunecheck._progress import Progress, ProgressBar
 from tunecheck.pipeline._engine import Engine
 
@@ -138,7 +139,7 @@ async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
             ticker.cancel()
         if show is not None:
             _show(engine, show)
-            if isinstance(show, ProgressBar):
+            if isinstance(show, (ProgressBar, NotebookProgress)):
                 show.close()
         if (load := engine.load()) is not None and load.refused:
             engine.tally.notes.append(load.sentence())

@@ -24,7 +24,7 @@ class Pace:
     concurrency: int | None = None
     workers: int | None = None
     max_cost: float | None = None
-    progress: bool | ProgressCallback = False
+    progress: bool | ProgressCallback | None = None
     fail_on_evaluator_errors: bool = False
     accept_damage: bool = False
     evaluator_timeout: float = DEFAULT_TIMEOUT_S
