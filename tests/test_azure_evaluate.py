@@ -457,6 +457,12 @@ def test_the_first_error_ends_the_run_where_that_is_asked_for(tmp_path: Path) ->
     assert evaluate(tmp_path, {"query": "q"}, evaluators=evaluators)["metrics"] == {}
 
 
+def test_a_ground_truth_that_is_mapped_from_a_missing_column_costs_its_evaluators_only(tmp_path: Path) -> None:
+    config = {"default": mapping(response="${data.nope}", ground_truth="${data.nope}")}
+    evaluators = {"f1": azure.F1ScoreEvaluator(), "gleu": azure.GleuScoreEvaluator()}
+    assert evaluate(tmp_path, evaluators=evaluators, evaluator_config=config)["metrics"] == {}
+
+
 def test_leaves_of_a_target_s_objects_are_columns_of_the_results(tmp_path: Path) -> None:
     def target(query: str) -> dict[str, Any]:
         return {"answer": {"text": query, "score": 2}}

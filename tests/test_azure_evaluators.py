@@ -255,6 +255,11 @@ NEEDS = [
         "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
         "For Agent groundedness 'query' and 'response' are required.",
     ),
+    (
+        azure.GroundednessEvaluator,
+        {"query": 5, "response": "r", "context": "c"},
+        "Query must be a string or a list of messages.",
+    ),
     (azure.GroundednessEvaluator, {"context": "c"}, "Response is a required input and cannot be None."),
     (
         azure.ToolCallAccuracyEvaluator,

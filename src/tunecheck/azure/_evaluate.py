@@ -73,7 +73,8 @@ def evaluate(
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
         table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
-            script.check_parameters({each.removeprefix(_OUTPUTS) for each in table if each.startswith(_OUTPUTS)})
+            told = {column for row in rows for column in row if column.startswith(_OUTPUTS)}
+            script.check_parameters({column.removeprefix(_OUTPUTS) for column in told})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
         if output_path is not None:
             _write(check_output_path(output_path), result)

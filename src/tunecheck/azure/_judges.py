@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tunecheck._json import JSON, plain
-from tunecheck.azure._calling import AzureEvaluator, Inputs
+from tunecheck.azure._calling import AzureEvaluator, Inputs, check_given
 from tunecheck.azure._configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._exceptions import (
     ErrorCategory,
@@ -30,7 +30,7 @@ from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.output import JudgeOutput
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.evaluators._judges.texts import shown
+from tunecheck.evaluators._judges.texts import given, shown
 from tunecheck.evaluators._turns import PER_TURN, over_turns
 from tunecheck.prompts._loading import shipped_prompt
 
@@ -280,6 +280,11 @@ class GroundednessEvaluator(AzureJudge):
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
     error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        if given(inputs.get("query")):
+            check_given("Query", inputs["query"], self.error_target)
+        return super()._turns(inputs)
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
         needed = "For Agent groundedness 'query' and 'response' are required."

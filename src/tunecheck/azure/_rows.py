@@ -33,6 +33,11 @@ class Needed(Reference):
             raise ColumnMissingError(f"{self.text} is not in this row")
         return value
 
+    def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
+        """The value for who only looks, such as the row's kind: None where there is none."""
+        value = Reference.resolve(self, data, target)
+        return None if value is MISSING else value
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Reference):
