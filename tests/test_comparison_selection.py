@@ -11,7 +11,7 @@ import pytest
 from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
-from tunecheck import ConfigurationError, select
+from tunecheck import ConfigurationError, compare, select
 from tunecheck.statistics._best import multiple_comparisons_with_the_best
 
 
@@ -97,6 +97,18 @@ def test_a_score_of_which_less_is_better_is_ranked_from_below(tmp_path: Path) ->
     assert first.value == pytest.approx(-0.302)
     assert first.high == 0
     assert second.low == 0
+
+
+def test_runs_of_different_judges_are_not_ranked(tmp_path: Path) -> None:
+    def run(name: str, judge: str) -> Path:
+        rows = [row(number, verdict("match", number > 3)) for number in range(40)]
+        entry = {**declares("match")["match"], "judge": judge}  # type: ignore[dict-item]
+        return write_run(tmp_path, name, rows, {"match": entry})
+
+    runs = [run("a", "one"), run("b", "one"), run("c", "another")]
+    with pytest.raises(ConfigurationError, match="match: not all runs have the same judge"):
+        select(*runs)
+    assert compare(*runs).best is None
 
 
 def test_the_base_may_be_a_run_that_is_not_the_first(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tunecheck._files import EvaluatorEntry
-from tunecheck.comparison._columns import Shape, Shapes, settle
+from tunecheck.comparison._columns import LATENCY, Shape, Shapes, number_of, settle
 from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
 from tunecheck.comparison._run_table import Items, State
 from tunecheck.datasets._reading import fingerprint, usable_id
@@ -15,8 +15,15 @@ from tunecheck.datasets._repeated import SOURCE_ID
 
 _BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22
 _EVIDENCE = "cause_evidence"
-_LATENCY = "outputs.latency_ms"
 _BY_POSITION = re.compile(r"row-\d+")
+
+
+class _Texts(dict[bytes, str | None]):
+    """Values as labels; few are more than one row's."""
+
+    def __missing__(self, value: bytes) -> str | None:
+        found = self[value] = as_text(msgspec.Raw(value))
+        return found
 
 
 class TableBuilder:
@@ -46,7 +53,7 @@ class TableBuilder:
         self._given: list[str | None] = []
         self._contents: list[str] = []
         self._labels: dict[str, list[str | None]] = {}
-        self._known_labels: dict[bytes, str | None] = {}
+        self._texts = _Texts()
         self.row_ids: Sequence[str] = ()
         self.rows = self.errors = self.simulated = 0
         self.latencies_ms: list[float] = []
@@ -68,8 +75,6 @@ class TableBuilder:
         self._batch.append(values)
         self._bytes += sum(map(len, values))
         self._name(row, shape)
-        if _LATENCY in row and isinstance(taken := value_of(row[_LATENCY]), (int, float)):
-            self.latencies_ms.append(taken)
         if "cause" in row:
             self.causes = {} if self.causes is None else self.causes
             if (cause := text_of(row["cause"])) is not None:
@@ -90,6 +95,12 @@ class TableBuilder:
             states.extend(taken)
             if State.ERROR in taken:
                 failed = bytearray(had or state == State.ERROR for had, state in zip(failed, taken, strict=True))
+        for name, key in shape.labels:
+            labels = self._labels.setdefault(name, [])
+            labels.extend([None] * (self.rows - len(labels)))
+            labels.extend(map(self._texts.__getitem__, batch[key]))
+        if LATENCY in batch:
+            self.latencies_ms += [taken for taken in map(number_of, batch[LATENCY]) if taken == taken]
         self.rows += count
         self.errors += sum(failed)
         self._batch.clear()
@@ -103,21 +114,11 @@ class TableBuilder:
         else:
             content = {key.removeprefix("inputs."): value_of(row[key]) for key in shape.content}
             self._contents.append(fingerprint(content))
-        for name, key in shape.labels:
-            self._label(name, row[key])
         source = as_text(row[f"inputs.{SOURCE_ID}"]) if shape.trials else None
         if source is not None and given != source and not (given or "").startswith(f"{source}#"):
             source = None
         self._sources.append(source)
         self.simulated += "outputs.simulated" in row and bytes(row["outputs.simulated"]) == b"true"
-
-    def _label(self, name: str, value: msgspec.Raw) -> None:
-        labels = self._labels.setdefault(name, [])
-        labels.extend([None] * (len(self._given) - 1 - len(labels)))
-        text = bytes(value)
-        if text not in self._known_labels:  # few values are read more than once
-            self._known_labels[text] = as_text(value)
-        labels.append(self._known_labels[text])
 
     def finish(self) -> tuple[Items, bool, Mapping[str, Sequence[str | None]]]:
         """The items, whether ids come from the data, and the items' labels by column; columns are settled."""

@@ -28,13 +28,11 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     if base is None or new is None:
         return ()
     gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    for old, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
-        had, has = base.get(old, _NOTHING), new.get(other, _NOTHING)
-        if had or has:
-            before.update(had)
-            after.update(has)
-            gone.update(had - has)
-            come.update(has - had)
+    pairs = zip(runs.pairing.base, runs.pairing.new, strict=True)
+    alike = Counter((base.get(old, _NOTHING), new.get(other, _NOTHING)) for old, other in pairs)
+    for (had, has), count in alike.items():
+        for counter, causes in ((before, had), (after, has), (gone, had - has), (come, has - had)):
+            counter.update(dict.fromkeys(causes, count))
     codes = in_order(before.keys() | after.keys())
     p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
     adjusted = corrected(
@@ -51,7 +49,10 @@ def _by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
     of_row = table.items.of_row
     if table.causes is None:
         return None
-    found: dict[int, set[str]] = {}
+    alone = {cause: frozenset([cause]) for cause in set(table.causes.values())}
+    if of_row is None:
+        return {row: alone[cause] for row, cause in table.causes.items()}
+    found: dict[int, frozenset[str]] = {}
     for row, cause in table.causes.items():
-        found.setdefault(row if of_row is None else of_row[row], set()).add(cause)
-    return {item: frozenset(causes) for item, causes in found.items()}
+        found[of_row[row]] = found.get(of_row[row], _NOTHING) | alone[cause]
+    return found

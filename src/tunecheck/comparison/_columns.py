@@ -16,6 +16,9 @@ from tunecheck.pipeline._aggregate import counted_metric
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""
 
+LATENCY = "outputs.latency_ms"
+"""How long a target took to answer."""
+
 _LEFT_OUT = ("_result", "_reason", "_status", "_properties", "_threshold", "_model", "_finish_reason")
 _SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_tokens", "_total_tokens")
 _MOST_NAMES = 1_000
@@ -84,14 +87,16 @@ class Shapes:
             part.keys = [f"outputs.{name}.{key}" for key in column]
             self._assign(part, name, column)
         inputs = [key for key in keys if key.startswith("inputs.")]
+        labels = self._labels(keys, inputs)
+        others = [key for _, key in labels] + [LATENCY] * (LATENCY in keys)
         for key in inputs[: _MOST_NAMES - len(self.column_names)]:
             self.column_names[key.removeprefix("inputs.")] = None
         return Shape(
             parts=list(parts.values()),
-            needed=list(dict.fromkeys(key for part in parts.values() for key in part.needed())),
+            needed=list(dict.fromkeys([*(key for part in parts.values() for key in part.needed()), *others])),
             has_error=any(key.startswith("error.") for key in keys),
             target_failed="error.target" in keys,
-            labels=self._labels(keys, inputs),
+            labels=labels,
             content=self._content(inputs),
             answers=any(key.removeprefix("inputs.") in self._answers for key in inputs),
             trials=f"inputs.{TRIAL}" in keys and f"inputs.{SOURCE_ID}" in keys,
@@ -243,7 +248,7 @@ class Part:
         try:
             values = list(map(float, texts))
         except ValueError:
-            values = [_number(text) for text in texts]
+            values = [number_of(text) for text in texts]
         column.fill(start)
         column.values.extend(values)
         if column.kind == "binary" and not all(value in (0.0, 1.0) or value != value for value in values):
@@ -262,7 +267,8 @@ class Part:
         return State.ERROR if failed else State.NOT_APPLICABLE
 
 
-def _number(text: bytes) -> float:
+def number_of(text: bytes) -> float:
+    """A value as a number; NaN of what is none."""
     if text[0] in _NUMERIC:
         return float(text)
     return _NUMBERS.get(text, math.nan)

@@ -25,6 +25,8 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """The metric over the rows of each value of each column by which both runs, or one of them, are told apart."""
     import numpy
 
+    if metric.judge == "different":
+        return ()
     sides = pair.sides(metric.key)
     found: list[Part] = []
     for column in dict.fromkeys([*pair.base.groups, *pair.new.groups]):

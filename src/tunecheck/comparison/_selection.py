@@ -83,8 +83,12 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     """Which run to ship, by a metric that all runs have; `named` says whether somebody said that it decides.
 
     Raises:
-        ConfigurationError: no row has a number of it in every run.
+        ConfigurationError: no row has a number of it in every run, or they have different judges.
     """
+    if any(pair.measured(chosen).judge == "different" for pair in runs.against_base.values()):
+        raise ConfigurationError(
+            f"{chosen.name} is not by the same judge in all runs: `tunecheck score` has one judge all"
+        )
     common, tables = common_rows(chosen.key, runs), runs.tables
     if not len(common.items):
         raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")

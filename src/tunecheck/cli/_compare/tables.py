@@ -52,10 +52,11 @@ def metrics_table(against: RunComparison, comparison: Comparison, width: int) ->
 
 def parts_tables(against: RunComparison, comparison: Comparison, width: int) -> Iterator[Text]:
     """Where the leading metric differs, a table for each column; and the leaderboard's figures."""
-    kind = against.metrics[against.part_metric].kind
+    metric = against.metrics[against.part_metric]
+    kind, judged = metric.kind, ", as the judge says" * (metric.judge == "corrected")
     tables: dict[str, list[Part]] = {}
     for part in against.parts:
-        tables.setdefault(f"where, by {clean(part.column, 40)}", []).append(part)
+        tables.setdefault(f"where, by {clean(part.column, 40)}{judged}", []).append(part)
     for part in against.figures:
         tables.setdefault(f"BFCL {part.column.upper()}, as the leaderboard weighs it", []).append(part)
     for title, parts in tables.items():
