@@ -33,6 +33,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--evaluators", "blue"), "no plugin 'blue' among the evaluators; did you mean 'bleu'"),
         ((*DATA, "--evaluators", "bleu", "--set", "blue.threshold=1"), "did you mean 'bleu'"),
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.treshold=1"), "did you mean 'threshold'"),
+        ((*DATA, "--evaluators", "rouge", "--set", "rouge.treshold=1"), "or 'precision_threshold'"),
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.threshold=high"), 'must be a number, not "high"'),
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.render_calls=yes"), 'must be true or false, not "yes"'),
         ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
@@ -155,3 +156,10 @@ def test_help_names_every_exit_code(tmp_path: Path) -> None:
     assert "3 done, but a gate was not met" in said.out
     for option in ("--dataset", "--resume", "--reuse", "--dry-run", "--fail-under", "--allow-simulated", "--group-by"):
         assert option in said.out
+
+
+def test_a_page_of_help_has_whole_sentences_and_no_type_beside_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "upload", "--help").out
+    assert "stopped, and makes no second run. What was done" in said, "no line breaks off where the source does"
+    (flag,) = (line for line in said.splitlines() if "--json" in line)
+    assert "bool" not in flag.lower()

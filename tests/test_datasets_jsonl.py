@@ -121,7 +121,8 @@ def test_a_line_that_is_not_an_object_is_refused(tmp_path: Path, line: bytes, ki
 
 
 def test_a_json_array_under_the_wrong_name_is_told_where_it_belongs(tmp_path: Path) -> None:
-    assert "belongs in a .json file" in refusal(written(tmp_path, b'[{"a": 1}]'))
+    for array in (b'[{"a": 1}]', b'[\n  {"a": 1}\n]', b'[{\n    "a": 1\n  }]'):
+        assert "belongs in a .json file" in refusal(written(tmp_path, array))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

@@ -48,6 +48,7 @@ def test_a_missing_file_is_refused_with_where_it_was_looked_for_and_what_was_mea
     assert refusal("vall.jsonl") == (
         "there is no data file 'vall.jsonl' (looked in '.' and 'datasets'); did you mean 'val.jsonl'?"
     )
+    assert "did you mean" not in refusal("everything.jsonl"), "a suffix in common makes no two files alike"
 
 
 @pytest.mark.parametrize("name", ["a\0b.jsonl", "x" * 5_000 + ".jsonl", "no/such/folder/x.jsonl", "C:\\data\\x.jsonl"])

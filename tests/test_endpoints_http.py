@@ -220,8 +220,9 @@ async def test_a_servers_words_are_one_clean_short_line() -> None:
 
 async def test_no_server_at_all_is_a_connection_error() -> None:
     endpoint = azure_ml("http://127.0.0.1:1/score", retries=1)
-    with pytest.raises(EndpointError, match=r"cannot connect to 127.0.0.1:1.*after 2 attempts"):
+    with pytest.raises(EndpointError, match=r"cannot connect to 127.0.0.1:1.*after 2 attempts") as raised:
         await endpoint.complete(HELLO)
+    assert raised.value.cause == "unreachable"
     await endpoint.close()
 
 

@@ -22,6 +22,12 @@ _EXAMPLES = "train with more of this kind, or describe the tool more clearly"
 _FORMATS = "say the format in the description, or accept others by a matching policy"
 
 _ALL = (
+    Cause(
+        "unreachable",
+        "no answer: the service could not be reached",
+        "serving",
+        "check the url, that the server runs, and the network, its proxy and certificates",
+    ),
     Cause("server_fault", "no answer: the service or the target failed", "serving", "look at the server's log"),
     Cause("filtered", "stopped by a content filter", "serving", "change the service's content filter, or the prompt"),
     Cause("overflow", "longer than the context window", "serving", "serve with a longer context, or send fewer tools"),

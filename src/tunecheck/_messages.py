@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable
 
 _MOST_LISTED = 12
+_SURE, _LIKELY = 0.75, 0.58
+"""How much alike a name is to one that is surely meant, and to those among which it may be."""
 _LETTERS_BEFORE = 10
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -61,15 +63,19 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'bleu'?"`, else `"; known: a, b"`: to be appended to an error's text."""
-    import difflib
+def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
+    """`"; did you mean 'bleu'?"`, else `"; known: a, b"`: to be appended to an error's text.
 
-    names = sorted({*known} - {name})
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    `ending` is what names may have in common and is not compared, such as a file's suffix.
+    """
+    from difflib import get_close_matches
+
+    names = {each.removesuffix(ending): each for each in sorted({*known} - {name})}
+    word = name.removesuffix(ending)
+    near = get_close_matches(word, names, n=1, cutoff=_SURE) or get_close_matches(word, names, n=3, cutoff=_LIKELY)
+    if near:
+        return f"; did you mean {' or '.join(repr(names[each]) for each in near)}?"
     if not names:
         return ""
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f"; known: {', '.join(names[:_MOST_LISTED])}{more}"
+    return f"; known: {', '.join([*names.values()][:_MOST_LISTED])}{more}"

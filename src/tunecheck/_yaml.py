@@ -95,7 +95,8 @@ def document(text: str | bytes, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not YAML"
-        raise ConfigurationError(f"{_place(name, mark)}: {problem}{_tab_hint(problem)}") from None
+        hint = next((hint for part, hint in _HINTS.items() if part in problem), "is this a YAML file?")
+        raise ConfigurationError(f"{_place(name, mark)}: not YAML: {problem} ({hint})") from None
     except (ValueError, OverflowError) as error:  # a numeric escape or directive out of range
         raise ConfigurationError(f"{name}: not YAML: {error}") from None
     except yaml.reader.ReaderError as error:
@@ -118,6 +119,17 @@ def _decoded(text: str | bytes, name: str) -> str:
         raise ConfigurationError(f"{name}, line {line}: not UTF-8 (byte {error.start})") from None
 
 
+_HINTS = {
+    "'\\t'": "indent with spaces, not tabs",
+    "mapping values": "a text that holds ': ' needs quotes",
+    "could not find expected ':'": "a line of a mapping is key: value",
+    "expected <block end>": "lines of one list or mapping are indented alike",
+    "end of stream": "a quote or bracket is not closed",
+    "cannot start any token": "a text that begins with it needs quotes",
+}
+"""What to do, by a part of the parser's words."""
+
+
 class _Mark(Protocol):
     @property
     def line(self) -> int: ...
@@ -127,10 +139,6 @@ class _Mark(Protocol):
 
 def _place(name: str, mark: _Mark | None) -> str:
     return f"{name}, line {mark.line + 1}, column {mark.column + 1}" if mark else name
-
-
-def _tab_hint(problem: str) -> str:
-    return " (indent with spaces, not tabs)" if "'\\t'" in problem else ""
 
 
 class _Reader:

@@ -122,7 +122,10 @@ def _print_version(asked: bool) -> None:
 
 def _main_options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Show the version and exit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Only --version; with a callback, a single command keeps its name."""

@@ -12,6 +12,7 @@ keeps of the command, and what `--resume` may change of it:
 """
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
@@ -111,7 +112,7 @@ class OptionField:
         elif get_origin(self.kind) is dict:
             kind = list[str] | None
         shown: dict[str, Any] = {
-            "metavar": said.metavar,
+            "metavar": "" if self.kind is bool else said.metavar,  # else newer typers write <bool>
             "help": said.help,
             "rich_help_panel": said.panel,
             "min": said.least,
@@ -210,7 +211,8 @@ class Command(Generic[T]):
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         shown = [each for each in described if not each.description.hidden]
         function.__signature__ = inspect.Signature([context, *(each.parameter() for each in shown)])  # type: ignore[attr-defined]
-        function.__doc__ = self.run.__doc__
+        # Newer typers keep the line feeds: prose is one line a paragraph; a list's lines begin with a number.
+        function.__doc__ = re.sub(r"(?<=\S)\n *(?=[^\s\d])", " ", self.run.__doc__ or "")
         bare = {each.flag: each.description.bare for each in described if each.description.bare is not None}
         kind = type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
         app.command(name, cls=kind)(function)

@@ -390,7 +390,7 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     folders = list(dict.fromkeys(path.parent for path in places))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
-    hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)))
+    hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)), Path(given).suffix)
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
 
 

@@ -179,6 +179,14 @@ def json_source(path: Path) -> FileSource:
     return array
 
 
+_ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
+
+
+def _ends_early(error: ValueError) -> bool:
+    """Whether a value goes on after the text."""
+    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+
+
 class JsonLinesSource(FileSource):
     """One object on each line; blank lines are skipped, and still counted."""
 
@@ -193,13 +201,16 @@ class JsonLinesSource(FileSource):
                     continue
                 self._broken(line, number, error)
             if not isinstance(value, dict):
-                hint = "; a JSON array of rows belongs in a .json file" if isinstance(value, list) else ""
+                hint = _ARRAY_HINT if isinstance(value, list) else ""
                 self.refuse(f"holds {kind(value)} where each line must be one object {{…}}{hint}", number)
             yield number, value
 
     def _broken(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         if b"\0" in line:
             self.refuse("holds NUL bytes; the file is damaged, or not text", number)
+        begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object"}.get(line.lstrip(_BLANK)[:1])
+        if begun and _ends_early(error):
+            self.refuse(f"each line must be one whole object, and this is only the beginning of {begun}", number)
         if isinstance(error, json.JSONDecodeError):
             what = f"not JSON: {_problem(error)} near {excerpt(error.doc, error.pos)}; each line must be one object"
             self.refuse(what, number, error.pos + 1)
@@ -226,11 +237,9 @@ class JsonLinesInDisguise(JsonLinesSource):
         first = next(line for line in self.lines() if line.strip(_BLANK))
         try:
             loads(first)
-        except json.JSONDecodeError as error:
-            if error.pos >= len(error.doc.rstrip()):
+        except ValueError as error:  # else `records` says what is wrong with it
+            if _ends_early(error):
                 self._one_object()
-        except ValueError:
-            pass  # `records` says what is wrong with it
 
     def _one_object(self) -> NoReturn:
         self.refuse(

@@ -195,7 +195,9 @@ class Client:
         except AttemptFailed as failed:
             message = f"{self.who}: {self.redactor.line(str(failed))}"
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
-            return Failure(kind(message), retry=failed.sort != "certificate")
+            error = kind(message)
+            error.cause = None if failed.sent else "unreachable"
+            return Failure(error, retry=failed.sort != "certificate")
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | Failure:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from tunecheck._causes import CUT_OFF
+from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._matching.names import plain_name
@@ -35,6 +36,13 @@ class Answer:
     request: ChatRequest
     completion: Completion = field(default_factory=Completion)
     error: Exception | None = None
+
+    @property
+    def refusal(self) -> str:
+        """Why this question was refused, without the advice for an endpoint that answers none."""
+        if isinstance(self.error, EndpointError) and self.error.said:
+            return clean(f"{self.error.status}: {self.error.said}", 200)
+        return clean(str(self.error or ""), 200)
 
     @property
     def text(self) -> str:

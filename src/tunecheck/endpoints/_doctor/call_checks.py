@@ -23,10 +23,9 @@ def tools_are_shown(answers: Answers) -> Verdict:
             "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
             "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
         )
-    error = answers["call"].error
-    if error is not None:
+    if answers["call"].error is not None:
         advice = "vLLM: --enable-auto-tool-choice --tool-call-parser NAME; llama.cpp: --jinja"
-        return _told_in_text(answers, f"requests with tools are refused: {clean(str(error), 200)}", advice)
+        return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
         return Verdict("warn", "the service does not report prompt tokens, so that nobody can tell")
@@ -167,7 +166,7 @@ def names_are_kept(answers: Answers) -> Verdict:
     dotted = answers["dotted"]
     if dotted.error:
         advice = "rename functions with dots in your data; BFCL's are asked for with underscores"
-        return Verdict("warn", f"a function name with a dot is refused: {clean(str(dotted.error), 160)}", advice)
+        return Verdict("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
     dots = "with a dot, too" if dotted.calls else "the one with a dot was not called"
     return Verdict("pass", f"names are called as they were offered; {dots}")
 

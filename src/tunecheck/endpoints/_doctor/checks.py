@@ -133,7 +133,7 @@ _REPEAT = "measure with --repeat, and compare runs with that in mind"
 def _answers_repeat(answers: Answers) -> Verdict:
     once, again = answers["primes"], answers["primes again"]
     if once.error or again.error:
-        return Verdict("warn", f"temperature 0 is refused: {clean(str(once.error or again.error), 160)}")
+        return Verdict("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
     if "temperature" in answers.facts.parameters:
         return Verdict("warn", "temperature 0 is not taken: answers are drawn, and differ from run to run", _REPEAT)
     if not (once.text or again.text):
@@ -148,7 +148,7 @@ def _streams_are_the_same(answers: Answers) -> Verdict:
     if answers.facts.streams:
         return Verdict("warn", "it answers as a stream only, which each run finds out anew", "", {"stream": True})
     if streamed.error is not None:
-        return Verdict("warn", f"streams are refused: {clean(str(streamed.error), 160)}", "leave stream: out")
+        return Verdict("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
     if not streamed.answers_something and whole.answers_something:
         return Verdict("fail", f"streamed, nothing comes; whole, it is {whole.shown()}", "leave stream: out")
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
