@@ -175,7 +175,8 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
-        yield f"{new.info.id} stopped early: the tested intervals and p-values hold whenever one stops"
+        of_parts = "those of parts and causes only of complete runs"
+        yield f"{new.info.id} stopped early: the tested intervals and p-values hold whenever one stops, {of_parts}"
     elif stopped:
         but = f", but for {', '.join(valid)}" if valid else ""
         yield f"{' and '.join(stopped)} stopped early: the intervals and p-values of complete runs claim too much{but}"

@@ -126,9 +126,9 @@ def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:
 
 
 def shared_text(against: RunComparison, base: RunInfo) -> str:
-    """What the two runs share, where rows of either are in no figure; else empty."""
-    pairs = against.pairs
-    if not (pairs.only_in_base or pairs.only_in_new):
+    """What the two runs share, where rows of either are in no figure; else empty, as of a run that stopped early."""
+    pairs, stopped = against.pairs, base.stopped or against.new.stopped
+    if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
     share = f"{pairs.paired:,} of {counted(of_base, 'row')} of {base.id} and of {of_new:,} of {against.new.id}"
