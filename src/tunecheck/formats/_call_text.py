@@ -81,7 +81,7 @@ class CallScanner(PythonScanner):
         if self._loose:
             return self._operation(0)
         value = super().value()
-        if not _VALUE_END.match(self.text, self.position):
+        if not self._depth and not _VALUE_END.match(self.text, self.position):  # a container looks itself
             self._fail("not a literal, or a missing bracket or ','")
         return value
 

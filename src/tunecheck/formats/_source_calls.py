@@ -22,6 +22,7 @@ _MOST_TOKENS = 1_000  # words, numbers and signs: where nothing fits, the parser
 _DEEPEST = 300  # levels of a parsed text: the text of an argument takes two of the interpreter's frames for each
 
 _LANGUAGE = re.compile(r"\b(?:function is|calls) in (Java|JavaScript)\b[\w ]*\.\s*\Z")
+_LAST_WORDS = 100  # characters
 _TYPES = {"HashMap": "java", "ArrayList": "java", "Array": "java", "long": "java", "Boolean": "javascript"}
 """Types that only definitions of functions in that language have."""
 
@@ -33,7 +34,7 @@ def language_of(definition: FunctionDefinition) -> str | None:
     """The language in which a function takes its arguments, "java" or "javascript": its description ends by saying so,
     or its types are that language's; None where it takes JSON.
     """
-    said = _LANGUAGE.search(definition.description)
+    said = _LANGUAGE.search(definition.description[-_LAST_WORDS:])
     if said:
         return said[1].lower()
     properties = definition.parameters.get("properties")
