@@ -391,11 +391,11 @@ def three_runs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> st
 def test_rows_are_found_by_which_runs_got_them_right(browser: Browser, three_runs: str) -> None:
     with looking_at(browser, three_runs) as looked:
         patterns = dict(zip(looked.texts(".patterns td.words"), looked.texts(".patterns button"), strict=True))
-        assert patterns == {"always right": "3", "back and forth": "1", "never right": "1", "fixed since ck3": "1"}
+        assert patterns == {"right": "3", "flaky": "1", "never right": "1", "fixed since ck3": "1"}
         looked.page.locator(".patterns tr", has_text="fixed since ck3").get_by_role("button").click()
         assert looked.ids() == ["r4"]
         looked.page.get_by_role("button", name="Clear all").click()
-        looked.choose("Over the runs (calls)", "back and forth")
+        looked.choose("calls over the runs", "flaky")
         assert looked.ids() == ["r1"]
 
 
@@ -413,6 +413,12 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
         assert looked.texts("dialog .row-body > .note") == ["ck1 has the same answer and verdicts."]
     with looking_at(browser, f"{three_runs}#beside=nobody&row=r1") as looked:
         assert looked.texts("[role=alert] b") == ["the run nobody"]
+
+
+def test_the_page_begins_with_the_run_to_ship(browser: Browser, three_runs: str) -> None:
+    with looking_at(browser, three_runs) as looked:
+        assert looked.texts("#changes p b")[0].startswith("Ship ck3: calls 83.3%, the best of 3 runs")
+        assert looked.texts("table.ranking tbody th")[0] == "ck3"
 
 
 def test_a_metric_is_drawn_over_all_runs_with_its_intervals(browser: Browser, three_runs: str) -> None:

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.comparison._compare import compare_tables
-from tunecheck.comparison._comparison import Comparison, History, MetricComparison, RunComparison
+from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Part, RunComparison, Selection
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.comparison._row_histories import OUTCOMES, row_histories
+from tunecheck.comparison._run_table import RunInfo, RunTable
+from tunecheck.comparison._wording import regression_text, shared_text
 from tunecheck.pipeline._aggregate import Verdict
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._facts import facts_of
-from tunecheck.report._index import Outcomes, listed_outcomes_of
+from tunecheck.report._index import FAIL, MOST_ROWS, PASS, Coded, Outcomes, listed_outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
 from tunecheck.report._summary import estimated
+from tunecheck.runs._decision import stopped_text
 
 _MOST_NAMED = 100
 _FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})
@@ -101,10 +104,10 @@ class OtherRuns:
         ways = _ways([*others, run])
         self._way = ways[-1]
         listed = {each.name: each for each in run.evaluators}
+        self._new = tables[-1]
         self._others: list[OtherRun] = []
         for other, table, way in zip(others, tables, ways, strict=False):
-            new = tables[-1]
-            pairs = RunPair(table, new, settings) if self._others else compared.runs[-1]
+            pairs = RunPair(table, self._new, settings) if self._others else compared.runs[-1]
             outcomes = listed_outcomes_of(other, listed)
             self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, paired_rows(pairs), way))
 
@@ -136,12 +139,55 @@ class OtherRuns:
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
         """How the metrics differ, and the other runs' side of the table; when all rows have been answered."""
+        found = self.comparison
         return {
-            "confidence": self.comparison.confidence,
+            "confidence": found.confidence,
+            "best": None if found.best is None else _best(found.best),
             "runs": [_described(each, new) for each in self._others],
-            "held": [_held(each) for each in self.comparison.against],
-            "history": [_followed(each) for each in self.comparison.history],
+            "held": [_held(each, found.base) for each in found.against],
+            "history": [_followed(each) for each in found.history],
         }
+
+    def histories(self, own: Sequence[Outcomes], evaluators: Sequence[str]) -> list[JSON]:
+        """For each evaluator of the reported run (`own`) what became of every row over all runs, as codes of words.
+
+        None where a run has no verdicts of that evaluator, or where there are but two runs.
+        """
+        if len(self._others) < 2:
+            return [None] * len(own)
+        runs = [*(other.run.id for other in self._others), self._new.info.id]
+        sides = [
+            dict(zip((each.name for each in other.run.evaluators), other.outcomes, strict=True))
+            for other in self._others
+        ]
+        found: list[JSON] = []
+        for name, outcomes in zip(evaluators, own, strict=True):
+            letters = ["".join(side[name].results) for side in sides if name in side]
+            whole = len(letters) == len(sides)
+            found.append(_histories([*letters, "".join(outcomes.results)], self._new, runs) if whole else None)
+        return found
+
+
+def _histories(letters: Sequence[str], table: RunTable, runs: Sequence[str]) -> JSON:
+    """From each run's results, a letter a row; trials of a row share what became of it."""
+    import numpy
+
+    numbers = numpy.full(256, numpy.nan)
+    numbers[ord(PASS)], numbers[ord(FAIL)] = 1, 0
+    passed = numpy.column_stack([numbers[numpy.frombuffer(run.encode(), numpy.uint8)] for run in letters])
+    items = numpy.arange(len(passed)) if table.items.of_row is None else numpy.array(table.items.of_row)
+    counts = numpy.bincount(items)
+    shares = numpy.column_stack([numpy.bincount(items, run) / counts for run in passed.T])
+    judged = numpy.flatnonzero(~numpy.isnan(shares).any(axis=1))
+    told = row_histories(shares[judged])
+    words: list[str | None] = [None] * len(shares)
+    for item, outcome, since in zip(judged.tolist(), told.outcomes.tolist(), told.since.tolist(), strict=True):
+        words[item] = OUTCOMES[outcome] if since < 0 else f"{OUTCOMES[outcome]} since {runs[since]}"
+    coded = Coded()
+    for item in items.tolist():
+        word = words[item]
+        coded.add([] if word is None else [word])
+    return coded.written(MOST_ROWS) if coded.values else None
 
 
 def _ways(runs: Sequence[ReportedRun]) -> list[int]:
@@ -171,16 +217,39 @@ def _described(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _held(against: RunComparison) -> JSON:
-    pairs = against.pairs
+def _best(best: Selection) -> JSON:
+    """`ranking` has for each run `[id, figure, distance from the best of the others, whether it may be the best]`."""
+    return {
+        "sentence": best.sentence,
+        "regressed": regression_text(best) if best.regressed_since is not None else None,
+        "metric": best.metric,
+        "kind": _kind(best.kind),
+        "ranking": [
+            [each.run, estimated(each.value), estimated(each.difference), each.may_be_best] for each in best.ranking
+        ],
+    }
+
+
+def _held(against: RunComparison, base: RunInfo) -> JSON:
+    pairs, memory = against.pairs, against.memory
+    stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
+    tested = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
+    kind = next((metric.kind for metric in tested if metric.name == against.part_metric), "binary")
     return {
         "run": against.new.id,
         "pairs": pairs.paired,
         "only_in_base": _named(pairs.only_in_base),
         "only_in_new": _named(pairs.only_in_new),
-        "metrics": [_line(metric) for metric in against.metrics.values()],
+        "warnings": [shared_text(against, base), *(memory.warnings if memory is not None else ()), *stopped],
+        "metrics": [_line(metric) for metric in tested],
+        "parts": [_part(part, kind) for part in (*against.figures, *against.parts)],
+        "part_metric": against.part_metric,
         "notes": [*against.notes],
     }
+
+
+def _kind(kind: str) -> str:
+    return "rate" if kind == "binary" else "mean"
 
 
 def _named(ids: Sequence[str]) -> JSON:
@@ -191,9 +260,10 @@ def _line(metric: MetricComparison) -> JSON:
     return {
         "name": metric.name,
         "evaluator": metric.evaluator,
-        "kind": "rate" if metric.kind == "binary" else "mean",
+        "kind": _kind(metric.kind),
         "higher_is_better": metric.higher_is_better,
         "tested": metric.tested,
+        "primary": metric.primary,
         "base": estimated(metric.base),
         "new": estimated(metric.new),
         "difference": estimated(metric.difference),
@@ -208,9 +278,19 @@ def _line(metric: MetricComparison) -> JSON:
     }
 
 
-def _followed(history: History) -> JSON:
+def _part(part: Part, kind: str) -> JSON:
     return {
-        "name": history.name,
-        "kind": "rate" if history.kind == "binary" else "mean",
-        "values": [estimated(each) for each in history.values],
+        "name": f"{part.column}: {part.value}",
+        "kind": _kind(kind),
+        "higher_is_better": True,
+        "base": estimated(part.base),
+        "new": estimated(part.new),
+        "difference": estimated(part.difference),
+        "p": part.p_value,
+        "p_adjusted": part.p_adjusted,
+        "verdict": part.verdict,
     }
+
+
+def _followed(history: History) -> JSON:
+    return {"name": history.name, "kind": _kind(history.kind), "values": [estimated(each) for each in history.values]}

@@ -107,8 +107,15 @@ class _Report:
         for blocks in (self._shared, self._rows):
             blocks.flush()
         self._file.write(embedded("head", as_data(self._head() | {"home": home})))
-        self._file.write(embedded("index", as_data(packed(dumps(self._table.written(self._run.evaluators))))))
+        self._file.write(embedded("index", as_data(packed(dumps(self._index())))))
         self._file.write(whole.end())
+
+    def _index(self) -> dict[str, JSON]:
+        written = self._table.written(self._run.evaluators)
+        if self._others is not None:
+            names = [each.name for each in self._run.evaluators]
+            written["histories"] = self._others.histories(self._table.outcomes, names)
+        return written
 
     def _block(self, name: str, text: str) -> None:
         self._size += len(text)

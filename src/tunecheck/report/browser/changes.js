@@ -41,7 +41,7 @@ function changeLine(line, reach, find, where) {
   return el(
     "tr",
     {},
-    el("th", { scope: "row" }, name(line.name), " ", el("span", { class: "sub" }, rate ? "passed" : "mean", line.higher_is_better ? "" : " (lower is better)")),
+    el("th", { scope: "row" }, name(line.name), " ", el("span", { class: "sub" }, line.primary ? "primary, " : "", rate ? "passed" : "mean", line.higher_is_better ? "" : " (lower is better)")),
     el("td", {}, shown(line.base.value)),
     el("td", {}, shown(line.new.value)),
     el("td", { class: "wide" }, differenceBar(line, reach)),
@@ -79,16 +79,38 @@ function heldNode(head, held, find, where) {
   const others = held.metrics.filter((line) => !line.tested);
   parts.unshift(tested.length ? changeTable(tested, find, where) : el("p", {}, "No metric has rows that both runs judged."));
   if (others.length) parts.push(el("details", { class: "by" }, el("summary", {}, counted(others.length, "more metric")), changeTable(others, find, where)));
-  parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(head.against.confidence, 0)} intervals; verdicts are corrected for the number of tests (Holm).`));
+  if (held.parts.length) parts.push(el("details", { class: "by" }, el("summary", {}, "Where ", name(held.part_metric), " differs"), changeTable(held.parts, find, where)));
+  const corrected = tested.some((line) => line.primary) ? "the primary metric is tested by itself, the others are corrected for their number" : "verdicts are corrected for the number of tests";
+  parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(head.against.confidence, 0)} intervals; ${corrected} (Holm).`));
+  parts.unshift(...held.warnings.filter(Boolean).map((words) => el("p", { class: "note warn-text" }, data(words))));
   parts.push(onlyIn("the base", held.only_in_base), onlyIn("the new run", held.only_in_new));
   return parts.filter(Boolean);
+}
+
+/** Which run is the best so far, what speaks against it, and how far the others are from it. */
+function bestNode(best, names, runs) {
+  if (!best) return null;
+  const rate = best.kind === "rate";
+  const shown = rate ? (value) => percent(value) : figure;
+  const line = ([run, value, difference, mayBe]) => {
+    const { low, high } = difference;
+    const delta = rate ? points : third;
+    const apart = typeof low === "number" ? `${signed(low, delta)} to ${signed(high, delta)}` : "–";
+    return el("tr", {}, el("th", { scope: "row" }, data(names[runs.indexOf(run)] ?? run)), el("td", {}, typeof value.value === "number" ? shown(value.value) : "–"), el("td", {}, apart), el("td", {}, mayBe ? "may be the best" : ""));
+  };
+  const heads = ["run", best.metric, `from the best of the others${rate ? ", points" : ""}`, "so far"];
+  const table = el("table", { class: "figures ranking" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, data(text))))), el("tbody", {}, ...best.ranking.map(line)));
+  const short = (text) => runs.reduce((said, id, at) => said.replaceAll(id, names[at]), text);
+  const regressed = best.regressed ? el("p", { class: "bad-text" }, data(short(best.regressed), "b")) : null;
+  return el("div", {}, el("p", {}, data(short(best.sentence), "b")), regressed, el("details", { class: "by" }, el("summary", {}, "Ranking"), scroller("Ranking", table)));
 }
 
 /** Every run against the first: one of them at a time, how each metric went over all, and which rows changed (`map`). */
 function changeSection(head, find, map) {
   const { against } = head;
   if (!against) return null;
-  const names = shortNames([...against.runs.map((each) => each.run), head.run]);
+  const runs = [...against.runs.map((each) => each.run), head.run];
+  const names = shortNames(runs);
   const place = el("div");
   const select = el("select", { "aria-label": "The run that is held against the base", change: () => draw(Number(select.value)) });
   against.held.forEach((held, at) => select.append(el("option", { value: at }, names[at + 1])));
@@ -103,7 +125,7 @@ function changeSection(head, find, map) {
   const held = against.held.length > 1 ? [select, " held"] : ["Held"];
   const simulated = new Set([head.simulated, ...against.runs.map((each) => each.simulated)]);
   const warning = simulated.size > 1 ? el("p", { class: "badge warn" }, "Some of the runs are SIMULATED: this says nothing about a model.") : null;
-  const parts = [el("p", {}, ...held, " against ", el("b", {}, data(names[0], "span", { title: against.runs[0].run })), rows), warning, place];
+  const parts = [bestNode(against.best, names, runs), el("p", {}, ...held, " against ", el("b", {}, data(names[0], "span", { title: against.runs[0].run })), rows), warning, place];
   if (names.length > 2) parts.push(trends(against.history, names), map);
   return section("changes", "Changes", ...parts.filter(Boolean));
 }

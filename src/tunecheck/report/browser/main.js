@@ -25,7 +25,7 @@ async function begin() {
   const left = head.rows - rows.count;
   place.replaceChildren(place.firstElementChild, filters.node, left > 0 ? el("p", { class: "note" }, `The first ${whole(rows.count)} of ${counted(head.rows, "row")}; figures and charts are of all.`) : "", table.node);
   document.body.append(opened.node);
-  if (rows.others.length) map.append(runMap(rows, find));
+  if (rows.others.length > 1) map.append(runMap(rows, find));
   const follow = () => {
     const asked = address.read();
     const wrong = [...filters.follow(asked), ...table.columns.follow(asked.getAll("columns")), ...unknown(asked, filters)];

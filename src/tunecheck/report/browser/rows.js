@@ -132,33 +132,33 @@ function patternFacet(rows) {
   return { key: "pattern", label: "Right in", options: [], quiet: true, test, known };
 }
 
-/** What became of a row over the runs, in words. */
-function history(letters, names) {
-  const judged = [...letters].map((letter, run) => [letter, names[run]]).filter(([letter]) => letter === "p" || letter === "f");
-  if (!judged.length) return "judged in no run";
-  const turns = judged.filter(([letter], at) => at && letter !== judged[at - 1][0]);
-  if (!turns.length) return judged[0][0] === "p" ? "always right" : "never right";
-  if (turns.length > 1) return "back and forth";
-  return turns[0][0] === "p" ? `fixed since ${turns[0][1]}` : `broken since ${turns[0][1]}`;
+/** What became of a row over the runs, by one evaluator, with the runs' short names. */
+function history(rows, evaluator, row) {
+  const told = rows.histories[evaluator];
+  const code = told ? told.rows[row] : null;
+  return code === null ? "" : shortHistory(rows, told.values[code]);
 }
 
-/** The same as a facet, by the evaluator that stands first. */
-function historyFacet(rows) {
-  const values = [];
-  const numbers = new Map();
-  const codes = rows.ids.map((_, row) => {
-    const word = history(rows.pattern(rows.main, row), rows.names);
-    if (!numbers.has(word)) numbers.set(word, values.push(word) - 1);
-    return numbers.get(word);
+function shortHistory(rows, words) {
+  const run = rows.runs.findIndex((id) => words.endsWith(` since ${id}`));
+  return run < 0 ? words : `${words.slice(0, -rows.runs[run].length)}${rows.names[run]}`;
+}
+
+/** The same as facets. */
+function historyFacets(rows) {
+  return rows.outcomes.flatMap((evaluator, at) => {
+    if (!rows.histories[at]) return [];
+    const facet = codedFacet(`history ${evaluator.name}`, `${evaluator.name} over the runs`, rows.histories[at]);
+    for (const option of facet.options) option.label = shortHistory(rows, option.value);
+    return [facet];
   });
-  return codedFacet("history", `Over the runs (${rows.outcomes[rows.main].name})`, { values, rows: codes });
 }
 
 /** Everything that rows can be found by. */
 function facetsOf(rows) {
   const facets = rows.outcomes.map(outcomeFacet);
   if (rows.others.length) facets.push(changeFacet(rows));
-  if (rows.others.length > 1 && rows.outcomes.length) facets.push(historyFacet(rows), patternFacet(rows));
+  if (rows.others.length > 1) facets.push(...historyFacets(rows), patternFacet(rows));
   const coded = [["kinds", "Kind of row"], ["functions", "Expected function"], ["called", "Called function"], ["causes", "Cause"], ["reasons", "Faults"], ["differences", "Difference"], ["errors", "Error"]];
   for (const [key, label] of coded) if (rows[key]) facets.push(codedFacet(key, label, rows[key]));
   for (const [column, values] of rows.groups) facets.push(codedFacet(`group ${column}`, column, values));

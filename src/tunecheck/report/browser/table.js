@@ -19,7 +19,7 @@ function runCells(rows, evaluator, row) {
     const { sign, word, kind } = OUTCOMES[rows.letter(evaluator, row, run)];
     return el("span", { class: `mark ${kind}`, title: `${title}: ${word}`, "data-run": run }, sign || "·");
   });
-  return el("span", { class: "cells", role: "img", "aria-label": history(rows.pattern(evaluator, row), rows.names) }, ...cells);
+  return el("span", { class: "cells", role: "img", "aria-label": history(rows, evaluator, row) || "over the runs" }, ...cells);
 }
 
 const MOST_SHOWN = 8;
