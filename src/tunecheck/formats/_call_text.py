@@ -130,7 +130,7 @@ class CallScanner(PythonScanner):
         except UnreadableError:
             if not keyword:
                 raise
-            self.position = keyword.end()
+            self.position, self._depth = keyword.end(), 0
             self._give(arguments, keyword[1], self._written(keyword[1]))
 
     def _written(self, name: str) -> JSON:
