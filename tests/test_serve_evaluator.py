@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -65,6 +66,24 @@ async def test_a_row_that_cannot_be_scored_says_why(start: Starter) -> None:
     assert "ground_truth" in missing["reason"]
     _, failed = await evaluated(await start(ServedEvaluator("broken", broken)), row({"response": "Rome"}))
     assert (failed["status"], failed["reason"]) == ("Error", "ValueError: out of order")
+
+
+async def test_a_row_on_which_the_evaluator_hangs_or_blocks_costs_no_other(start: Starter) -> None:
+    released = threading.Event()
+
+    def hangs(*, response: str) -> dict[str, object]:
+        return {"score": 1 if response == "Rome" else released.wait(60)}
+
+    async def blocks(*, response: str) -> dict[str, object]:
+        return hangs(response=response)
+
+    for evaluator in (hangs, blocks):
+        url = await start(ServedEvaluator("stuck", evaluator, limit_s=0.1))
+        _, late = await evaluated(url, row({"response": "Oslo"}))
+        _, scored = await evaluated(url, row({"response": "Rome"}))
+        assert late["reason"] == "EvaluatorTimeoutError: evaluator 'stuck' took longer than 0.1 s"
+        assert (scored["status"], scored["score"]) == ("Completed", 1)
+    released.set()
 
 
 async def test_a_row_that_it_does_not_apply_to_is_skipped(start: Starter) -> None:

@@ -8,24 +8,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from aiohttp import web
 
 from tunecheck._files import Failure
 from tunecheck._json import JSON
+from tunecheck._loops import ForeignLoop
 from tunecheck.endpoints._serving.middleware import Middleware, Service, json_reply
 from tunecheck.endpoints._serving.wire import BadRequestError, read_object
 from tunecheck.pipeline._aggregate import RESULT, VerdictReader, counted_metric
-from tunecheck.pipeline._executors import Work, run_batch
+from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, AsyncExecutor, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._mapping import ColumnMissingError
-from tunecheck.pipeline._scoring import Outcome, Output, Partial, bind_evaluator, call_async
+from tunecheck.pipeline._scoring import Outcome, Output, Partial, bind_evaluator
 from tunecheck.upload._foundry.evaluation import as_verdict
 
 PATH = "/evaluate"
 
 _VERSION = "0.0.1"
+_MOST_ROWS = 64
+"""Rows that a synchronous evaluator scores at once."""
 
 
 class ServedEvaluator(Service):
@@ -39,9 +41,16 @@ class ServedEvaluator(Service):
         ConfigurationError: it cannot be called by parameters' names.
     """
 
-    def __init__(self, name: str, evaluator: object) -> None:
+    def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """`limit_s` is how long one call may take."""
         self.name = name
         self._bound = bind_evaluator(name, evaluator, {})
+        awaited = self._bound.asynchronous and not self._bound.asks_models
+        self._executor: Executor = (
+            AsyncExecutor(self._bound, _MOST_ROWS, limit_s, ForeignLoop())
+            if awaited
+            else ThreadExecutor([self._bound], _MOST_ROWS, limit_s)
+        )
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         async def health(_: web.Request) -> web.Response:
@@ -62,10 +71,7 @@ class ServedEvaluator(Service):
             arguments = self._bound.bind(_columns(asked.get("data")), {})
         except ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
-        if self._bound.asynchronous and not self._bound.asks_models:
-            outcome = await call_async(self._bound, arguments)
-        else:
-            ((outcome,),) = await asyncio.to_thread(run_batch, [self._bound], [Work([arguments], None)])
+        ((outcome,),), _ = await self._executor.run([Work([arguments], None)])
         return self._told(outcome)
 
     def _told(self, outcome: Outcome) -> dict[str, JSON]:
