@@ -16,7 +16,7 @@ from tunecheck.evaluators._judges.texts import shown
 from tunecheck.formats import JsonCalls, NamedCalls, Profile
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import known_marks
-from tunecheck.formats._prose import may_hold_calls
+from tunecheck.formats._prose import may_hold_marks
 from tunecheck.pipeline._mapping import row_kind_reader
 
 
@@ -483,4 +483,4 @@ def test_what_names_a_tool_and_cannot_be_read_is_unreadable(text: str, reason: s
 def test_no_mark_of_a_family_passes_for_prose() -> None:
     known = known_marks()
     marks = (*known.profiles, *known.leading, *known.endings, *ANSWERS)
-    assert [mark for mark in marks if not may_hold_calls(f"Well. {mark}", gated=False)] == []
+    assert [mark for mark in marks if not may_hold_marks(f"Well. {mark}")] == []

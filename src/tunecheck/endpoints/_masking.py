@@ -147,6 +147,8 @@ def _forms(text: str) -> Iterator[str]:
 
 def _masked(text: str, forms: frozenset[str]) -> str:
     """The text with a mask in place of each of these forms, also where some of its characters are escaped."""
+    if not forms:
+        return text
     read = _lowered(text)
     hidden = [*_found(read, forms)]
     for rounds in range(1, _MOST_ROUNDS + 1):

@@ -27,7 +27,7 @@ from tunecheck.calls._strict_json import UnreadableError, check_size, exact, pla
 from tunecheck.formats._choosing import chosen
 from tunecheck.formats._collector import CallCollector, failed
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prose import may_hold_calls
+from tunecheck.formats._prose import may_hold_calls, may_hold_marks
 
 
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:
@@ -81,7 +81,7 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
     Where only a closing mark stands there, the prompt has opened the thought; one that is never closed is all there is.
     """
-    if not may_hold_calls(text, gated=False):
+    if not may_hold_marks(text):
         return "", text
     from tunecheck.formats._texts import TextReader
 

@@ -14,7 +14,7 @@ from tunecheck.formats._collector import CallCollector, failed, without_end_mark
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prose import may_hold_calls
+from tunecheck.formats._prose import may_hold_calls, may_hold_marks
 from tunecheck.formats._spellings import refuse_cut, take_value
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
@@ -101,7 +101,8 @@ class TextReader:
                 check_size(text)
             return False
         body = without_end_marks(text).lstrip()
-        body = take_thoughts(body, collector, marks, self._spans)
+        if self.profile is not None or may_hold_marks(body):
+            body = take_thoughts(body, collector, marks, self._spans)
         before = len(collector.texts)
         held = self._take_body(body, collector, marks)
         if collector.gated:
