@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.comparison_parts import declares, row, verdict, write_run
 
-from tunecheck import Comparison, compare, select
+from tunecheck import Comparison, ConfigurationError, compare, evaluate, select
 
 Columns = Callable[[int], Mapping[str, object]]
 
@@ -68,3 +69,18 @@ def test_another_column_can_be_named_or_none(tmp_path: Path) -> None:
     assert taken(alone) == (None, None)
     assert alone.metrics["match"].p_value == pytest.approx(1 / 2**12)
     assert select(*runs, cluster="none").clusters is None
+
+
+def test_a_run_says_of_itself_which_rows_are_not_independent(tmp_path: Path) -> None:
+    """And gates and reports, which read runs as compare does, take that."""
+    data = [{"conversation_id": f"c{n // 2}", "n": n} for n in range(40)]
+
+    def run(name: str, cluster: str | None) -> Path:
+        keeping: dict[str, Any] = {"evaluation_name": name, "results_dir": tmp_path, "cluster": cluster}
+        return evaluate(data=data, evaluators={"even": lambda n: {"even": n % 2}}, progress=False, **keeping).run_dir
+
+    found, alone = [run(name, None) for name in "ab"], [run(name, "none") for name in "cd"]
+    assert taken(compare(*found)) == ("conversation_id", 20)
+    assert taken(compare(*alone)) == (None, None)
+    with pytest.raises(ConfigurationError, match="cluster: there is no column 'conversation'; did you mean"):
+        run("e", "conversation")

@@ -9,11 +9,11 @@ from tunecheck.cli._console import print_path
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._output_files import check_output
-from tunecheck.cli._shared_options import ResultsOptions
+from tunecheck.cli._shared_options import ComparingOptions, ResultsOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ResultsOptions):
+class ReportOptions(ComparingOptions, ResultsOptions):
     run: str = argument(
         "A run: its id, the beginning of it, its folder, or last; Azure's evaluation_results.json; BFCL's score files.",
         "RUN",
@@ -22,7 +22,6 @@ class ReportOptions(ResultsOptions):
         "A run to hold it against, row by row (repeatable, in order; the first is the base).", "RUN"
     )
     out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
-    pair_by: str = option("With --against: content, or id alone, whatever is in the rows.", "HOW", default="content")
 
 
 @command(ReportOptions)
@@ -41,7 +40,9 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
         path = folders[0].folder / "report.html"
     else:
         raise ConfigurationError(f"{options.run} is no run folder that could keep a report: say where with --out FILE")
-    write_report(options.run, path, against=others, pair_by=options.pair_by, results_dir=options.folder)
+    write_report(
+        options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
+    )
     note_changed(*(folder for folder in folders if folder is not None))
     print_path(path)
     return 0

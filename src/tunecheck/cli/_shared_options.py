@@ -34,8 +34,8 @@ STATISTICS = "Statistics"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparingOptions(CommandOptions):
-    """Of commands that compare runs row by row."""
+class ClusterOptions(CommandOptions):
+    """Of commands whose runs are compared."""
 
     cluster: str | None = option(
         "Rows with equal values in this column are not independent; by default the column that the data declares, else "
@@ -43,6 +43,12 @@ class ComparingOptions(CommandOptions):
         "COLUMN",
         STATISTICS,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparingOptions(ClusterOptions):
+    """Of commands that compare runs row by row."""
+
     pair_by: str = option(
         "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
         "HOW",

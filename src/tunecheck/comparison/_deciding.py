@@ -45,9 +45,7 @@ class Question:
 class Deciding:
     """The decision while a run goes on."""
 
-    def __init__(
-        self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path, cluster: str | None
-    ) -> None:
+    def __init__(self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path) -> None:
         """Read the base, and pair it with the rows that are about to be asked.
 
         Raises:
@@ -58,10 +56,11 @@ class Deciding:
         if table.info.simulated and not question.allow_simulated:
             raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated all the same")
         self.question, self.against = question, table.info.id
-        self._cluster = cluster
+        self._clusters = asked.clusters
         pairing = pair(table, asked)
         base_of = dict(zip(pairing.new, pairing.base, strict=True))
         of_row = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
+        self._items = of_row
         self._base_items = {row: base_of[item] for row, item in enumerate(of_row) if item in base_of}
         self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators)]
 
@@ -82,7 +81,9 @@ class Deciding:
 
     def _label(self, row: Row, group: Hashable) -> Hashable:
         """What rows that are not independent share."""
-        cluster = row.values.get(self._cluster or "") if group is None else group
+        cluster = group
+        if cluster is None and self._clusters is not None:
+            cluster = self._clusters.labels[self._items[row.index]]
         if cluster is not None:
             return "cluster", str(cluster)
         return "row", row.values[SOURCE_ID] if TRIAL in row.values and SOURCE_ID in row.values else row.id

@@ -27,10 +27,12 @@ class AboutToRun:
     """Rows that are about to be judged, to pair with a run before anybody is asked.
 
     `mapping` has the layers of the column mapping where the data holds the answers, None where somebody is asked.
+    `cluster` is the column by which they are not independent, where another than the data's is named.
     """
 
     dataset: Dataset
     mapping: Iterable[Mapping[str, object]] | None
+    cluster: str | None = None
 
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
@@ -87,6 +89,8 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
 
 
 def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
+    if cluster is None and opened.cluster == NONE:
+        cluster = NONE
     builder = TableBuilder(
         opened.declared,
         labels=[*opened.groups, *filter(None, [opened.cluster if cluster is None else cluster])],
@@ -146,7 +150,16 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
     """Find what a name stands for; errors as of `read_runs`."""
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
-        return OpenedRun(run.dataset.name, "run", "memory", AskedRows(run.dataset), answers=answers)
+        declared = run.dataset.defaults
+        return OpenedRun(
+            run.dataset.name,
+            "run",
+            "memory",
+            AskedRows(run.dataset),
+            answers=answers,
+            cluster=run.cluster or declared.cluster or declared.group_key,
+            is_bfcl=_is_bfcl(run.dataset.name),
+        )
     folder = getattr(run, "run_dir", None)
     if isinstance(folder, Path):
         return _run_folder(Run(folder))
@@ -217,7 +230,7 @@ def _run_folder(run: Run) -> OpenedRun:
     status = run.status() if manifest.status else "finished"
     # A run that was finished once and resumed has its rows of then.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
-    data, is_bfcl = manifest.dataset, (manifest.dataset.name or "").startswith("bfcl:")
+    data, is_bfcl = manifest.dataset, _is_bfcl(manifest.dataset.name)
     rows = LinesFile(run.results)
     return OpenedRun(
         run.id,
@@ -235,6 +248,10 @@ def _run_folder(run: Run) -> OpenedRun:
         ("row_kind", *manifest.group_by),
         is_bfcl,
     )
+
+
+def _is_bfcl(dataset: str | None) -> bool:
+    return (dataset or "").startswith("bfcl:")
 
 
 def _ended(run: Run) -> str:

@@ -46,6 +46,7 @@ class EvaluateArguments(RunArguments, total=False):
     number_ids: bool
     repeat: int
     group_by: str | Sequence[str]
+    cluster: str | None
     evaluator_timeout: float
     target_timeout: float
     no_worse_than: RunLike | None
@@ -110,6 +111,7 @@ class Keeping:
     tags: Mapping[str, str] | None = None
     command: Mapping[str, JSON] | None = None
     group_by: str | Sequence[str] = ()
+    cluster: str | None = None
     results_dir: str | PathLike[str] = RESULTS_DIR
 
     @classmethod
@@ -120,6 +122,7 @@ class Keeping:
             tags=tags,
             command=arguments.get("command"),
             group_by=arguments.get("group_by", ()),
+            cluster=arguments.get("cluster"),
             results_dir=arguments.get("results_dir", RESULTS_DIR),
         )
 

@@ -140,6 +140,7 @@ def evaluate(
         limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
         number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
+        cluster: the column by which rows are not independent, in comparisons of the run; `none`: all rows are.
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
         until_decided: stop once the run is shown to be `better_than` this run or worse, or `no_worse_than` it by
             `margin`; with `decide_on` (metrics), `confidence` and `seed` (of the rows' order). See docs/gates.md.
@@ -184,6 +185,7 @@ def score(
     progress: bool | ProgressCallback | None = None,
     results_dir: str | os.PathLike[str] = RESULTS_DIR,
     group_by: str | Sequence[str] = (),
+    cluster: str | None = None,
     max_cost: float | None = None,
     evaluator_timeout: float = DEFAULT_TIMEOUT_S,
     command: Mapping[str, JSON] | None = None,
@@ -209,7 +211,7 @@ def score(
     entrust(trust.of(recorded.run.manifest_file), rows, answering, bound)
     pace = Pace(concurrency, workers, max_cost, progress, False, accept_damage, evaluator_timeout)
     name = evaluation_name or recorded.name
-    keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
+    keeping = Keeping(name=name, command=command, group_by=group_by, cluster=cluster, results_dir=results_dir)
     execution = Execution(rows, answering, bound, layers, pace, keeping, inherited=recorded.decision)
     reuse = recorded.run.folder if resume is None else None
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))

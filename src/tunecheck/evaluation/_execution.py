@@ -188,7 +188,7 @@ class Execution:
         grouping = [
             *(("group_by", column) for column in self.keeping.grouping),
             ("group_key", declared.group_key),
-            ("cluster", declared.cluster),
+            ("cluster", None if self.keeping.cluster == "none" else self.keeping.cluster or declared.cluster),
         ]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
@@ -203,14 +203,9 @@ class Execution:
 
         if scan.rows is None:
             raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
-        declared = self.dataset.defaults
-        return Deciding(
-            self.question,
-            AboutToRun(self.dataset, describe_mapping(self.layers).values() if self.target is None else None),
-            [each.name for each in self.evaluators],
-            self.keeping.folder,
-            declared.cluster or declared.group_key,
-        )
+        mapping = describe_mapping(self.layers).values() if self.target is None else None
+        rows = AboutToRun(self.dataset, mapping, self.keeping.cluster)
+        return Deciding(self.question, rows, [each.name for each in self.evaluators], self.keeping.folder)
 
     def _check_prices(self) -> None:
         """A limit on cost holds only for calls whose price is known."""
@@ -257,7 +252,7 @@ class Execution:
                 str(path) if path else None,
                 scan.sha256,
                 scan.rows,
-                declared.cluster or declared.group_key,
+                self.keeping.cluster or declared.cluster or declared.group_key,
                 declared.primary,
             ),
             target=describe_target(self.target),

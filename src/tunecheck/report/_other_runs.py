@@ -95,10 +95,13 @@ class OtherRuns:
     """
 
     def __init__(
-        self, others: Sequence[ReportedRun], run: ReportedRun, tables: Sequence[RunTable], shared: Shared, pair_by: str
+        self,
+        others: Sequence[ReportedRun],
+        run: ReportedRun,
+        tables: Sequence[RunTable],
+        shared: Shared,
+        settings: Settings,
     ) -> None:
-        # Simulated runs may be looked at side by side: the page says that they are.
-        settings = Settings(allow_simulated=True, pair_by=pair_by, rows=0)
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
         ways = _ways([*others, run])

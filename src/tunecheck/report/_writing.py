@@ -39,6 +39,7 @@ def write_report(
     *,
     against: RunLike | Sequence[RunLike] | None = None,
     pair_by: str = PAIR_BY[0],
+    cluster: str | None = None,
     results_dir: str | os.PathLike[str] = "eval_results",
     home: str | None = None,
 ) -> None:
@@ -49,6 +50,7 @@ def write_report(
         out: the file, which is replaced if it is there.
         against: the runs that it is compared with, row by row, in order; the first is the base of the comparison.
         pair_by: how rows are paired, as `tunecheck.compare` does: by `content` or by `id`.
+        cluster: the column by which rows are not independent, as of `tunecheck.compare`.
         results_dir: where runs are looked for.
         home: the address of the list of runs, where there is a server that has one.
 
@@ -58,10 +60,12 @@ def write_report(
         DataError: a run's rows are damaged.
     """
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
-    opened = _opened([*others, run], Path(results_dir), pair_by)
+    # Simulated runs may be looked at side by side: the page says that they are.
+    settings = Settings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
+    opened = _opened([*others, run], Path(results_dir), settings)
     try:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
-            _Report(file, opened, pair_by).write(home)
+            _Report(file, opened, settings).write(home)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(f"the report {os.fspath(out)} cannot be written: {reason}") from None
@@ -75,11 +79,11 @@ class _Opened:
     tables: Sequence[RunTable]
 
 
-def _opened(names: Sequence[RunLike], results_dir: Path, pair_by: str) -> _Opened:
+def _opened(names: Sequence[RunLike], results_dir: Path, settings: Settings) -> _Opened:
     folders = [open_run(name, results_dir).run for name in names]
     tables: Sequence[RunTable] = ()
     if len(names) > 1 or None in folders:
-        tables = open_runs(names, results_dir, Settings(allow_simulated=True, pair_by=pair_by))
+        tables = open_runs(names, results_dir, settings)
     runs = [read_run(folder) if folder is not None else read_table(tables[at]) for at, folder in enumerate(folders)]
     return _Opened(runs, tables)
 
@@ -87,7 +91,7 @@ def _opened(names: Sequence[RunLike], results_dir: Path, pair_by: str) -> _Opene
 class _Report:
     """One report on its way into a file."""
 
-    def __init__(self, file: TextIO, opened: _Opened, pair_by: str) -> None:
+    def __init__(self, file: TextIO, opened: _Opened, settings: Settings) -> None:
         self._file = file
         self._size = 0
         *others, run = opened.runs
@@ -97,7 +101,7 @@ class _Report:
         self._reader = DetailReader(run, shared)
         self._table = Table(run)
         self._timeline = Timeline()
-        self._others = OtherRuns(others, run, opened.tables, shared, pair_by) if others else None
+        self._others = OtherRuns(others, run, opened.tables, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
         """Write everything."""

@@ -103,6 +103,7 @@ class Job:
             workers=options.workers,
             evaluator_timeout=options.evaluator_timeout or DEFAULT_TIMEOUT_S,
             group_by=options.group_by or (),
+            cluster=options.cluster,
             trust=self.trust,
             **run_arguments(options, title, max_cost=options.max_cost),
         )
@@ -189,7 +190,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     if base is None:
         return job
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
-    return replace(job, base=base, options=replace(job.options, **lasting))
+    return replace(job, base=replace(base, cluster=options.cluster), options=replace(job.options, **lasting))
 
 
 def _about_to_run(job: Job) -> AboutToRun | Run:
@@ -200,7 +201,8 @@ def _about_to_run(job: Job) -> AboutToRun | Run:
         return job.recorded
     dataset = job.source.dataset
     given = (entries for layer in job.config.values() if isinstance(entries := layer["column_mapping"], dict))
-    return AboutToRun(dataset, [dataset.defaults.column_mapping, *given] if job.source.endpoint is None else None)
+    mapping: list[Mapping[str, object]] = [dataset.defaults.column_mapping, *given]
+    return AboutToRun(dataset, mapping if job.source.endpoint is None else None, job.options.cluster)
 
 
 def refuse_simulated(options: Options) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, argument, flag, option
 from tunecheck.cli._shared_options import (
+    ClusterOptions,
     ConversationOptions,
     EvaluatorOptions,
     NamesOptions,
@@ -20,7 +21,7 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, RunOptions):
+class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, RunOptions):
     """The options of `score`; `evaluate` has them, too, but for the run."""
 
     command: ClassVar[str] = "evaluate"  # its runs go on by `evaluate --resume`

@@ -43,6 +43,7 @@ class Base:
     power: tuple[Power, ...] = ()
     better: bool = False
     confidence: float = 0.95
+    cluster: str | None = None
 
     @property
     def flag(self) -> str:
@@ -81,6 +82,7 @@ class Base:
             metrics=self.metrics,
             confidence=self.confidence,
             margin=self.margin,
+            cluster=self.cluster,
             allow_simulated=self.allow_simulated,
             rows=0,
             gated=True,
