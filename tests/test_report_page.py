@@ -410,7 +410,7 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
         assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
         assert "beside=ck2" in looked.page.url
         looked.page.get_by_label("Beside").select_option("ck1")
-        assert looked.texts("dialog .row-body > .note") == ["ck1 has the same answer and verdicts."]
+        assert looked.texts("dialog .row-body > .note") == ["ck1 has the same."]
     with looking_at(browser, f"{three_runs}#beside=nobody&row=r1") as looked:
         assert looked.texts("[role=alert] b") == ["the run nobody"]
 

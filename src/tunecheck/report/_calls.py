@@ -3,6 +3,8 @@
 Nothing is judged here: calls are laid beside each other, and each argument is marked that a fault names.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +56,10 @@ class Sides:
     judged: JudgedCalls | None
     tools: JSON = None
 
+    def asks_the_same(self, other: Sides | None) -> bool:
+        """Whether the other has this ground truth, and these tools."""
+        return other is not None and (self.ground_truth, self.tools) == (other.ground_truth, other.tools)
+
 
 @dataclass(slots=True)
 class SideBySide:
@@ -61,7 +67,7 @@ class SideBySide:
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`, where a call is
     `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with what was called in its place.
-    `wanted` is the ground truth as it was read.
+    `wanted` is the ground truth as it was read, by the definitions of its `tools`.
     """
 
     expected: dict[str, JSON] = field(default_factory=dict)
@@ -71,14 +77,15 @@ class SideBySide:
     called_names: list[str] = field(default_factory=list)
     confused: list[tuple[str, str]] = field(default_factory=list)
     wanted: Reading | None = None
+    tools: ToolDefinitions | None = None
 
 
-def side_by_side(sides: Sides, wanted: Reading | None = None) -> SideBySide:
-    """Lay a response beside its ground truth, which is `wanted` where it was read before.
+def side_by_side(sides: Sides, wanted: Reading | None = None, tools: ToolDefinitions | None = None) -> SideBySide:
+    """Lay a response beside its ground truth, which is `wanted` where it was read before, by its `tools`.
 
     Never raises: what cannot be read is shown as it is.
     """
-    tools = tools_of(sides.tools)
+    tools = tools_of(sides.tools) if tools is None else tools
     wanted = read = _read(sides.ground_truth, tools) if wanted is None else wanted
     made = _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
@@ -87,7 +94,7 @@ def side_by_side(sides: Sides, wanted: Reading | None = None) -> SideBySide:
         wanted = Reading(calls=accepted, format="bfcl")
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
     expected, actual = _words(wanted, sides.ground_truth, None), _words(made, sides.response, sides.text)
-    compared = SideBySide(expected, actual, wanted=read)
+    compared = SideBySide(expected, actual, wanted=read, tools=tools)
     compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
     aligned = _Aligned(wanted.calls, made.calls, judged.faults if judged is not None else ())
     compared.pairs = [*_shown(aligned, judged, alternatives=bool(accepted) or alternatives is True)][:_MOST_CALLS]

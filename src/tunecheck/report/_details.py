@@ -103,8 +103,8 @@ class DetailReader:
         if sides is None or sides == other.sides:
             calls = other.calls
         else:
-            same_truth = other.sides is not None and sides.ground_truth == other.sides.ground_truth
-            calls = side_by_side(sides, other.calls.wanted if same_truth else None)
+            known = other.calls if sides.asks_the_same(other.sides) else SideBySide()
+            calls = side_by_side(sides, known.wanted, known.tools)
         return self._answered(row, columns, verdicts, parts, calls)
 
     def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:

@@ -200,7 +200,7 @@ function besideOf(rows, details) {
   const run = rows.names[rows.beside];
   const number = details.others[rows.beside];
   if (number === null) return { run, none: `The row is not in ${run}.` };
-  return number ? { ...details.answers[number - 1], run } : { ...details, run, none: `${run} has the same answer and verdicts.` };
+  return number ? { ...details.answers[number - 1], run } : { ...details, run, none: `${run} has the same.` };
 }
 
 /** Everything of a row below its heading. */
@@ -213,7 +213,8 @@ function rowNode(rows, details, run) {
   if (details.turns) parts.push(judged(), turns(details, "Turn by turn"));
   else {
     const made = [...(base && base.verdicts ? [[base.run, base]] : []), [base ? run : "Actual", details]];
-    const shown = answers(details.expected || {}, made);
+    const nothing = [details.expected, ...made.map(([, each]) => each.actual)].every((side) => !Object.keys(side || {}).length) && made.every(([, each]) => !(each.pairs || []).length);
+    const shown = nothing && !rows.hasAnswers ? null : answers(details.expected || {}, made);
     if (details.log) parts.push(judged(), shown, logNode(details.log));
     else parts.push(shown, judged());
     if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));

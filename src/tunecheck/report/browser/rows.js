@@ -18,6 +18,7 @@ class Rows {
     this.runs = [...this.others.map((other) => other.run), head.run];
     this.names = shortNames(this.runs);
     this.beside = 0;
+    this.hasAnswers = this.answers.some(Boolean); // scores that others wrote may come without them
     this.main = Math.max(0, this.outcomes.findIndex((each) => /[pf]/.test(each.results)));
     this.details = new Packed("rows", head.blocks.rows, head.blocks.count);
     const shared = head.blocks.shared;
