@@ -75,7 +75,7 @@ class Tally:
     def line(self, spread: float) -> str:
         return (
             f"| {spread} | {self.taken / self.clear:.1%} of {self.clear:,} | {self.wrong / self.clear:.2%} | "
-            f"{self.false / self.others:.1%} of {self.others:,} | {self.kept_early / max(1, self.kept):.1%} of "
+            f"{self.false / max(1, self.others):.1%} of {self.others:,} | {self.kept_early / max(1, self.kept):.1%} of "
             f"{self.kept:,} | {self.false_kept / self.broken:.2%} of {self.broken:,} |"
         )
 

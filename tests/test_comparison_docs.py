@@ -53,7 +53,7 @@ def test_the_pages_commands_print_what_it_shows(workspace: Path) -> None:
 
 def test_the_pages_programs_run_and_find_what_the_page_says(workspace: Path) -> None:
     early, compared = (ran(workspace, program) for program in blocks("python"))
-    assert early == ["better 20"]
+    assert early == ["better 18"]
     assert compared[0] == "worse"
 
 

@@ -18,6 +18,7 @@ from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.evaluation._evaluate import EvaluationResult
 from tunecheck.runs._store import Run
 from tunecheck.runs._verify import verify
+from tunecheck.statistics._sequential import ANY_STOPPING
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +117,8 @@ def test_a_stopped_run_that_goes_on_without_a_decision_is_an_ordinary_run(result
 
 
 def test_an_undecided_run_gives_the_full_answer(results: Path, base: Path) -> None:
-    undecided = decide(Model(0.52, seed=1), results, base)
-    ordinary = run(results.parent, ROWS, target=Model(0.52, seed=1), evaluators={"right": right})
+    undecided = decide(Model(0.51, seed=1), results, base)
+    ordinary = run(results.parent, ROWS, target=Model(0.51, seed=1), evaluators={"right": right})
     assert undecided.decision is not None
     assert (undecided.decision.outcome, undecided.decision.rows) == ("undecided", len(ROWS))
     rows = [(each.run_dir / "eval_results.jsonl").read_bytes() for each in (undecided, ordinary)]
@@ -150,6 +151,22 @@ def test_rows_that_belong_together_are_asked_together(results: Path) -> None:
     talks = column(found, "inputs.talk")
     assert all(talks.count(talk) == 3 for talk in talks)
     assert found.decision.metrics[0].pairs == len(talks) / 3
+
+
+def test_a_column_whose_values_repeat_is_found_unless_rows_are_said_to_be_independent(results: Path) -> None:
+    rows = [{**row, "scene_id": f"s{number // 3}", "id": f"s{number}"} for number, row in enumerate(ROWS)]
+    before = run(results.parent, rows, target=Model(0.5, seed=1), evaluators={"right": right})
+    found, none = (
+        run(
+            results.parent, rows, target=Model(0.9), evaluators={"right": right}, better_than=before,
+            until_decided=True, cluster=cluster,
+        ).decision
+        for cluster in (None, "none")
+    )  # fmt: skip
+    assert found is not None
+    assert none is not None
+    assert found.metrics[0].pairs == found.rows / 3
+    assert none.metrics[0].pairs == none.rows
 
 
 def test_trials_of_a_row_are_asked_together_and_count_as_one(results: Path, base: Path) -> None:
@@ -230,7 +247,7 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
     assert comparison.new.stopped == decision
     assert "hold whenever one stops" in comparison.notes[0]
     assert comparison.pairs.paired == decision.rows
-    assert (metric.verdict, metric.test, metric.difference.method) == ("better", "betting", "betting")
+    assert (metric.verdict, metric.test, metric.difference.method) == ("better", ANY_STOPPING, ANY_STOPPING)
     assert (metric.difference.low, metric.p_value) == (decision.metrics[0].low, decision.metrics[0].p_value)
     assert metric.p_exact is None
 
@@ -240,7 +257,7 @@ def test_compare_of_a_stopped_run_with_another_says_that_ordinary_intervals_clai
 ) -> None:
     other = run(results.parent, ROWS, target=Model(0.6, seed=3), evaluators={"right": right})
     comparison = compare(other.run_dir, stopped.run_dir, results_dir=results)
-    assert comparison.metrics["right"].difference.method != "betting"
+    assert comparison.metrics["right"].difference.method != ANY_STOPPING
     assert any("claim too much" in note for note in comparison.notes)
 
 

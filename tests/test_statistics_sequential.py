@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from tunecheck import decide_early
 from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._fair_walk import FairWalk
 from tunecheck.statistics._paired import paired_binary
 from tunecheck.statistics._sequential import EarlyTest, Outcome, _Capital
 
@@ -162,3 +163,49 @@ def test_where_pairs_fall_out_the_complete_run_is_that_much_smaller() -> None:
         fell_out.skip()
     taken = [next(n for n in itertools.count(1) if test.see(*SAME) == "not_worse") for test in (fell_out, small)]
     assert taken[0] == pytest.approx(taken[1], abs=10)
+
+
+@pytest.mark.parametrize("length", [6, 11])
+def test_a_fair_walk_leaves_its_bounds_with_no_more_than_what_is_spent_by_then(length: int) -> None:
+    left = dict.fromkeys(range(1, length + 1), 0.0)
+    for path in itertools.product((1, -1), repeat=length):
+        walk = FairWalk(alpha=0.2)
+        for step, change in enumerate(path, 1):
+            walk.step(change, step / length)
+            if walk.p_value is not None:
+                left[step] += 0.5**length
+                break
+    spent = list(itertools.accumulate(left.values()))
+    assert 0 < spent[-1] <= 0.2
+    assert all(
+        chance <= 0.2 * math.log(1 + (math.e - 1) * step / length) + 1e-12 for step, chance in enumerate(spent, 1)
+    )
+
+
+def test_the_p_value_of_a_walk_that_left_is_the_chance_that_a_fair_one_has_left_by_then() -> None:
+    walk = FairWalk(alpha=0.05)
+    for _ in range(5):
+        walk.step(1, 1.0)
+    assert walk.left == 0  # that five coins fall alike has a chance of 2 / 2**5
+    walk.step(1, 1.0)
+    assert walk.left == 1
+    assert walk.p_value == pytest.approx(2 / 2**6)
+
+
+def test_verdicts_take_fewer_pairs_than_bets_do() -> None:
+    families = [drawn(0.1, 0.05, 600, seed) for seed in range(8)]
+    by_signs, by_bets = (sum(decide_early(ways(pairs)).pairs for pairs in families) for ways in (list, iter))
+    assert by_signs < 0.95 * by_bets
+
+
+def test_the_interval_holds_0_exactly_until_the_verdicts_are_decided() -> None:
+    test = EarlyTest(total=300, verdicts=True)
+    lows = [0.0]
+    for base, new in drawn(0.15, 0.04, 300, seed=8):
+        outcome = test.see(base, new)
+        lows.append(test.interval().low or 0.0)
+        if outcome != "undecided":
+            break
+    assert outcome == "better"
+    assert max(lows[:-1]) <= 0 < lows[-1] < 0.05
+    assert test.p_value() < 0.05

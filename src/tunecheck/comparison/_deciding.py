@@ -16,7 +16,6 @@ from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
 from tunecheck.comparison._run_table import Column, RunTable
-from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.pipeline._aggregate import RESULT, WORDS
 from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._results import RowState
@@ -56,13 +55,12 @@ class Deciding:
         if table.info.simulated and not question.allow_simulated:
             raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated all the same")
         self.question, self.against = question, table.info.id
-        self._clusters = asked.clusters
         pairing = pair(table, asked)
         base_of = dict(zip(pairing.new, pairing.base, strict=True))
-        of_row = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
-        self._items = of_row
-        self._base_items = {row: base_of[item] for row, item in enumerate(of_row) if item in base_of}
-        self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators)]
+        self._items = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
+        self._labels = None if asked.clusters is None else asked.clusters.labels
+        self._base_items = {row: base_of[item] for row, item in enumerate(self._items) if item in base_of}
+        self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators, asked.primary)]
 
     def order(self, rows: Iterator[Row], group_of: Callable[[Row], Hashable]) -> RandomOrder:
         """The rows in random order; those that the base has not, by which nothing is decided, come last."""
@@ -75,18 +73,14 @@ class Deciding:
 
         order = RandomOrder(rows, label, self.question.seed, self._enough, self._tells)
         for test in self._tests:
-            items = ([self._base_items.get(row) for row in unit] for unit in units.values())
-            test.begin(sum(any(test.base_score(item) is not None for item in unit) for unit in items))
+            test.begin([[self._base_items.get(row) for row in unit] for unit in units.values()])
         return order
 
     def _label(self, row: Row, group: Hashable) -> Hashable:
         """What rows that are not independent share."""
-        cluster = group
-        if cluster is None and self._clusters is not None:
-            cluster = self._clusters.labels[self._items[row.index]]
-        if cluster is not None:
-            return "cluster", str(cluster)
-        return "row", row.values[SOURCE_ID] if TRIAL in row.values and SOURCE_ID in row.values else row.id
+        item = self._items[row.index]
+        cluster = self._labels[item] if group is None and self._labels is not None else group
+        return ("item", item) if cluster is None else ("cluster", cluster)
 
     def _tells(self, unit: Sequence[Row]) -> bool:
         return any(row.index in self._base_items for row in unit)
@@ -123,22 +117,28 @@ class Deciding:
         )
 
 
-def default_metrics(table: RunTable, evaluators: Collection[str], *, better: bool) -> list[str]:
-    """What a run is held against its base by: each evaluator that both have; which is better, by the first of them.
+def default_metrics(
+    table: RunTable, evaluators: Collection[str], primary: str | None = None, *, better: bool
+) -> list[str]:
+    """What a run is held against its base by: each evaluator that both have; which is better, by one of them.
+
+    That is the one that the data declares as its primary, else the first.
 
     Raises:
         ConfigurationError: they have none in common.
     """
-    names = [name for name in table.evaluators if name in evaluators]
+    names = sorted((name for name in table.evaluators if name in evaluators), key=lambda name: name != primary)
     if not names:
         own = ", ".join(table.evaluators)
         raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}; its own: {own}")
     return names[:1] if better else names
 
 
-def _chosen(question: Question, table: RunTable, evaluators: Collection[str]) -> Iterator[tuple[str, Column]]:
+def _chosen(
+    question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
+) -> Iterator[tuple[str, Column]]:
     """The metrics to decide by, and the base's columns of them."""
-    names = question.metrics or default_metrics(table, evaluators, better=question.margin is None)
+    names = question.metrics or default_metrics(table, evaluators, primary, better=question.margin is None)
     for chosen in choose_metrics(table, table, names, gated=True)[0]:
         if not chosen.tested:
             continue
@@ -184,12 +184,16 @@ class _Test:
         if margin is not None and margin >= self._range:
             raise _about(self.table, f"every run is within a margin of {margin:g} of {self.name}")
 
-    def begin(self, total: int) -> None:
-        """Of so many units of rows the base has a number."""
+    def begin(self, units: Sequence[Sequence[int | None]]) -> None:
+        """With these units of the base's items, None where it has none."""
         from tunecheck.statistics._sequential import EarlyTest
 
         margin = None if self.question.margin is None else self.question.margin / self._range
-        self._test = EarlyTest(margin, self.question.confidence, total)
+        known = [score for unit in units for item in unit if (score := self.base_score(item)) is not None]
+        total = sum(any(self.base_score(item) is not None for item in unit) for unit in units)
+        is_verdict = self.column.passes == self.column.name and all(score in (0, 1) for score in known)
+        verdicts = is_verdict and max(map(len, units)) == 1
+        self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
 
     def base_score(self, item: int | None) -> float | None:
         """What the base has for an item; None where it has nothing."""

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     Mask = NDArray[numpy.bool_]
 
-VALID_AT_ANY_STOPPING = "betting"
-"""The method of intervals, and of tests, that hold whenever one stops."""
-
 _UNTESTED_RESAMPLES = 500
 """Of metrics that are only shown; their interval is read, nothing hangs on its third digit."""
 
@@ -236,7 +233,9 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
 
 def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
     """With the interval and the p-value that hold whenever one stops; the others are of complete runs."""
-    method, p_value = VALID_AT_ANY_STOPPING, decided.p_value
+    from tunecheck.statistics._sequential import ANY_STOPPING
+
+    method, p_value = ANY_STOPPING, decided.p_value
     difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
     found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
     return replace(found, p_mid=None) if isinstance(found, PairedBinary) else replace(found, wilcoxon=None)

@@ -158,6 +158,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             AskedRows(run.dataset),
             answers=answers,
             cluster=run.cluster or declared.cluster or declared.group_key,
+            primary=declared.primary,
             is_bfcl=_is_bfcl(run.dataset.name),
         )
     folder = getattr(run, "run_dir", None)

@@ -118,7 +118,7 @@ def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:
     rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them, --resume {run_id} --all asks them"
     yield f"{stopped_text(decision)}, drawn at random (seed {decision.seed}); {rest}"
     for metric in decision.metrics:
-        level, method = decision.confidence, "betting"
+        level, method = decision.confidence, "valid at any stopping"
         estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
         interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval that holds whenever one stops"

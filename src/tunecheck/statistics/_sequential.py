@@ -1,8 +1,9 @@
 """Deciding early: tests of pairs that come one by one in random order, valid whenever one stops."""
 
 import math
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy
@@ -10,17 +11,23 @@ from numpy.typing import NDArray
 
 from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._decisions import non_inferiority
-from tunecheck.statistics._paired import paired_binary, paired_scores, tango_score
+from tunecheck.statistics._fair_walk import FairWalk
+from tunecheck.statistics._paired import paired_binary, paired_scores, tango, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate, Result
 from tunecheck.statistics._samples import Floats
 
 Outcome: TypeAlias = Literal["better", "worse", "not_worse", "undecided"]
 
+ANY_STOPPING = "valid at any stopping"
+"""The method of intervals, and of tests, that hold whenever one stops."""
+
 _STAKES = 32
 _FOCUS = 3.0
 """Stakes are weighed as a Beta(3, 3) distribution of the share of changed rows that got better: most checkpoints that
 differ at all differ by a tenth to a half of those."""
+
+_DIRECTIONS: Mapping[int, Outcome] = MappingProxyType({1: "better", 0: "undecided", -1: "worse"})
 
 _PLACES = 101
 _WIDEST = 4.0  # standard errors of rows that all change: further above the margin no complete run's limit lies
@@ -59,7 +66,9 @@ def decide_early(
     Raises:
         ValueError: a score, a margin or a confidence that is not in its range.
     """
-    test = EarlyTest(margin, confidence, len(pairs) if isinstance(pairs, Sized) else None)
+    total = len(pairs) if isinstance(pairs, Sized) else None
+    verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
+    test = EarlyTest(margin, confidence, total, verdicts=verdicts)
     for base, new in pairs:
         if (outcome := test.see(base, new)) != "undecided":
             return EarlyDecision(outcome, test.pairs)
@@ -87,9 +96,20 @@ def expected_pairs(
 
 
 class EarlyTest:
-    """The decision while pairs come in; `total` is how many the complete run has, None where nobody knows."""
+    """The decision while pairs come in; `total` is how many the complete run has, None where nobody knows.
 
-    def __init__(self, margin: float | None = None, confidence: float = CONFIDENCE, total: int | None = None) -> None:
+    `verdicts` says that every score is 0 or 1: then better or worse goes by the signs of those that change, which takes
+    fewer pairs than bets do.
+    """
+
+    def __init__(
+        self,
+        margin: float | None = None,
+        confidence: float = CONFIDENCE,
+        total: int | None = None,
+        *,
+        verdicts: bool = False,
+    ) -> None:
         if margin is not None and not 0 <= margin < 1:
             raise ValueError(f"a margin is 0 or more and below 1, not {margin!r}")
         self._margin, self._confidence = margin, confidence
@@ -98,7 +118,9 @@ class EarlyTest:
         self._base: list[float] = []
         self._new: list[float] = []
         self._up, self._down = _Capital(), _Capital()
+        self._total = total
         self._promise = None if margin is None or total is None else _Promise(margin, total, confidence)
+        self._walk = FairWalk(1 - confidence) if verdicts and margin is None and total is not None else None
 
     @property
     def pairs(self) -> int:
@@ -116,6 +138,10 @@ class EarlyTest:
         self._base.append(float(base))
         self._new.append(float(new))
         change = self._new[-1] - self._base[-1]
+        if self._walk is not None and self._total is not None:
+            if change:
+                self._walk.step(int(change), self.pairs / self._total)
+            return _DIRECTIONS[self._walk.left]
         if self._margin is None:
             self._up.bet(change)
             self._down.bet(-change)
@@ -137,6 +163,8 @@ class EarlyTest:
 
     def skip(self) -> None:
         """One pair of the complete run is none after all: one side has no score."""
+        if self._total is not None:
+            self._total -= 1
         if self._promise is not None:
             self._promise.total -= 1
 
@@ -162,21 +190,31 @@ class EarlyTest:
         """The mean difference so far, with an interval that holds at any stopping: a confidence sequence.
 
         Its ends are the differences that bets against them would refute: Waudby-Smith and Ramdas, "Estimating means of
-        bounded random variables by betting", JRSS B 86 (2024), 1-27.
+        bounded random variables by betting", JRSS B 86 (2024), 1-27. Of verdicts that are decided, those that lie as
+        many standard errors away as decided: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
+        approach", JRSS B 51 (1989), 305-361.
         """
         n = self.pairs
         if n == 0:
-            return Estimate(None, None, None, 0, self._confidence, "betting", remark="there are no rows")
+            return Estimate(None, None, None, 0, self._confidence, ANY_STOPPING, remark="there are no rows")
         changes = self._changes()
         low = _refuted(changes, self._enough)
         high = -_refuted(-changes, self._enough)
-        return Estimate(float(changes.mean()), low, high, n, self._confidence, "betting")
+        if self._walk is not None and self._walk.left:
+            better, worse = int((changes > 0).sum()), int((changes < 0).sum())
+            low, high = tango(worse, better, n, self._walk.bound / math.sqrt(better + worse))
+        elif self._walk is not None:  # which alone says whether it is 0
+            low, high = min(low, 0.0), max(high, 0.0)
+        return Estimate(float(changes.mean()), low, high, n, self._confidence, ANY_STOPPING)
 
     def p_value(self) -> float:
         """Of no difference, two-sided and valid at any stopping: what betting against it made of 1, turned over."""
         changes = self._changes()
+        if self._walk is not None and self._walk.p_value is not None:
+            return self._walk.p_value
         won = max(_capital_of(side)(0.0) for side in (changes, -changes))
-        return min(1.0, 2 * math.exp(-won))
+        p_value = min(1.0, 2 * math.exp(-won))
+        return p_value if self._walk is None else max(p_value, 1 - self._confidence)
 
     def _changes(self) -> Floats:
         changes: Floats = numpy.array(self._new) - numpy.array(self._base)

@@ -161,14 +161,14 @@ def _needed(pairs: int, rows: int | None) -> str:
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
     """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised` is what only the complete run would show."""
-    from tunecheck.comparison._measuring import VALID_AT_ANY_STOPPING
     from tunecheck.comparison._wording import interval_text, judge_text, value_text
+    from tunecheck.statistics._sequential import ANY_STOPPING
 
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
     level = f"{100 * metric.difference.confidence:.3g}%"
     said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
-    if metric.difference.method == VALID_AT_ANY_STOPPING:
+    if metric.difference.method == ANY_STOPPING:
         said += " whenever one stops" + "; a complete run would show it" * promised
     if metric.non_inferior is None:
         why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
@@ -280,7 +280,7 @@ def read_base(
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
     if named is None and better:
-        named = {each: each for each in default_metrics(table, evaluators, better=True)}
+        named = {each: each for each in default_metrics(table, evaluators, asked.primary, better=True)}
     tested = default_metrics(table, evaluators, better=better) if named is None else list(named)
     rates = pass_rates(table, tested)
     if margin > 1 and rates:

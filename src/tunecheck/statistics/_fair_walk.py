@@ -1,0 +1,55 @@
+"""Whether verdicts that changed got better as often as worse, looked at after each one, of a known number of rows."""
+
+import math
+
+import numpy
+
+from tunecheck.statistics._samples import Floats
+
+
+class FairWalk:
+    """One step up for a row that got better, one down for one that got worse; where neither is likelier, it is fair.
+
+    A fair walk leaves its bounds before all rows are seen with a chance of at most `alpha`. Up to the share t of the
+    rows that is alpha · ln(1 + (e − 1) t): Lan and DeMets, "Discrete sequential boundaries for clinical trials",
+    Biometrika 70 (1983), 659-663, with what Pocock's bounds spend; worked out step by step, so that it is exact for any
+    number of steps: Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data", Journal of the
+    Royal Statistical Society A 132 (1969), 235-244.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self._alpha = alpha
+        self._inside: Floats = numpy.ones(1)
+        """The chances of the places that a fair walk may be at, two apart from `-_reach` on, if it never left."""
+        self._reach = 0
+        self._place = 0
+        self.p_value: float | None = None
+        """The chance that a fair walk leaves by now, once this one has: Tsiatis, Rosner and Mehta, "Exact confidence
+        intervals following a group sequential test", Biometrics 40 (1984), 797-803."""
+
+    @property
+    def left(self) -> int:
+        """1 if the walk has left its bounds upwards, -1 if downwards, else 0."""
+        return 0 if self.p_value is None else 1 if self._place > 0 else -1
+
+    @property
+    def bound(self) -> int:
+        """Halfway between the last place inside and the first outside."""
+        return self._reach + 1
+
+    def step(self, change: int, share: float) -> None:
+        """Take a step, after this share of all rows."""
+        if self.p_value is not None:
+            return
+        inside = numpy.zeros(len(self._inside) + 1)
+        inside[:-1] += self._inside / 2
+        inside[1:] += self._inside / 2
+        self._reach += 1
+        self._place += change
+        spent = 1 - float(self._inside.sum())
+        may = (self._alpha * math.log1p((math.e - 1) * min(share, 1.0)) - spent) / 2
+        outside = int(numpy.searchsorted(numpy.cumsum(inside), may, side="right"))
+        self._inside = inside[outside : len(inside) - outside]
+        self._reach -= 2 * outside
+        if abs(self._place) > self._reach:
+            self.p_value = 1 - float(self._inside.sum())
