@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -46,17 +47,17 @@ class DestinationOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    run: str = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
+    runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN")
     allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
     again: bool = flag("Make the run anew where it was deleted over there.")
 
 
 @command(UploadOptions)
 def upload(options: UploadOptions, invocation: Invocation) -> int:
-    """Upload a finished run: metrics, rows, logs of conversations and the report.
+    """Upload finished runs: metrics, rows, logs of conversations and the report.
 
     An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. What
-    was done is kept in the run's upload.json.
+    was done is kept in the run's upload.json. One that fails keeps no other from being uploaded.
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """
@@ -65,17 +66,22 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
     if options.project is None and options.mlflow is None:
         raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
-    run = find_run(options.run, options.folder)
-    note_changed(run)
+    runs = [find_run(name, options.folder) for name in options.runs]
     uploads = prepare_uploads(options, options.project, allow_simulated=options.allow_simulated)
-    done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
-    for each in done:
-        if options.json:
-            print_json(as_json(each))
-        else:
-            print(*shown(each), sep="\n")
-    if failure is not None:
-        raise failure
+    failures: list[TunecheckError] = []
+    for run in runs:
+        note_changed(run)
+        done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
+        for each in done:
+            if options.json:
+                print_json(as_json(each))
+            else:
+                print(*shown(each), sep="\n")
+        failures += [] if failure is None else [failure]
+    for failure in failures[:-1]:
+        print(f"error: {clean(failure, 2_000)}", file=sys.stderr)
+    if failures:
+        raise failures[-1]
     return 0
 
 
