@@ -52,15 +52,10 @@ def mlflow_server(python: Path, folder: Path) -> Iterator[str]:
 
 
 def _serve(port: int) -> None:
-    from socketserver import ThreadingMixIn
-    from wsgiref.simple_server import WSGIServer, make_server
+    import uvicorn  # type: ignore[import-not-found]
+    from mlflow.server.fastapi_app import app
 
-    from mlflow.server import app
-
-    class Server(ThreadingMixIn, WSGIServer):
-        daemon_threads = True
-
-    make_server("127.0.0.1", port, app, server_class=Server).serve_forever()
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 
 
 if __name__ == "__main__":

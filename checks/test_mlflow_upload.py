@@ -73,7 +73,9 @@ def test_a_run_is_logged_with_parameters_figures_tags_and_files(server: str, run
     found = ask(server, "runs/get", run_id=done.run_id)["run"]
     assert (found["info"]["status"], found["info"]["run_name"]) == ("FINISHED", "iteration 7")
     metrics = {metric["key"]: metric["value"] for metric in found["data"]["metrics"]}
-    assert metrics == run.metrics()["metrics"]
+    named_twice = {"my_f1.f1_score_score", "my_f1.f1_score_passed"}
+    assert metrics == {name: value for name, value in run.metrics()["metrics"].items() if name not in named_twice}  # type: ignore[union-attr]
+    assert done.metrics == len(metrics)
     parameters = {parameter["key"]: parameter["value"] for parameter in found["data"]["params"]}
     assert parameters["dataset.rows"] == "3"
     assert parameters["evaluators.my_f1.threshold"] == "0.5"
@@ -82,6 +84,77 @@ def test_a_run_is_logged_with_parameters_figures_tags_and_files(server: str, run
     assert json.loads(tags["mlflow.loggedArtifacts"]) == [{"path": "eval_results.json", "type": "table"}]
     assert file(server, done.run_id, "report.html") == b"<p>report"
     assert json.loads(file(server, done.run_id, "metrics.json")) == run.metrics()
+
+
+READ_TRACES = """
+import json, sys
+from mlflow import MlflowClient
+
+client = MlflowClient(tracking_uri=sys.argv[1])
+run = client.get_run(sys.argv[2])
+found = []
+for trace in client.search_traces(locations=[run.info.experiment_id], run_id=run.info.run_id):
+    (span,) = trace.data.spans
+    assessments = [[each.name, each.value, each.rationale, each.source.source_type] for each in trace.info.assessments]
+    found.append([trace.info.client_request_id, span.inputs, span.outputs, trace.info.state.value, sorted(assessments)])
+inputs = [[each.dataset.name, each.dataset.digest, each.tags[0].value] for each in run.inputs.dataset_inputs]
+print(json.dumps({"traces": sorted(found), "inputs": inputs}))
+"""
+
+
+def traces(python: Path, server: str, run_id: str) -> Any:
+    """The run's traces and data set inputs, as MLflow's own client reads them."""
+    command = [str(python), "-c", READ_TRACES, server, run_id]
+    quiet = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=quiet, timeout=120)
+    return json.loads(done.stdout)
+
+
+def test_rows_are_traces_with_an_assessment_by_each_evaluator(python: Path, server: str, tmp_path: Path) -> None:
+    def target(*, weight: float) -> dict[str, object]:
+        if weight > 1:
+            raise ValueError("too heavy")
+        return {"response": "café = 5 €", "latency_ms": 1500}
+
+    run = finished_run(tmp_path, target=target, evaluators={"my_f1": "f1_score"})
+    done = MlflowUploader(server, experiment="traces").upload(run)
+    found = traces(python, server, done.run_id)
+    first, second, third = found["traces"]
+    assert (first[0], first[1]["ground_truth"], first[2]["response"]) == ("a", "Rome is very sunny", "café = 5 €")
+    assert (second[3], third[3]) == ("OK", "ERROR")
+    ((name, passed, _, source),) = second[4]
+    assert (name, passed, source) == ("my_f1", True, "CODE")
+    assert first[4][0][1] is False
+    ((_, value, _, _),) = third[4]
+    assert value is None, "an evaluator without an answer has an error, no verdict"
+    manifest = run.manifest()
+    assert found["inputs"] == [[manifest.dataset.name, str(manifest.dataset.sha256)[:36], "evaluation"]]
+
+
+def test_traces_that_are_sent_again_are_the_same_ones(python: Path, server: str, run: Run) -> None:
+    first = MlflowUploader(server, experiment="twice").upload(run)
+    record = json.loads((run.folder / "upload.json").read_text())
+    before = traces(python, server, first.run_id)
+    for known in record["uploads"].values():
+        known.update(complete=False, traces_of=None)
+    (run.folder / "upload.json").write_text(json.dumps(record | {"signature": None}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tunecheck.upload._record.is_signed", lambda *_: True)
+        MlflowUploader(server, experiment="twice").upload(run)
+    assert traces(python, server, first.run_id) == before
+    assert len(before["traces"]) == 3
+
+
+def test_several_runs_are_uploaded_and_one_that_fails_keeps_none_back(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [finished_run(tmp_path, evaluation_name=name) for name in ("one", "two", "three")]
+    runs[1].write(structs.replace(runs[1].manifest(), tags={"": "no name"}))
+    names = [run.id for run in runs]
+    assert main(["upload", *names, "--mlflow", server, "--results-dir", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("uploaded to ") == 2
+    assert f"upload {runs[1].folder}" in said.err
 
 
 def test_the_table_holds_every_row_to_the_last_digit(server: str, run: Run) -> None:

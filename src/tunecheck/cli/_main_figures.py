@@ -6,11 +6,9 @@ from typing import Literal
 
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
+from tunecheck.pipeline._aggregate import REPEATED
 
 NOTHING = "–"
-
-_REPEATED = ("_score", "_passed")
-"""Endings under which an evaluator gives a metric's value once more."""
 
 Metrics = Mapping[str, JSON]
 
@@ -56,7 +54,7 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
     main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
     # The mean of a yes or no is its pass rate.
     said = evaluator.primary if main == ["binary_aggregate"] and _is_binary(evaluator, evaluator.primary) else None
-    repeated = {f"{key}{ending}" for key in own for ending in _REPEATED}
+    repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
     scores = [key for key in means if key not in repeated and key != said]
     # A rate or count of something gone wrong, of which there was nothing, is no news.
     fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}

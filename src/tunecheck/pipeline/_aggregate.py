@@ -81,6 +81,9 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
     return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
 
 
+REPEATED = ("_score", "_passed")
+"""Endings under which an evaluator gives a metric's value once more."""
+
 _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 

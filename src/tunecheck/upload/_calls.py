@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeVar
 
 import aiohttp
@@ -100,6 +100,9 @@ class FailedAttempt(Exception):  # noqa: N818 - an outcome that becomes an error
         return passing and (repeatable or not self.unsure)
 
 
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of an upload, in words that an error begins with. `repeatable`: done twice, it is as if done once."""
@@ -164,15 +167,31 @@ class Calls:
         await self._clock.sleep(seconds)
 
     async def json(
-        self, step: Step, method: str, url: str, auth: Auth, body: JSON = None, *, kind: str = "application/json"
+        self,
+        step: Step,
+        method: str,
+        url: str,
+        auth: Auth,
+        body: JSON = None,
+        *,
+        kind: str = "application/json",
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> ServiceReply:
         """Send JSON (nothing, where it is None) and read the reply."""
         content = b"" if body is None else dumps(body)
         send = None if body is None else lambda: content
-        return await self.send(step, method, url, auth, send, len(content), kind)
+        return await self.send(step, method, url, auth, send, len(content), kind, headers)
 
     async def send(
-        self, step: Step, method: str, url: str, auth: Auth, body: Body | None, size: int, kind: str
+        self,
+        step: Step,
+        method: str,
+        url: str,
+        auth: Auth,
+        body: Body | None,
+        size: int,
+        kind: str,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> ServiceReply:
         """Send what `body` gives, anew for each attempt, and read the reply."""
         renewed = False
@@ -185,7 +204,7 @@ class Calls:
             except EndpointError as error:
                 raise FailedAttempt("fatal", str(error)) from None
             try:
-                reply = await self._exchange(method, url, {**identity, **content_type}, body, size)
+                reply = await self._exchange(method, url, {**identity, **content_type, **headers}, body, size)
             except FailedAttempt as failed:
                 if failed.status == HTTPStatus.UNAUTHORIZED and not renewed and auth.renew(identity):
                     renewed = True

@@ -31,7 +31,8 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
     `marker` is a fresh id that the run over there carries, too: by it a run is found again whose creation was sent and
     never answered (`run_asked_for`). `fingerprint` is that of the contents over there, `result_of` of those that a
-    Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there.
+    Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there, and
+    `traces_of` that of the table whose rows are there as traces.
     """
 
     marker: str
@@ -46,6 +47,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
     result_of: str | None = None
     version: int = 0
     artifacts: dict[str, str] = {}
+    traces_of: str | None = None
     fingerprint: str | None = None
     url: str | None = None
 

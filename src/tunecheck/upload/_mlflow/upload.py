@@ -1,6 +1,7 @@
 """A finished run into any MLflow server: parameters, metrics, the table of rows and the report, over its REST API."""
 
 import base64
+import hashlib
 import os
 import random
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,12 @@ from tunecheck.endpoints._auth import Auth, KeyAuth, NoAuth
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Secret
 from tunecheck.endpoints._urls import is_loopback
+from tunecheck.pipeline._aggregate import REPEATED
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls, Step, UploadError, value_at
 from tunecheck.upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns
 from tunecheck.upload._mlflow.run import MlflowRun
+from tunecheck.upload._mlflow.traces import Traces
 from tunecheck.upload._record import Destination, UploadRecord
 from tunecheck.upload._uploader import RunUpload, Uploader
 
@@ -54,6 +57,19 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
         yield name, dumps(value).decode()
 
 
+def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
+    """Figures that only say another one once more: the mean of passes beside the pass rate, a score by two names."""
+    evaluators = run.manifest().evaluators
+    repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
+    binary = {
+        f"{name}.{metric.name}"
+        for name, entry in evaluators.items()
+        for metric in entry.metrics
+        if metric.kind == "binary" and f"{name}.binary_aggregate" in metrics
+    }
+    return repeated | (binary & metrics.keys())
+
+
 def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """The table as MLflow shows tables, manifest and metrics, logs of conversations, and the report."""
     columns = ["row_id", *table_columns(run.rows())]
@@ -77,6 +93,12 @@ NEW_EXPERIMENT = Step("create the experiment")
 PARAMETERS = Step("log the parameters")
 METRICS = Step("log the metrics")
 TAGS = Step("write the tags")
+DATASET = Step("log the data set")
+TRACES = Step("send the traces")
+
+_WITHOUT_TRACES = frozenset({404, 405, 501})
+"""How a server answers that takes no traces: one from before version 3.6, or without a database."""
+_SPANS, _DIGEST = 50, 36
 
 
 class MlflowUploader(Uploader):
@@ -125,6 +147,9 @@ class MlflowUploader(Uploader):
             auth = KeyAuth(self._secret)
         return _MlflowUpload(self.uri, self._experiment, calls, auth, record, contents)
 
+    def _metric_count(self, contents: Contents) -> int:
+        return len(contents.metrics) - len(repeated_figures(contents.metrics, contents.run))
+
     def _page(self, known: Destination) -> str:
         return f"{self.uri}/#/experiments/{known.experiment_id}/runs/{known.run_id}"
 
@@ -143,7 +168,9 @@ class _MlflowUpload(MlflowRun):
             await self._ensure_run()
         await self._log_parameters()
         await self._log_metrics()
+        await self._log_dataset()
         await self._send_files()
+        await self._send_traces()
         await self._write_tags()
         await self._finish()
 
@@ -176,9 +203,11 @@ class _MlflowUpload(MlflowRun):
 
     async def _log_metrics(self) -> None:
         keys, moment = metric_keys(self._contents.metrics), self._record.moment()
+        repeated = repeated_figures(self._contents.metrics, self._contents.run)
         entries: list[JSON] = [
             {"key": keys[name], "value": value, "timestamp": moment, "step": 0}
             for name, value in self._contents.metrics.items()
+            if name not in repeated
         ]
         await self._log(METRICS, "metrics", entries, 1000)
 
@@ -188,6 +217,44 @@ class _MlflowUpload(MlflowRun):
             batch = entries[start : start + most]
             await self._post(step, "runs/log-batch", {"run_id": self._run_id, kind: batch})
         self._record.save(step)
+
+    async def _log_dataset(self) -> None:
+        """The data as an input of the run, by which MLflow groups runs on the same rows."""
+        data = self._contents.run.manifest().dataset
+        name = data.name or "data"
+        digest = (data.sha256 or hashlib.sha256(name.encode()).hexdigest())[:_DIGEST]
+        dataset: JSON = {
+            "name": name[:500],
+            "digest": digest,
+            "source_type": "local",
+            "source": dumps({"uri": data.path or name}).decode(),
+            "profile": dumps({"num_rows": data.rows}).decode(),
+        }
+        tags: JSON = [{"key": "mlflow.data.context", "value": "evaluation"}]
+        body: JSON = {"run_id": self._run_id, "datasets": [{"dataset": dataset, "tags": tags}]}
+        await self._post(DATASET, "runs/log-inputs", body)
+        self._record.save(DATASET)
+
+    async def _send_traces(self) -> None:
+        """Rows as traces, unless they are there, or the server is from before there were any."""
+        table = next(each for each in self._contents.artifacts if each.name == TABLE)
+        if self._known.traces_of == table.sha256:
+            return
+        traces = Traces(self._contents.run, f"{self._known.marker} {table.sha256}", self._record.moment())
+        rows, experiment = traces.rows(), str(self._known.experiment_id)
+        headers = {"x-mlflow-experiment-id": experiment, "x-mlflow-run-id": self._run_id}
+        try:
+            for start in range(0, len(rows), _SPANS):
+                body = traces.spans(rows[start : start + _SPANS])
+                await self._calls.json(TRACES, "POST", f"{self._uri}/v1/traces", self._auth, body, headers=headers)
+            url = f"{self._uri}/api/3.0/mlflow/traces"
+            for row in rows:
+                await self._calls.json(TRACES, "POST", url, self._auth, traces.info(row, experiment, self._run_id))
+        except UploadError as error:
+            if error.status not in _WITHOUT_TRACES:
+                raise
+        self._known.traces_of = table.sha256
+        self._record.save(TRACES)
 
     async def _send_files(self) -> None:
         unsent = self._unsent()
