@@ -45,6 +45,26 @@ CALLS = [
     }
     for city, stars in (("Rome", 4), ("Oslo", 1))
 ]
+CALLS += [
+    {
+        **CALLS[0],
+        "query": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": [{"type": "text", "text": "Hello!"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Hello.\nWhere are you?"}]},
+            {"role": "user", "content": [{"type": "text", "text": "In Rome."}]},
+        ],
+        "response": [
+            {"role": "assistant", "content": CALLS[0]["tool_calls"]},
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "content": [{"type": "tool_result", "tool_result": {"sky": "grau, später blau"}}],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "stars:1, it will be blue."}]},
+        ],
+    }
+]
 PROMPT = """\
 ---
 name: Friendliness

@@ -110,9 +110,9 @@ def openai_calls(folder: Path) -> None:
 
 
 def messages_as_text(folder: Path) -> None:
-    said = [{"role": "assistant", "content": [{"type": "text", "text": "so"}]}]
-    prepared: Any = azure.CoherenceEvaluator(Scripted())._prepared({"query": "q", "response": said})
-    assert prepared["response"] == "so"
+    asked = [{"role": "user", "content": "how?"}]
+    prepared: Any = azure.IntentResolutionEvaluator(Scripted())._prepared({"query": asked, "response": "so"})
+    assert prepared["query"] == "User turn 1:\n  how?\n\n"
 
 
 def whole_numbers(folder: Path) -> None:
@@ -213,7 +213,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
     "calls as OpenAI writes them, parts without an id, one tool definition without a list": openai_calls,
-    "messages for judges that compare texts, and of agents where their content is no list of parts": messages_as_text,
+    "messages for judges of agents whose content is no list of parts": messages_as_text,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
     "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "

@@ -446,6 +446,14 @@ def test_messages_of_agents_are_shown_turn_by_turn() -> None:
 
 
 @pytest.mark.usefixtures("azure_s_prompts")
+def test_a_call_of_a_response_is_shown_with_its_id_and_its_result() -> None:
+    model = Stars()
+    azure.ToolCallAccuracyEvaluator(model)(query="stars:2", response=SAID, tool_definitions=TOOLS)
+    shown = {**CALLED[0], "tool_result": {"t": 5}}
+    assert f"tool_calls is {[shown]}" in str(model.requests[0].messages[-1]["content"])
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
 @pytest.mark.parametrize("judge", [azure.IntentResolutionEvaluator, azure.TaskAdherenceEvaluator])
 def test_an_agent_s_conversation_is_judged_turn_by_turn(judge: Any) -> None:
     messages = [{"role": role, "content": f"stars:{n}"} for n, role in ((9, "user"), (1, "assistant")) * 2]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tunecheck._json import JSON
 from tunecheck.azure._calling import Inputs, check_given
 from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, mistake
 from tunecheck.azure._judges import AzureJudge
-from tunecheck.azure._transcripts import answer, history
+from tunecheck.azure._transcripts import answer, history, results
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.texts import shown
+from tunecheck.evaluators._judges.texts import given
 from tunecheck.formats._reading import read_calls
 
 
@@ -30,9 +29,8 @@ class IntentResolutionEvaluator(AzureJudge):
     bounded = True
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        tools = turn.get("tool_definitions")
-        said: Inputs = {"query": history(turn["query"]), "response": answer(turn["response"])}
-        return {**said, "tool_definitions": tools} if tools else said
+        query, response = history(turn["query"]), answer(turn["response"])
+        return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
 
 
 class TaskAdherenceEvaluator(AzureJudge):
@@ -50,11 +48,8 @@ class TaskAdherenceEvaluator(AzureJudge):
         super().__init__(model_config, **arguments)  # Azure's verdicts name 3, whatever threshold is given
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        said = {
-            "query": history(turn["query"], with_system=True),
-            "response": answer(turn["response"], with_calls=True),
-        }
-        return {"system_message": "", "tool_calls": "", **said}
+        query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)
+        return {"system_message": "", "query": query, "response": response, "tool_calls": ""}
 
 
 class ToolCallAccuracyEvaluator(AzureJudge):
@@ -81,9 +76,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         return [{name: inputs.get(name) for name in self.ways[0]}]
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        given, response = turn["tool_calls"], turn["response"]
+        named, response = given(turn["tool_calls"]), turn["response"]
         called = read_calls(response).calls if isinstance(response, list) else ()
-        calls = [_as_json(call) for call in called] or given or (response if isinstance(response, str) else None)
+        found = results(response) if called else {}
+        calls = [_as_json(call, found) for call in called] or named or (response if isinstance(response, str) else None)
         if not calls:
             return "No tool calls found in response or provided tool_calls."
         definitions = turn["tool_definitions"]
@@ -94,7 +90,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
             definitions = [each for each in _listed(definitions) if _name(each) in names]
             if {_name(each) for each in definitions} != names:
                 return "Tool definitions for all tool calls must be provided."
-        return {"query": shown(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
+        return {"query": turn["query"], "tool_calls": calls, "tool_definitions": definitions}
 
     async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
         judged = await super()._one(calls, turn)
@@ -102,8 +98,11 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
 
 
-def _as_json(call: FunctionCall) -> dict[str, JSON]:
-    return {"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)}
+def _as_json(call: FunctionCall, found: Mapping[object, object]) -> dict[str, object]:
+    """The call in Azure's form, with its result where one was found."""
+    known = {"tool_call_id": call.id} if call.id else {}
+    result = {"tool_result": found[call.id]} if call.id in found else {}
+    return {"type": "tool_call", **known, "name": call.name, "arguments": dict(call.arguments), **result}
 
 
 def _listed(definitions: object) -> list[object]:

@@ -214,7 +214,8 @@ class AzureJudge(AzureEvaluator):
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         """The prompt's inputs; or why there is nothing to judge."""
-        return {name: shown(value) for name, value in turn.items() if value is not None}
+        form = shown if self.own_prompt else given
+        return {name: form(value) for name, value in turn.items() if value is not None}
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:

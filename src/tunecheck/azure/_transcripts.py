@@ -36,8 +36,19 @@ def answer(response: object, *, with_calls: bool = False) -> str:
     return "\n".join(lines) if lines else response if isinstance(response, str) else shown(response)
 
 
+def results(messages: object) -> dict[object, object]:
+    """What tools gave back, by the id of the call."""
+    return {each.get("tool_call_id"): _given_back(each) for each in _messages(messages) if each.get("role") == "tool"}
+
+
+def _given_back(message: Message) -> object:
+    content = message.get("content")
+    held = [part["tool_result"] for part in _messages(content) if "tool_result" in part]
+    return held[-1] if held else content
+
+
 def _lines(messages: list[Message], *, with_calls: bool) -> Iterator[str]:
-    results = {each.get("tool_call_id"): _result(each) for each in messages if each.get("role") == "tool"}
+    found = results(messages)
     for message in messages:
         if message.get("role") != "assistant":
             continue
@@ -48,8 +59,8 @@ def _lines(messages: list[Message], *, with_calls: bool) -> Iterator[str]:
                 for name, value in call.arguments.items()
             )
             yield f"[TOOL_CALL] {call.name}({', '.join(arguments)})"
-            if call.id in results:
-                yield f"[TOOL_RESULT] {results[call.id]}"
+            if call.id in found:
+                yield f"[TOOL_RESULT] {_written(found[call.id])}"
 
 
 def _messages(value: object) -> list[Message]:
@@ -64,10 +75,7 @@ def _texts(message: Message) -> list[str]:
     return [str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part]
 
 
-def _result(message: Message) -> str:
-    content = message.get("content")
-    held = [part["tool_result"] for part in _messages(content) if "tool_result" in part]
-    result = held[-1] if held else content
+def _written(result: object) -> str:
     if isinstance(result, str):
         return result
     return "" if result is None else json.dumps(result, ensure_ascii=False, default=str)
