@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.test_memory_run import CONFIG, Recalling
 
+from tunecheck import select
 from tunecheck.cli._app import main
 from tunecheck.evaluation._memory import run_memory
 from tunecheck.runs._store import Run
@@ -58,6 +59,12 @@ def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
     text = (tmp_path / "c.md").read_text("utf-8")
     assert "memory spans differ: 900 tokens" in text
     assert f"| `Names` | {sum(scores) / 2:.2f} ± " in text
+
+
+def test_other_memory_spans_speak_against_a_choice_among_runs() -> None:
+    short, long = run("short", 900), run("long", 1800)
+    said = f"{Path(long).name}: memory spans differ: 900 tokens in the base, 1,800 in the new run"
+    assert select(short, long).objections[0].startswith(said)
 
 
 def test_runs_of_one_span_have_no_such_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def assert_no_regression(
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
             be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
             be enough to show that.
-        cluster: a column of the data; rows with equal values in it are not independent.
+        cluster: a column of the data; rows with equal values in it are not independent. As of `tunecheck.compare`.
         pair_by: `content` pairs rows of equal content; `id` rows of equal id, whatever is in them.
         allow_simulated: compare runs that asked no model, too.
         results_dir: where runs are looked for.

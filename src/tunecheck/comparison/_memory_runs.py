@@ -21,13 +21,19 @@ _PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "ju
 
 def memory_pair(base: RunInfo, new: RunInfo) -> MemoryPair | None:
     """Both runs' data sets, where both are memory runs in run folders; None of all others."""
-    told = [_settings(base), _settings(new)]
-    if not all(told):
+    if not (_settings(base) and _settings(new)):
         return None
     sides = [_sides(base), _sides(new)]
     titles = dict.fromkeys([*sides[0], *sides[1]])
     pairs = tuple(DataSetPair(title, sides[0].get(title), sides[1].get(title)) for title in titles)
-    return MemoryPair(tuple(_warnings(*told)), pairs)
+    return MemoryPair(tuple(memory_warnings(base, new)), pairs)
+
+
+def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[str]:
+    """What makes two memory runs another test of memory, the span first; nothing of all other runs."""
+    told = [_settings(base), _settings(new)]
+    if all(told):
+        yield from _warnings(*told)
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:

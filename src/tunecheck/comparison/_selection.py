@@ -15,6 +15,7 @@ from tunecheck.comparison._comparison import HeldAgainst, Ranked, Selection
 from tunecheck.comparison._families import primary_of
 from tunecheck.comparison._guards import guards_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, judge
+from tunecheck.comparison._memory_runs import memory_warnings
 from tunecheck.comparison._objections import objections
 from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairs import RunPair, Runs
@@ -44,7 +45,7 @@ def select(
         metric: what they are ranked on: an evaluator, or a metric of metrics.json; by default the first of `compare`.
         guards: metrics that must not get worse than the base's, with how much worse is accepted, in their own unit.
         base: the run that guards hold against; by default the first. It is ranked, too.
-        cluster: a column of the data; rows with equal values in it are not independent.
+        cluster: a column of the data; rows with equal values in it are not independent. As of `compare`.
         confidence: of all intervals of the ranking together, and of each guard's.
         allow_simulated: select among runs that asked no model, too.
         pair_by: as of `compare`.
@@ -102,7 +103,8 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     ship = next(at for at in order if not ranking[at].breaks_a_guard)
     best, last, base = order[0], places[-1], runs.base_place
     in_order = tuple(ranking[at] for at in order)
-    said = [*_of_ranking(ranking[ship], in_order, common.sides), *objections(runs, ship, chosen.name)]
+    spans = (f"{table.info.id}: {said}" for table in tables for said in memory_warnings(runs.base.info, table.info))
+    said = [*spans, *_of_ranking(ranking[ship], in_order, common.sides), *objections(runs, ship, chosen.name)]
     pairs = dict.fromkeys(pair for pair in ((best, last), (base, last), (base, ship)) if pair[0] != pair[1])
     return Selection(
         ship=tables[ship].info.id,

@@ -75,7 +75,8 @@ def warnings_of(comparison: Comparison) -> Iterator[str]:
         if shared:
             yield clean(shared, 400)
         if against.memory is not None:
-            yield from against.memory.warnings
+            start = f"{clean(against.new.id, 100)}: " if comparison.best is not None else ""
+            yield from (start + warning for warning in against.memory.warnings)
 
 
 def _header(comparison: Comparison) -> Table:
