@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from tests.comparison_parts import declares, row, verdict as verdict_keys, write_run
+from tests.report_parts import data_of
 
-from tunecheck import Metric, calibrate, compare, evaluate, verdict
+from tunecheck import Metric, calibrate, compare, evaluate, verdict, write_report
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import JudgeCalibration, LabelledVerdict
+from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import corrections
@@ -139,6 +141,29 @@ def test_a_gate_on_a_group_says_that_it_is_not_corrected(tmp_path: Path) -> None
     groups = {"row_kind": {"answer": metrics}}
     found = parse_gate("lenient[answer]>=0.5").check(metrics, groups, {"lenient": "lenient"}, corrections(run))
     assert (found.found, found.remark) == (0.6, "of a group, not corrected for the judge's errors")
+
+
+def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_would_help(tmp_path: Path) -> None:
+    base, new = (
+        judged(tmp_path, name, [n < 120 for n in range(200)], judge)
+        for name, judge in (("base", JUDGE), ("new", OTHER))
+    )
+    ((outcome,), _) = Base(str(base), base.name, 0.05, ("match",), False, tmp_path).check(new)
+    assert outcome.end == "not met"
+    assert "cannot be said: each run has a judge of its own" in outcome.remark
+
+
+def test_a_report_shows_both_rates_and_says_where_there_is_no_calibration(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please"] * 60 + ["no"] * 40)
+
+    def lines() -> list[tuple[str, float | None]]:
+        write_report(run, tmp_path / "report.html")
+        found = data_of(tmp_path / "report.html", "head")["summary"]["evaluators"][0]["lines"]
+        return [(line["label"], line["cells"][0]["value"]) for line in found[:2]]
+
+    assert lines()[0] == ("passed, uncalibrated", 0.6)
+    calibrated(tmp_path, {"please": ("pass", 18), "please, no": ("fail", 4), "no": ("fail", 16), "yes": ("pass", 2)})
+    assert lines() == [("passed", 0.6), ("corrected", pytest.approx(0.4 / 0.7))]
 
 
 def test_two_runs_of_one_judge_are_compared_as_people_would_see_them(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON
+from tunecheck.comparison._judged import Correction, corrections
 from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
@@ -28,10 +29,15 @@ class _Group:
 def summary(run: ReportedRun, table: Table) -> dict[str, JSON]:
     """`groups` and, for each evaluator, its lines, each with one cell a group."""
     groups = [*_groups(table)]
+    judges = {} if run.folder is None else corrections(run.folder)
     return {
         "groups": [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups],
         "evaluators": [
-            {"name": each.name, "lines": [*_lines(each, outcomes, groups, table.sources)], "more": _sums(each, run)}
+            {
+                "name": each.name,
+                "lines": [*_lines(each, outcomes, groups, table.sources, judges.get(each.name))],
+                "more": _sums(each, run),
+            }
             for each, outcomes in zip(run.evaluators, table.outcomes, strict=True)
         ],
     }
@@ -54,12 +60,19 @@ def _by_value(column: str, coded: Coded) -> Iterator[_Group]:
 
 
 def _lines(
-    evaluator: Evaluated, outcomes: Outcomes, groups: Sequence[_Group], sources: Sequence[str]
+    evaluator: Evaluated, outcomes: Outcomes, groups: Sequence[_Group], sources: Sequence[str], judge: Correction | None
 ) -> Iterator[JSON]:
-    """The pass rate, where rows pass or fail; the mean of each graded metric; how many have no verdict."""
+    """The pass rate, where rows pass or fail; the mean of each graded metric; how many have no verdict.
+
+    Below a judge's pass rate stands the one that its calibration corrects, over all rows.
+    """
     judged = {PASS, FAIL} & set(outcomes.results)
     if judged:
-        yield {"label": "passed", "kind": "rate", "cells": [_rate(outcomes, group, sources) for group in groups]}
+        label = "passed, uncalibrated" if judge is not None and judge.corrected is None else "passed"
+        yield {"label": label, "kind": "rate", "cells": [_rate(outcomes, group, sources) for group in groups]}
+    if judged and judge is not None and judge.corrected is not None:
+        others: list[JSON] = [None] * (len(groups) - 1)
+        yield {"label": "corrected", "kind": "rate", "cells": [estimated(judge.corrected), *others]}
     names = {metric.name for metric in evaluator.graded} if judged else {each.name for each in evaluator.metrics}
     for metric in evaluator.metrics:
         if metric.name in names and any(map(math.isfinite, outcomes.scores[metric.name])):

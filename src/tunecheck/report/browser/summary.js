@@ -28,7 +28,7 @@ function cellOf(line, cell) {
   if (cell === null || cell === undefined) return el("td", { class: "none" }, "–");
   if (line.kind === "count") return el("td", {}, whole(cell));
   if (line.kind === "mean") return el("td", {}, el("b", {}, figure(cell.value)), interval(cell, figure));
-  const of = el("small", { class: "of" }, `${whole(cell.passed)} of ${whole(cell.n)} `);
+  const of = cell.passed === undefined ? null : el("small", { class: "of" }, `${whole(cell.passed)} of ${whole(cell.n)} `);
   return el("td", {}, of, el("b", {}, percent(cell.value)), interval(cell, (value) => percent(value)));
 }
 
