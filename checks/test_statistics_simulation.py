@@ -5,8 +5,12 @@ With 4,000 draws a share of 95% is known to ± 0.7 points, one of 5% too; the se
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
+
+from tunecheck.statistics._sequential import EarlyTest
 
 pytestmark = pytest.mark.slow
 
@@ -43,3 +47,24 @@ def test_the_simulation_notices_when_conversations_are_taken_as_independent_rows
     found = watched(clustered_binary(0.2), 500, seed=7, clustered=False)
     assert found["difference"] < 0.8
     assert found["mid-p"] > 0.2
+
+
+@pytest.mark.parametrize(("changed", "difference"), [(0.2, 0.0), (0.2, 0.01), (0.2, 0.05), (0.1, 0.1)])
+def test_the_interval_of_a_run_that_stops_once_it_is_decided_holds_the_truth(changed: float, difference: float) -> None:
+    source, draws, missed, decided = random.Random(11), 800, 0, 0
+    up = (changed + difference) / 2
+    for _ in range(draws):
+        test = EarlyTest(total=300, verdicts=True)
+        for _ in range(300):
+            chance = source.random()
+            pair = (0.0, 1.0) if chance < up else (1.0, 0.0) if chance < changed else (1.0, 1.0)
+            if test.see(*pair) != "undecided":
+                decided += 1
+                break
+        interval = test.interval()
+        assert interval.low is not None
+        assert interval.high is not None
+        missed += not interval.low <= difference <= interval.high
+    assert missed / draws <= 0.065  # 0.05, and two standard errors
+    if difference == 0:
+        assert decided / draws <= 0.065

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.cli_parts import Said, here, replay, rows, workspace
+from tests.cli_parts import Said, inside, replay, rows, workspace
 
 from tunecheck.runs._store import Run
 from tunecheck.upload._contents import collect
@@ -18,19 +19,23 @@ COUNT = 120
 Tunecheck = Callable[..., Said]
 
 
-@pytest.fixture
-def tunecheck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tunecheck:
-    """The command in a workspace of 120 rows, with a run `good`, and an endpoint that gets half of the rows wrong."""
-    monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace of 120 rows, with a run `good`, and an endpoint that gets half of the rows wrong."""
+    folder = workspace(tmp_path_factory.mktemp("made"), rows(COUNT))
     right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)}
-    replay(tmp_path, right, "good")
-    replay(tmp_path, {**right, **{f"r{at}": "something else" for at in range(0, COUNT, 2)}}, "bad")
+    replay(folder, right, "good")
+    replay(folder, {**right, **{f"r{at}": "something else" for at in range(0, COUNT, 2)}}, "bad")
+    assert inside(folder, *evaluate("good")).code == 0
+    return folder
 
-    def command(*arguments: str) -> Said:
-        return here(capsys, *arguments)
 
-    assert command(*evaluate("good")).code == 0
-    return command
+@pytest.fixture
+def tunecheck(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tunecheck:
+    """The command in a copy of that workspace."""
+    folder = shutil.copytree(made, tmp_path / "workspace")
+    monkeypatch.chdir(folder)
+    return lambda *arguments: inside(folder, *arguments)
 
 
 def evaluate(endpoint: str, *more: str) -> tuple[str, ...]:
@@ -126,6 +131,7 @@ def test_a_dry_run_says_about_how_many_rows_it_takes(tunecheck: Tunecheck) -> No
         (("--better-than", "good", "--no-worse-than", "good", "--margin", "0.1"), "give one of them"),
         (("--better-than", "good", "--margin", "0.1"), "--margin needs --no-worse-than RUN"),
         (("--all",), "--all is for --resume RUN"),
+        ((*UNTIL_WORSE, "--fail-under", "function_call_match.scored_count>=9"), "is a figure of the whole run"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -53,7 +53,7 @@ class Deciding:
         """
         table, asked = read_runs([question.base, rows], results_dir)
         if table.info.simulated and not question.allow_simulated:
-            raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated all the same")
+            raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated=True takes it")
         self.question, self.against = question, table.info.id
         pairing = pair(table, asked)
         base_of = dict(zip(pairing.new, pairing.base, strict=True))

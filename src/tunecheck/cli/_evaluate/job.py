@@ -15,7 +15,7 @@ from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates.baseline import Base, check_base, read_base
+from tunecheck.cli._gates.baseline import Base, check_base, check_each_row_tells, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import load_named
@@ -189,6 +189,8 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     )
     if base is None:
         return job
+    if options.until_decided:
+        check_each_row_tells(base, gates, job.evaluators)
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
     return replace(job, base=replace(base, cluster=options.cluster), options=replace(job.options, **lasting))
 

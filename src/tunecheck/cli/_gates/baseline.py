@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._causes import METRIC
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, Outcome
 from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._gates.power import Power, pass_rates, powers
+from tunecheck.comparison._run_table import PASS_RATE
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
@@ -290,6 +292,18 @@ def read_base(
     metrics = None if named is None else tuple(named)
     confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
     return Base(name, table.info.id, margin, metrics, options.allow_simulated, results_dir, power, better, confidence)
+
+
+def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
+    """See that no gate is on a figure of the whole run, such as a weighted overall one, of which no row tells."""
+    decided = {*evaluators, *(base.metrics or ())}
+    for gate in gates:
+        named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
+        if named.isdisjoint(decided) and not gate.metric.startswith(METRIC):
+            raise ConfigurationError(
+                f"--until-decided: {gate.metric} is a figure of the whole run, which a part of its rows does not tell: "
+                "leave out its --fail-under, or --until-decided"
+            )
 
 
 def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
