@@ -22,6 +22,7 @@ from tests.bfcl_check_parts import (
     simulators,
 )
 
+from tunecheck import read_calls
 from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._entries import CheckRow
 from tunecheck.bfcl._multi_turn import check_multi_turn
@@ -68,6 +69,36 @@ def test_answers_to_single_questions_have_the_references_verdicts(seed: int, tmp
         names: Names = "underscored" if case["mode"] == "tools" else "dotted"
         verdict = check_single_turn(row, case["result"], compat=True, mode=case["mode"], names=names)
         assert plain(verdict) == expected, (case["id"], case["mode"], case["result"], verdict)
+
+
+UNDECODED = (
+    *("ast_decoder:decoder_failed", "ast_decoder:decoder_wrong_output_format"),
+    *("relevance_error:decoder_failed", "checker_crash"),
+)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_calls_that_are_read_from_text_first_have_the_references_verdicts(seed: int, tmp_path: Path) -> None:
+    """Where it can read the text.
+
+    What differs: bare calls of functions that no tool is, dots as underscores, and definitions that do not say that
+    they are Java's or JavaScript's.
+    """
+    chance = random.Random(seed)
+    rows = [(name, row) for name in QUESTIONS for row in entries(name).values() if row["functions"]]
+    cases = [_question(chance, *chance.choice(rows)) for _ in range(10_000)]
+    cases = [case for case in cases if case["mode"] == "text"]
+    judged = [*zip(cases, judged_by_the_reference(cases, tmp_path), strict=True)]
+    judged = [(case, expected) for case, expected in judged if expected[1] not in UNDECODED]
+    differ = []
+    for case, (valid, error) in judged:
+        row = entries(case["category"])[case["id"]]
+        reading = read_calls(case["result"], tools=row["functions"])
+        verdict = check_single_turn(row, [{call.name: call.arguments} for call in reading.calls], compat=True)
+        if verdict.valid != valid:
+            differ.append((case["id"], case["result"], error, verdict.error_type, reading.problem))
+    print(f"{len(judged) - len(differ)} of {len(judged)}", *differ[:40], sep="\n")
+    assert len(differ) <= 0.015 * len(judged)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
