@@ -97,7 +97,7 @@ async def test_a_sync_function_runs_in_as_many_threads_as_the_limit_allows(tmp_p
 async def test_no_more_calls_at_once_than_the_limit(tmp_path: Path) -> None:
     source = (
         "import asyncio\ninside = most = 0\nasync def answer(messages):\n    global inside, most\n    inside += 1\n"
-        "    most = max(most, inside)\n    await asyncio.sleep(0)\n    inside -= 1\n    return str(most)"
+        "    most = max(most, inside)\n    await asyncio.sleep(0.01)\n    inside -= 1\n    return str(most)"
     )
     endpoint = make(tmp_path, source, limits={"concurrency": 3})
     done = await asyncio.gather(*(endpoint.complete(REQUEST) for _ in range(20)))

@@ -224,6 +224,22 @@ def test_a_coroutine_that_will_not_be_cancelled_is_left_where_it_is(
     assert list(errors(result, "e")) == [3]
 
 
+def test_a_coroutine_that_cancels_all_tasks_it_finds_costs_the_rows_of_these(tmp_path: Path) -> None:
+    async def cancels(n: int) -> int:
+        if n == 3:
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+        await asyncio.sleep(0)
+        return n
+
+    result = run(tmp_path, DATA, target=cancels, evaluators={"e": cancels}, concurrency=8)
+    for stage in ("target", "e"):
+        found = errors(result, stage)
+        assert {error["type"] for error in found.values()} <= {"CancelledError"}
+        assert 3 not in found
+    assert metrics_of(result)["e.scored_count"] >= 30 - 2 * 2 * 8
+
+
 def test_a_task_that_asks_python_to_exit_ends_nothing_but_its_row(tmp_path: Path) -> None:
     async def leaves() -> int:
         sys.exit(7)

@@ -122,14 +122,22 @@ class _Call:
     async def run(self) -> None:
         """Call the function, in the shared loop."""
         process = os.getpid()
-        settle: Callable[[], object] = self.reply.cancel
         try:
             settle = partial(self.reply.set_result, await _awaited(self.function))
         except asyncio.CancelledError:
-            pass
+            end_if_forked(process)
+            raise
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, is for whoever waits, and not for the loop
             settle = partial(self.reply.set_exception, error)
         end_if_forked(process)
+        self._settle(settle)
+
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Say so where it was cancelled, which it may have been before it began."""
+        if task.cancelled():
+            self._settle(self.reply.cancel)
+
+    def _settle(self, settle: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # nobody waits any longer: their loop is closed
             self.reply.get_loop().call_soon_threadsafe(lambda: None if self.reply.done() else settle())
 
@@ -161,6 +169,7 @@ class _Shared(LoopThread):
         """Run a call; in this thread."""
         call.task = self.loop.create_task(call.run())
         self._owners[call.task] = call
+        call.task.add_done_callback(call.ended)
 
     def cancel(self, call: _Call) -> None:
         """Give a call up that has begun; in this thread."""
@@ -198,6 +207,7 @@ class ForeignLoop:
         """What the function returns, or raises; awaited where that can be.
 
         Raises:
+            CancelledError: other code in its loop cancelled it, or the caller's own task is.
             LateError: it takes longer, or too many calls of `who` before it have blocked a loop for good.
         """
         while self._blocked[who] < _MOST_BLOCKED:

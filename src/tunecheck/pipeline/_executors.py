@@ -16,7 +16,7 @@ from tunecheck._files import Failure
 from tunecheck._loops import ForeignLoop
 from tunecheck._threads import LateError, Threads, end_if_forked
 from tunecheck.formats._reading import OneRow, begin_row
-from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async
+from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, failure, is_our_own
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls
@@ -214,6 +214,10 @@ class AsyncExecutor:
             return await self._loop.call(f"evaluator {self._evaluator.name!r}", called, self._limit_s)
         except LateError as error:
             return late(self._evaluator.name, error)
+        except asyncio.CancelledError as error:
+            if is_our_own(error):
+                raise
+            return failure(error)
         finally:
             del self._running[task]
 
