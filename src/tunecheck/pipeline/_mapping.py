@@ -17,6 +17,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.formats._prose import may_hold_calls
 from tunecheck.formats._reading import read_once, tools_of
 
 Source = Literal["data", "target"]
@@ -390,4 +391,5 @@ def _turns_ask(value: list[object]) -> bool:
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False
-    return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for turn in turns for item in turn)
+    items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
+    return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
