@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import random
 
+import numpy
 import pytest
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
 
 from tunecheck.statistics._sequential import EarlyTest
+from tunecheck.statistics._weighted import paired_weighted
 
 pytestmark = pytest.mark.slow
 
@@ -68,3 +70,23 @@ def test_the_interval_of_a_run_that_stops_once_it_is_decided_holds_the_truth(cha
     assert missed / draws <= 0.065  # 0.05, and two standard errors
     if difference == 0:
         assert decided / draws <= 0.065
+
+
+@pytest.mark.parametrize(("changed", "better"), [(0.03, 0.0), (0.1, 0.0), (0.25, 0.05)])
+@pytest.mark.parametrize("variants", [1, 4])
+def test_intervals_of_weighted_figures_hold_the_truth(changed: float, better: float, variants: int) -> None:
+    """Parts as unequal as the leaderboard's; of four `variants` each scenario is in all, and changes in all."""
+    source = numpy.random.default_rng(11)
+    sizes, weights = [400, 100, 50, *[200] * variants], [0.2, 0.2, 0.1, *[0.5 / variants] * variants]
+    parts = numpy.repeat(numpy.arange(len(sizes)), sizes)
+    units = numpy.concatenate([numpy.arange(550), *[550 + numpy.arange(200)] * variants])
+    chances = [(changed - better) / 2, 1 - changed, (changed + better) / 2]
+    held, draws = 0, 1_500
+    for _ in range(draws):
+        change = source.choice([-1.0, 0.0, 1.0], size=750, p=chances)[units]
+        base = (change <= 0).astype(float)
+        found = paired_weighted(base, base + change, parts, weights, units if variants > 1 else None).difference
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= better <= found.high
+    assert 0.93 <= held / draws <= 0.97

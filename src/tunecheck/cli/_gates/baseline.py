@@ -76,6 +76,7 @@ class Base:
 
         Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
         """
+        from tunecheck.comparison._bfcl_scores import POOLED
         from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._measuring import Settings
         from tunecheck.comparison._pairing import NothingPairsError
@@ -95,7 +96,8 @@ class Base:
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
             return [self._impossible(str(error))], []
-        tested = comparison.against[-1].tested
+        # What all evaluators of BFCL say together is for comparisons; a gate is on evaluators.
+        tested = [metric for metric in comparison.against[-1].tested if metric.evaluator != POOLED]
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
         return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.flag)
