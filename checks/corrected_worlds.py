@@ -19,6 +19,7 @@ from tunecheck.statistics._corrected import LabelCounts, _limits, _score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 
 JUDGES = ((0.6, 0.99), (0.65, 0.75), (0.8, 0.95), (0.92, 0.8), (0.97, 0.97), (0.99, 0.6))
+_PAIRS = 600
 LABELS, SHARES, ROWS = (40, 75, 150, 400), (0.06, 0.3, 0.65, 0.94), 800
 
 Floats = NDArray[numpy.float64]
@@ -82,3 +83,22 @@ def cells(count: int, seed: int) -> Iterator[tuple[float, float, int, float, flo
                 powered, _ = coverage(labelled, passed, share, shared=True)
                 plain = normal_coverage(labelled, passed, share)
                 yield right, specific, labels, share, 100 * held, 100 * none, 100 * powered, 100 * plain
+
+
+def paired_runs(
+    random: numpy.random.Generator, share: float, lost: float, won: float, right: float, specific: float
+) -> tuple[Floats, Floats, float]:
+    """A judge's verdicts on two runs of 600 rows, and their true difference; a row that did not change is judged alike.
+
+    `lost` of the good rows turn bad, `won` of the bad ones good.
+    """
+    base = random.random(_PAIRS) < share
+    new = numpy.where(base, random.random(_PAIRS) >= lost, random.random(_PAIRS) < won)
+
+    def judged(truth: NDArray[numpy.bool_]) -> NDArray[numpy.bool_]:
+        passed: NDArray[numpy.bool_] = random.random(_PAIRS) < numpy.where(truth, right, 1 - specific)
+        return passed
+
+    before = judged(base)
+    after = numpy.where(base == new, before, judged(new))
+    return before.astype(float), after.astype(float), won * (1 - share) - lost * share

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
-from checks.corrected_worlds import cells
+from checks.corrected_worlds import cells, draws, paired_runs
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from tunecheck.statistics._corrected import LabelCounts, _limits, _score, prediction_powered, rogan_gladen
+from tunecheck.statistics._corrected import (
+    LabelCounts,
+    _limits,
+    _score,
+    corrected_difference,
+    prediction_powered,
+    rogan_gladen,
+)
+from tunecheck.statistics._paired import paired_binary
 from tunecheck.statistics._samples import as_floats
 from tunecheck.statistics._score_agreement import correlation, weighted_kappa
 
@@ -105,3 +114,20 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     for at in (4, 6):
         within = sum(93 <= cell[at] <= 97 for cell in found)
         assert within >= 0.8 * len(found)
+
+
+@pytest.mark.parametrize(("right", "specific"), [(0.7, 0.9), (0.9, 0.8), (0.95, 0.95)])
+@pytest.mark.parametrize("labels", [60, 300])
+def test_intervals_of_corrected_differences_hold_the_truth_as_often_as_they_say(
+    right: float, specific: float, labels: int
+) -> None:
+    random = numpy.random.default_rng(11)
+    for share, lost, won in ((0.5, 0.1, 0.1), (0.5, 0.05, 0.25), (0.8, 0.2, 0.3)):
+        held = 0
+        for _ in range(500):
+            before, after, truth = paired_runs(random, share, lost, won, right, specific)
+            counts, _ = draws(random, 1, share, right, 1 - specific, labels)
+            labelled = LabelCounts(*(int(each[0]) for each in astuple(counts)))
+            found = corrected_difference(paired_binary(before, after).difference, labelled)
+            held += found.low is None or found.high is None or found.low <= truth <= found.high
+        assert 0.92 <= held / 500 <= 0.99, (share, lost, won)
