@@ -13,11 +13,13 @@ from tests.report_parts import data_of
 from tunecheck import Metric, calibrate, compare, evaluate, verdict, write_report
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import JudgeCalibration, LabelledVerdict
+from tunecheck.cli._app import main
 from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._wording import headline
+from tunecheck.report._run_list import runs_page
 from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
 from tunecheck.runs._store import Run
 from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
@@ -224,3 +226,13 @@ def test_trials_of_one_question_are_not_as_many_rows(tmp_path: Path) -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.high - found.low > 0.5, "ten questions, not fifty rows"
+
+
+def test_lists_of_runs_call_a_judge_uncalibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_of(tmp_path, ["please"] * 3 + ["no"])
+    assert main(["runs", "--results-dir", str(tmp_path)]) == 0
+    assert "lenient 75.0% uncalibrated" in capsys.readouterr().out
+    assert '"lenient","rate",0.75,"uncalibrated"' in runs_page(tmp_path)
+    calibrated(tmp_path, {"please": ("pass", 2), "no": ("fail", 2)})
+    assert main(["runs", "--results-dir", str(tmp_path)]) == 0
+    assert "uncalibrated" not in capsys.readouterr().out

@@ -44,6 +44,7 @@ def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._files import NewerFileError
     from tunecheck.cli._main_figures import main_figure
+    from tunecheck.runs._calibrations import is_uncalibrated
     from tunecheck.runs._decision import stopped_text
 
     described: dict[str, JSON] = {"run": run.id, "status": "damaged"}
@@ -57,7 +58,11 @@ def _described(run: Run) -> dict[str, JSON]:
             results = run.metrics()
             metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
             assert isinstance(metrics, dict)
-            figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in manifest.evaluators.items()}
+            figures = {
+                name: main_figure(name, evaluator, metrics)
+                + " uncalibrated" * is_uncalibrated(run.folder.parent, evaluator)
+                for name, evaluator in manifest.evaluators.items()
+            }
             described |= {
                 "rows": results.get("rows"),
                 "failed_rows": results.get("failed_rows"),

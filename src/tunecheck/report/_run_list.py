@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tunecheck._json import JSON
 from tunecheck.report._facts import answered_by, data_of
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, evaluated
+from tunecheck.runs._calibrations import is_uncalibrated
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run, list_runs
 
@@ -43,7 +44,9 @@ def _described(run: Run) -> dict[str, JSON]:
             described |= {"finished": True, "rows": summary.get("rows"), "errors": summary.get("failed_rows")}
             described |= {"cost": _cost(summary.get("usage"))}
             evaluators = evaluated(manifest, own, {})
-            described["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
+            entries, place = manifest.evaluators, run.folder.parent
+            uncalibrated = {name for name, entry in entries.items() if is_uncalibrated(place, entry)}
+            described["figures"] = [figure for each in evaluators for figure in _figure(each, own, uncalibrated)]
     except (ConfigurationError, OSError) as error:
         described |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
         described["problem"] = str(error)
@@ -73,12 +76,13 @@ def _cost(usage: JSON) -> JSON:
     return [[amount, currency] for currency, amount in sums.items()] or None
 
 
-def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON]) -> Iterator[JSON]:
-    """An evaluator's pass rate, else its main mean, as `[evaluator, kind, number]`."""
+def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON], uncalibrated: Container[str]) -> Iterator[JSON]:
+    """An evaluator's pass rate, else its main mean, as `[evaluator, kind, number, remark]`."""
     rate = metrics.get(f"{evaluator.name}.binary_aggregate")
     main = evaluator.primary or (evaluator.metrics[0].name if evaluator.metrics else evaluator.name)
     mean = metrics.get(f"{evaluator.name}.{main}")
+    remark = "uncalibrated" if evaluator.name in uncalibrated else None
     if isinstance(rate, (int, float)):
-        yield [evaluator.name, "rate", rate]
+        yield [evaluator.name, "rate", rate, remark]
     elif isinstance(mean, (int, float)):
-        yield [evaluator.name, "mean", mean]
+        yield [evaluator.name, "mean", mean, remark]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tunecheck._describe import read_as
 from tunecheck._errors import RunError
-from tunecheck._files import JudgeCalibration, read_object
+from tunecheck._files import EvaluatorEntry, JudgeCalibration, read_object
 from tunecheck._whole_files import write_file
 from tunecheck.runs._store import dumps_readably
 
@@ -15,6 +15,11 @@ _JUDGE = re.compile(r"[0-9a-f]{16}")
 def calibration_file(results_dir: Path, judge: str) -> Path:
     """Where the calibration of this judge is, or would be."""
     return results_dir / "judges" / f"{judge}.json"
+
+
+def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
+    """Whether a model judges, and nobody has compared it with people."""
+    return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
 
 
 def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:

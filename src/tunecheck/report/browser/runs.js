@@ -18,7 +18,8 @@ function columnsOf(runs) {
   for (const run of runs) for (const [who] of run.figures) counts.set(who, (counts.get(who) || 0) + 1);
   const metrics = [...counts].sort((one, other) => other[1] - one[1]).map(([who]) => {
     const of = (run) => run.figures.find((each) => each[0] === who);
-    return [`of ${who}`, who, (run) => of(run)?.[2], (run) => (of(run)[1] === "rate" ? percent(of(run)[2]) : figure(of(run)[2]))];
+    const shown = ([, kind, number, remark]) => (kind === "rate" ? percent(number) : figure(number)) + (remark ? ` ${remark}` : "");
+    return [`of ${who}`, who, (run) => of(run)?.[2], (run) => shown(of(run))];
   });
   const known = FACTS.filter(([, , value]) => runs.some(value));
   return [...known.slice(0, 3), ...metrics, ...known.slice(3)];
