@@ -230,6 +230,7 @@ def test_calls_under_their_key_are_read_whichever_words_stand_for_name_and_argum
     for name, arguments in (("function", "args"), ("tool", "input"), ("name", "params")):
         text = json.dumps({"tool_calls": [{name: "get_weather", arguments: WEATHER.arguments}]})
         assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
+        assert read_calls(text, tools=[tool("stop")]).calls == (WEATHER,)  # announced, whether there is such a tool
 
 
 def test_escapes_of_markdown_and_quotes_around_a_name_are_looked_through() -> None:

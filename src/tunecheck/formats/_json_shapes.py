@@ -284,7 +284,8 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
     elif isinstance(call, dict) and not call.keys().isdisjoint({*NAMES, "type"}):
-        (_call_item(call) or take_named)(call, collector)
+        taker = _call_item(call)
+        (take_named if taker in (None, _take_bare) else taker)(call, collector)  # announced by its key, it is not bare
     else:
         raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
 
