@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, Decision
-from tunecheck._targets import Row
+from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
 from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._aggregate import RESULT, WORDS
+from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._results import RowState
 
@@ -51,10 +52,12 @@ class Deciding:
             ConfigurationError: the base cannot be read, has none of the metrics, or none of the rows; or a metric whose
                 range nobody declares, by which no part of the rows decides.
         """
+        if rows.dataset.scan().rows is None:
+            raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
         table, asked = read_runs([question.base, rows], results_dir)
         if table.info.simulated and not question.allow_simulated:
             raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated=True takes it")
-        self.question, self.against = question, table.info.id
+        self.question, self.against, self._dataset = question, table.info.id, rows.dataset
         pairing = pair(table, asked)
         base_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._items = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
@@ -62,19 +65,45 @@ class Deciding:
         self._base_items = {row: base_of[item] for row, item in enumerate(self._items) if item in base_of}
         self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators, asked.primary)]
 
-    def order(self, rows: Iterator[Row], group_of: Callable[[Row], Hashable]) -> RandomOrder:
-        """The rows in random order; those that the base has not, by which nothing is decided, come last."""
+    def begin(self, target: Target | None) -> RandomOrder:
+        """The rows in random order, for this target; those that the base has not, which decide nothing, come last."""
         units: dict[Hashable, list[int]] = {}
 
         def label(row: Row) -> Hashable:
-            found = self._label(row, group_of(row))
+            found = self._label(row, None if target is None else target.group_key(row))
             units.setdefault(found, []).append(row.index)
             return found
 
-        order = RandomOrder(rows, label, self.question.seed, self._enough, self._tells)
+        self._order = RandomOrder(self._dataset.rows(), label, self.question.seed, self._enough, self._tells)
         for test in self._tests:
             test.begin([[self._base_items.get(row) for row in unit] for unit in units.values()])
-        return order
+        return self._order
+
+    def finish(self, answered: Iterable[int], journal: Journal) -> Decision:
+        """What was decided; the journal says which rows count where these are not all, and which were not asked.
+
+        `answered` are rows that were asked before the run went on.
+        """
+        order, question = self._order, self.question
+        asked, judged = order.asked.union(answered), order.judged()
+        not_asked = [row.id for row in order.unjudged() if row.index not in asked]
+        for test in self._tests if len(judged) == order.total else ():
+            test.complete()
+        decision = Decision(
+            outcome=self.outcome,
+            against=self.against,
+            margin=question.margin,
+            confidence=question.confidence,
+            seed=question.seed,
+            rows=len(judged),
+            of=order.total,
+            asked_beyond=order.total - len(judged) - len(not_asked),
+            not_asked=len(not_asked),
+            metrics=[test.decided() for test in self._tests],
+        )
+        if decision.stopped:
+            journal.stopped(judged, not_asked)
+        return decision
 
     def _label(self, row: Row, group: Hashable) -> Hashable:
         """What rows that are not independent share."""
@@ -96,25 +125,6 @@ class Deciding:
         """Of all metrics together: one that is worse decides, and none must be left open for the better end."""
         outcomes = {test.outcome for test in self._tests}
         return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
-
-    def decision(self, rows: int, of: int, not_asked: int) -> Decision:
-        """What was decided, by so many rows of all."""
-        question = self.question
-        if rows == of:
-            for test in self._tests:
-                test.complete()
-        return Decision(
-            outcome=self.outcome,
-            against=self.against,
-            margin=question.margin,
-            confidence=question.confidence,
-            seed=question.seed,
-            rows=rows,
-            of=of,
-            asked_beyond=of - rows - not_asked,
-            not_asked=not_asked,
-            metrics=[test.decided() for test in self._tests],
-        )
 
 
 def default_metrics(

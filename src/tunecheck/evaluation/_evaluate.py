@@ -119,16 +119,14 @@ def evaluate(
     Args:
         data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
         evaluators: callables that take keywords, classes, or installed names, by name; by default the data set's own.
-        evaluation_name: the data set's by default; `tags`, and `command` for resuming, stand beside it in the manifest.
+        evaluation_name: the data set's by default; it keeps `tags` (texts by name), and `command` for resuming.
         target: a function, an Endpoint, a Target, or an endpoint's name or file; None: the data holds the answers.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
         output_path: also write Azure's one JSON file there; run folders are in `results_dir`.
         fail_on_evaluator_errors: stop at the first one.
-        tags: texts by name, which the run's manifest keeps.
-        credential: signs the upload in, by `get_token`.
+        credential: signs the upload in, by `get_token`; `user_agent` is appended to that of calls.
         allow_simulated: upload what no model answered, tagged so.
-        user_agent: appended to that of calls.
 
     Keyword Args:
         concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
@@ -142,9 +140,8 @@ def evaluate(
         group_by: columns by whose values the metrics are reported, too.
         cluster: the column by which rows are not independent, in comparisons of the run; `none`: all rows are.
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
-        until_decided: stop once the run is shown to be `better_than` this run or worse, or `no_worse_than` it by
-            `margin`; with `decide_on` (metrics), `confidence` and `seed` (of the rows' order). See docs/gates.md.
-        command: what the manifest keeps for resuming.
+        until_decided: stop once it is `better_than` this run or worse, or `no_worse_than` it by `margin`; decided on
+            metrics that `decide_on` names, with `confidence`, the rows in an order that goes by `seed`.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:

@@ -37,7 +37,6 @@ from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._own_aggregates import Metrics
 from tunecheck.pipeline._plan import Pace, Plan, Tally
 from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
@@ -126,7 +125,7 @@ class Execution:
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
-        self.deciding = self._read_base(scan)
+        self.deciding = self._read_base()
         earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
@@ -194,15 +193,13 @@ class Execution:
             if column is not None and column not in scan.columns:
                 raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
 
-    def _read_base(self, scan: Scan) -> Deciding | None:
+    def _read_base(self) -> Deciding | None:
         """The base to decide against, paired with the rows that are about to be asked."""
         if self.question is None:
             return None
         from tunecheck.comparison._deciding import Deciding
         from tunecheck.comparison._reading import AboutToRun
 
-        if scan.rows is None:
-            raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
         mapping = describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.keeping.cluster)
         return Deciding(self.question, rows, [each.name for each in self.evaluators], self.keeping.folder)
@@ -313,8 +310,7 @@ class Execution:
         opened.callback(aggregator.close)
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
-        plan = self._plan(run, scan)
-        engine = Engine(plan, journal, results, aggregator, cached, calls)
+        engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
         remarks = (note for each in self.evaluators for note in each.notes)
         engine.tally.notes += [
             *dict.fromkeys((*notes, *remarks)),
@@ -336,22 +332,12 @@ class Execution:
             for sentence in endpoint.facts.sentences()
         )
         engine.tally.notes += dict.fromkeys(found_out)
-        decision = self.inherited if plan.order is None else self._decided(plan.order, cached, journal)
+        decision = self.inherited if self.deciding is None else self.deciding.finish(cached.answered(), journal)
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of
 
-            engine.tally.notes += sentences_of(decision, run.id if plan.order is not None else str(manifest.parent))
+            engine.tally.notes += sentences_of(decision, str(manifest.parent) if self.deciding is None else run.id)
         return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage(), decision)
-
-    def _decided(self, order: RandomOrder, cached: CachedResults, journal: Journal) -> Decision:
-        """What was decided; the journal says which rows count where these are not all, and which were not asked."""
-        assert self.deciding is not None
-        asked = order.asked.union(cached.answered())
-        not_asked = [row.id for row in order.unjudged() if row.index not in asked]
-        decision = self.deciding.decision(len(order.judged()), order.total, len(not_asked))
-        if decision.stopped:
-            journal.stopped(order.judged(), not_asked)
-        return decision
 
     def _progress(self) -> ProgressCallback | None:
         """Who is told how far the run is: where nobody says, a notebook's reader is."""
@@ -361,11 +347,6 @@ class Execution:
         return wanted or None
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
-        order, target = None, self.target
-        if self.deciding is not None:
-            order = self.deciding.order(
-                self.dataset.rows(), lambda row: None if target is None else target.group_key(row)
-            )
         return Plan(
             run_id=run.id,
             rows=self.dataset.rows,
@@ -378,7 +359,7 @@ class Execution:
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
             folder=run.folder.absolute(),
-            order=order,
+            order=None if self.deciding is None else self.deciding.begin(self.target),
         )
 
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
