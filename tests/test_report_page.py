@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row, small_rows, tool_call
 
 from tunecheck.report._writing import write_report
+from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -352,6 +354,30 @@ def test_a_conversation_is_shown_turn_by_turn_with_what_it_changed(browser: Brow
         assert looked.texts("dialog .states tbody tr") == ['Shop.cart[]["tea"]']
         assert looked.texts("dialog .steps .mark") == ["made", "not made like this"]
         assert '{"bought": "tea"}' in looked.page.locator("dialog .result").inner_text()
+
+
+def test_conversations_of_two_runs_stand_beside_each_other(browser: Browser, tmp_path: Path) -> None:
+    def run(name: str, what: str, turn: int) -> Run:
+        data = conversation([[[{"buy": '{"what": "tea"}'}]], [[]]], passed=False)
+        said = json.loads(json.dumps(data.pop("answer")).replace("tea", what))
+
+        def recorded(id: str) -> dict[str, object]:
+            return {"result": said["result"], "inference_log": said["inference_log"]}
+
+        def state(*, result: object) -> dict[str, object]:
+            return {"state": 0.0, "state_result": "fail", "state_properties": {"turn": turn}}
+
+        return make_run(tmp_path, [data], name, target=recorded, evaluators={"state": state})
+
+    base, new = run("before", "milk", 0), run("after", "tea", 1)
+    with looking_at(browser, f"{report_of(new, tmp_path, against=base).as_uri()}#number=1") as looked:
+        looked.page.wait_for_selector("dialog[open] .turn")
+        first, second = looked.page.locator("dialog .turn").all()
+        heads = ["Expected calls", "What the model did in before", "What the model did in after"]
+        assert first.locator(".pair.of-3 h4").all_text_contents() == heads
+        assert first.locator(".steps .call dd").all_text_contents() == ['"tea"', '"milk"', '"tea"']
+        assert first.locator("summary .mark").all_text_contents() == ["it went wrong here in before"]
+        assert second.locator("summary .mark").all_text_contents() == ["it went wrong here in after"]
 
 
 def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) -> None:

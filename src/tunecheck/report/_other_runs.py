@@ -108,6 +108,7 @@ class OtherRuns:
         self._way = ways[-1]
         listed = {each.name: each for each in run.evaluators}
         self._new = tables[-1]
+        self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
         for other, table, way in zip(others, tables, ways, strict=False):
             pairs = RunPair(table, self._new, settings) if self._others else compared.runs[-1]
@@ -147,9 +148,12 @@ class OtherRuns:
             "confidence": found.confidence,
             "best": None if found.best is None else _best(found.best),
             "runs": [_described(each, new) for each in self._others],
-            "held": [_held(each, found.base) for each in found.against],
+            "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
             "history": [_followed(each) for each in found.history],
         }
+
+    def _alike(self, against: RunComparison) -> str:
+        return "id" if self._by_id or against.pairs.by_id_alone else "content"
 
     def histories(self, own: Sequence[Outcomes], evaluators: Sequence[str]) -> list[JSON]:
         """For each evaluator of the reported run (`own`) what became of every row over all runs, as codes of words.
@@ -233,7 +237,7 @@ def _best(best: Selection) -> JSON:
     }
 
 
-def _held(against: RunComparison, base: RunInfo) -> JSON:
+def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
     pairs, memory = against.pairs, against.memory
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     tested = sorted(against.metrics.values(), key=lambda metric: not metric.primary)

@@ -118,7 +118,7 @@ function changeSection(head, find, map) {
   function draw(at) {
     const held = against.held[at];
     select.value = at;
-    rows.textContent = `: ${counted(held.pairs, "row")} of the same content in both.`;
+    rows.textContent = `: ${counted(held.pairs, "row")} of the same ${held.alike} in both.`;
     place.replaceChildren(...heldNode(head, held, find, at === against.held.length - 1 ? "" : ` in ${names[at + 1]}`));
   }
   draw(against.held.length - 1);

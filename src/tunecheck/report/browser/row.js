@@ -160,15 +160,37 @@ function changesTable(changes, heads = ["state", "before", "after"]) {
   return el("div", { class: "scroll" }, el("table", { class: "figures left states" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...changes.map(line))));
 }
 
-function turnNode(turn, at, failed) {
-  const wrong = failed === at;
-  const title = el("summary", {}, el("b", {}, `Turn ${at + 1}`), wrong ? el("span", { class: "mark bad" }, "it went wrong here") : null, el("small", {}, counted(turn.steps.length + (turn.left_out || 0), "step")));
-  const expected = (turn.expected || []).map(([call, made]) => el("li", {}, callNode(call, null), el("span", { class: `mark ${made ? "good" : "none"}`, title: "another way to the same end is not a mistake" }, made ? "made" : "not made like this")));
+function stepsNode(title, turn) {
+  const steps = turn.steps.length ? el("ol", { class: "steps" }, ...turn.steps.map(stepNode)) : el("p", { class: "note" }, "nothing was recorded");
+  return el("div", {}, el("h4", {}, data(title)), steps, turn.left_out ? el("p", { class: "note" }, `and ${counted(turn.left_out, "more step")}`) : null);
+}
+
+/** What a turn changed, and how its state differs from the ground truth's. */
+function statesNode(turn, where) {
+  const states = turn.changes ? [el("h4", {}, data(`What it changed${where}`)), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")] : [];
+  const apart = turn.apart ? [el("h4", {}, data(`Against the ground truth${where}`)), turn.apart.length ? changesTable(turn.apart, ["state", "ground truth", "here"]) : el("p", { class: "note" }, "the same state")] : [];
+  return el("div", {}, ...states, ...apart);
+}
+
+/** One turn of the runs beside each other, each as `[run, turn, whether it went wrong there]`, the reported one last. */
+function turnNode(at, sides) {
+  const turn = sides.at(-1)[1];
+  const where = (run) => (sides.length > 1 ? ` in ${run}` : "");
+  const wrong = sides.filter((side) => side[2]).map(([run]) => el("span", { class: "mark bad" }, data(`it went wrong here${where(run)}`)));
+  const title = el("summary", {}, el("b", {}, `Turn ${at + 1}`), ...wrong, el("small", {}, counted(turn.steps.length + (turn.left_out || 0), "step")));
+  const expected = (turn.expected || []).map(([call, made]) => el("li", {}, callNode(call, null), el("span", { class: `mark ${made ? "good" : "none"}`, title: "another way to the same end is not a mistake" }, `${made ? "made" : "not made like this"}${where(sides.at(-1)[0])}`)));
   const left = turn.expected ? el("div", {}, el("h4", {}, "Expected calls"), expected.length ? el("ol", { class: "steps" }, ...expected) : el("p", { class: "note" }, "none")) : null;
-  const right = el("div", {}, el("h4", {}, "What the model did"), turn.steps.length ? el("ol", { class: "steps" }, ...turn.steps.map(stepNode)) : el("p", { class: "note" }, "nothing was recorded"), turn.left_out ? el("p", { class: "note" }, `and ${counted(turn.left_out, "more step")}`) : null);
-  const states = turn.changes ? el("div", {}, el("h4", {}, "What it changed"), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")) : null;
-  const apart = turn.apart ? el("div", {}, el("h4", {}, "Against the ground truth"), turn.apart.length ? changesTable(turn.apart, ["state", "ground truth", "here"]) : el("p", { class: "note" }, "the same state")) : null;
-  return el("details", { class: wrong ? "turn wrong" : "turn", open: true }, title, ...turn.user.map(messageNode), el("div", { class: left ? "pair" : null }, left, right), states, apart);
+  const made = sides.map(([run, own]) => stepsNode(`What the model did${where(run)}`, own));
+  const states = sides.map(([run, own]) => statesNode(own, where(run)));
+  const columns = made.length + (left ? 1 : 0);
+  return el("details", { class: sides.at(-1)[2] ? "turn wrong" : "turn", open: true }, title, ...turn.user.map(messageNode), el("div", { class: columns > 1 ? `pair of-${columns}` : null }, left, ...made), el("div", { class: states.length > 1 ? "pair of-2" : null }, ...states));
+}
+
+/** A conversation turn by turn; `runs` are `[run, answer]`, the reported one last. */
+function turnsNode(runs) {
+  const known = runs.filter(([, answer]) => answer.turns);
+  const lines = known.at(-1)[1].turns.map((_, at) => turnNode(at, known.filter(([, answer]) => answer.turns[at]).map(([run, answer]) => [run, answer.turns[at], answer.failed_turn === at])));
+  return el("section", {}, el("h3", {}, "Turn by turn"), ...lines);
 }
 
 /** One entry of a memory test's own log. */
@@ -208,9 +230,8 @@ function rowNode(rows, details, run) {
   const base = besideOf(rows, details);
   const other = base && !base.none ? base : null; // what has more to say than the row itself
   const parts = [base && base.none ? el("p", { class: "note" }, base.none) : null, causeNode(details.cause), errors(details.errors, "Errors")];
-  const turns = (of, title) => (of.turns ? el("section", {}, el("h3", {}, title), ...of.turns.map((turn, at) => turnNode(turn, at, of.failed_turn))) : null);
   const judged = () => el("div", { class: other ? "pair of-2 judged" : null }, other ? verdicts(other.verdicts, `Verdicts in ${other.run}`) : null, verdicts(details.verdicts, other ? `Verdicts in ${run}` : "Verdicts"));
-  if (details.turns) parts.push(judged(), turns(details, "Turn by turn"));
+  if (details.turns) parts.push(judged(), turnsNode([...(other ? [[other.run, other]] : []), [run, details]]));
   else {
     const made = [...(base && base.verdicts ? [[base.run, base]] : []), [base ? run : "Actual", details]];
     const nothing = [details.expected, ...made.map(([, each]) => each.actual)].every((side) => !Object.keys(side || {}).length) && made.every(([, each]) => !(each.pairs || []).length);
@@ -220,7 +241,7 @@ function rowNode(rows, details, run) {
     if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));
   }
   if (other && other.log) parts.push(el("details", {}, el("summary", {}, "The test's own log in ", data(other.run)), logNode(other.log)));
-  if (other) parts.push(errors(other.errors, `Errors in ${other.run}`), turns(other, `Turn by turn in ${other.run}`));
+  if (other) parts.push(errors(other.errors, `Errors in ${other.run}`));
   parts.push(moreNode(rows, details.more));
   return el("div", { class: "row-body" }, ...parts.filter(Boolean));
 }
