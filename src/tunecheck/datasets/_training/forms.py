@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tunecheck._messages import command_line
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._sources import Digest, FileSource, Source
 from tunecheck.datasets._tables import ParquetSource, without_nulls
@@ -84,7 +85,7 @@ class TrainingSource(Source):
             try:
                 rows = self._form.rows(own_keys(self._file, record), number)
             except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
-                hint = f"to leave such conversations out: tunecheck datasets convert {self._form.name}"
-                self.refuse(f"{error}; {hint}", number)
+                command = command_line(["tunecheck", "datasets", "convert", self._form.name, str(self.path)])
+                self.refuse(f"{error}; to leave such conversations out: {command}", number)
             for row in rows:
                 yield number, row
