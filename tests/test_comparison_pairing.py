@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
@@ -108,6 +109,18 @@ def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) 
     notes = " ".join(compare(base, new).notes)
     assert "evaluator 'extra' is only in b-" in notes
     assert "'match' is not the same in both runs (threshold null → 0.9)" in notes
+
+
+def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> None:
+    def run(name: str, deployment: str) -> Path:
+        url = f"https://a-long-name-of-a-resource.openai.azure.com/openai/deployments/{deployment}"
+        entry: Any = declares("match")["match"]
+        settings = {"endpoint": {"url": url, "kind": "openai"}, "prompt": "p"}
+        rows = [row(0, verdict("match", True))]
+        return write_run(tmp_path, name, rows, {"match": {**entry, "arguments": settings, "fingerprint": name}})
+
+    notes = " ".join(compare(run("a", "judge-large"), run("b", "judge-small")).notes)
+    assert "(endpoint.url …nts/judge-large → …nts/judge-small)" in notes
 
 
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
