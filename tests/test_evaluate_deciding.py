@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -151,6 +152,32 @@ def test_rows_that_belong_together_are_asked_together(results: Path) -> None:
     talks = column(found, "inputs.talk")
     assert all(talks.count(talk) == 3 for talk in talks)
     assert found.decision.metrics[0].pairs == len(talks) / 3
+
+
+def test_rows_that_are_answered_one_after_another_are_asked_in_their_order(results: Path) -> None:
+    data = results.parent / "sessions.jsonl"
+    rows = [{**row, "talk": number // 3, "id": f"u{number}"} for number, row in enumerate(ROWS)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data.with_suffix(".yaml").write_text("group_key: talk\n")
+    before = run(results.parent, data, target=Model(0.5, seed=1), evaluators={"right": right})
+    model = Model(0.9)
+    found = run(
+        results.parent, data, target=model, evaluators={"right": right}, better_than=before, until_decided=True,
+        cluster="none",
+    )  # fmt: skip
+    talks = column(found, "inputs.talk")
+    assert all(talks.count(talk) == 3 for talk in talks)
+    asked = {talk: [index for index in model.asked if index // 3 == talk] for talk in talks}
+    assert all(indices == sorted(indices) for indices in asked.values())
+
+
+def test_recorded_answers_are_judged_until_they_are_decided(results: Path) -> None:
+    rows = [{**row, "response": "right"} for row in ROWS]
+    before = run(results.parent, rows, evaluators={"right": lambda response: right("wrong")})
+    found = run(results.parent, rows, evaluators={"right": right}, better_than=before, until_decided=True)
+    assert found.decision is not None
+    assert found.decision.outcome == "better"
+    assert (found.decision.asked_beyond, found.decision.not_asked) == (0, len(ROWS) - found.decision.rows)
 
 
 def test_a_column_whose_values_repeat_is_found_unless_rows_are_said_to_be_independent(results: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, Decision
+from tunecheck._json import JSON
 from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._measuring import item_values
@@ -70,7 +71,7 @@ class Deciding:
         units: dict[Hashable, list[int]] = {}
 
         def label(row: Row) -> Hashable:
-            found = self._label(row, None if target is None else target.group_key(row))
+            found = self._label(row, target)
             units.setdefault(found, []).append(row.index)
             return found
 
@@ -105,11 +106,15 @@ class Deciding:
             journal.stopped(judged, not_asked)
         return decision
 
-    def _label(self, row: Row, group: Hashable) -> Hashable:
-        """What rows that are not independent share."""
-        item = self._items[row.index]
-        cluster = self._labels[item] if group is None and self._labels is not None else group
-        return ("item", item) if cluster is None else ("cluster", cluster)
+    def _label(self, row: Row, target: Target | None) -> Hashable:
+        """What rows share that are answered one after another, or are not independent."""
+        item, column = self._items[row.index], self._dataset.defaults.group_key
+        group: JSON = None if target is None else target.group_key(row)
+        if group is None and column is not None:
+            group = row.values.get(column)
+        if group is None and self._labels is not None:
+            group = self._labels[item]
+        return ("item", item) if group is None else ("group", str(group))
 
     def _tells(self, unit: Sequence[Row]) -> bool:
         return any(row.index in self._base_items for row in unit)
