@@ -39,6 +39,7 @@ def rows(count: int) -> list[dict[str, object]]:
 
 def run(url: str, count: int) -> Figures:
     """One run, in this process."""
+    import tunecheck.endpoints._chat  # noqa: F401 - and with it aiohttp: what is loaded is not what is measured
     from tunecheck import DifferenceEvaluator, evaluate
 
     model = {
