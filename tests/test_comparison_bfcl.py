@@ -10,7 +10,7 @@ import pytest
 from tests.comparison_parts import declares, row, verdict, write_run
 
 from tunecheck import Comparison, compare
-from tunecheck.datasets._bfcl.categories import shared_part
+from tunecheck.datasets._bfcl.categories import CATEGORIES, shared_part
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,26 @@ def test_the_verdicts_of_both_evaluators_of_a_run_are_its_pooled_rate(tmp_path: 
     assert (total.primary, total.base.value, total.new.value, total.b, total.c) == (True, 19 / 20, 18 / 20, 2, 1)
     assert [each.new_reason for each in total.regressed] == ["why", "why"]
     assert {part.value for part in found.against[-1].parts} == {"simple_python", "multi_turn_base"}
+
+
+def test_the_overall_figure_weighs_the_categories_and_is_tested_by_itself(tmp_path: Path) -> None:
+    """V3: the mean of non-live (of five, the three simple ones as one), live (pooled), and multi-turn."""
+    categories = [each for each in CATEGORIES.values() if each.scored]
+
+    def run(name: str, lost: set[str]) -> Path:
+        rows = [
+            {**row(at, verdict("call_check", n > 0 or each.name not in lost), category=each.name), "row_id": f"q{at}"}
+            for at, (each, n) in enumerate((each, n) for each in categories for n in range(4))
+        ]
+        dataset = {"name": "bfcl:all"}
+        return write_run(tmp_path, name, rows, declares("call_check"), dataset=dataset, group_by=["category"])
+
+    against = compare(run("a", set()), run("b", {"simple_java", "live_parallel", "multi_turn_base"})).against[-1]
+    figures = {part.value: part for part in against.figures if part.column == "v3"}
+    assert {name: part.new.value for name, part in figures.items()} == {
+        "overall": pytest.approx((59 / 60 + 23 / 24 + 15 / 16) / 3),
+        "non_live": pytest.approx(59 / 60),  # a quarter of a third of a fifth is lost
+        "live": pytest.approx(23 / 24),
+        "multi_turn": pytest.approx(15 / 16),
+    }
+    assert figures["overall"].p_adjusted == figures["overall"].p_value

@@ -157,7 +157,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 
     both = sides.both
-    found = compared(sides, both, settings, chosen.tested)
+    found = compared(sides, both, settings, tested=chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
     if decided is not None:
         found = _as_decided(found, decided)
@@ -203,8 +203,10 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     return replace(result, wilcoxon=found.wilcoxon)
 
 
-def compared(sides: Sides, both: Mask, settings: Settings, tested: bool = True) -> PairedBinary | PairedScores:
-    """The statistics of some of the pairs that have both numbers."""
+def compared(
+    sides: Sides, both: Mask, settings: Settings, *, tested: bool = True, most_draws: int | None = None
+) -> PairedBinary | PairedScores:
+    """The statistics of some of the pairs that have both numbers; at `most_draws` of them at random, or of signs."""
     from tunecheck.statistics._estimates import RESAMPLES
     from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
@@ -218,8 +220,8 @@ def compared(sides: Sides, both: Mask, settings: Settings, tested: bool = True) 
         bounds=sides.bounds,
         confidence=settings.confidence,
         seed=settings.seed,
-        resamples=RESAMPLES if tested else _UNTESTED_RESAMPLES,
-        flips=FLIPS if tested else 1,
+        resamples=most_draws or (RESAMPLES if tested else _UNTESTED_RESAMPLES),
+        flips=most_draws or (FLIPS if tested else 1),
     )
 
 

@@ -20,6 +20,9 @@ MOST_PARTS = 50
 
 _CATEGORY = "category"
 
+_DRAWS = 2_000
+"""Of resamples and signs: there are many parts, of every run."""
+
 
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """The metric over the rows of each value of each column by which both runs, or one of them, are told apart."""
@@ -36,8 +39,10 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         if not 1 < len(values) <= MOST_PARTS:
             continue
         array = numpy.array(labels, dtype=object)
+        rows = {value: sides.both & (array == value) for value in values}
         parts = [
-            _part(column, value, compared(sides, sides.both & (array == value), pair.settings)) for value in values
+            _part(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS))
+            for value, which in rows.items()
         ]
         found += _judged(parts, metric.higher_is_better)
     return tuple(found)
