@@ -55,7 +55,7 @@ class ViewOptions(ResultsOptions):
 
 @command(ViewOptions)
 def view(options: ViewOptions, invocation: Invocation) -> int:
-    """Serve the reports of all runs to a browser on this machine, and let two be compared, until Ctrl-C."""
+    """Serve the reports of all runs to a browser on this machine, and let any of them be compared, until Ctrl-C."""
     from tunecheck.report._serving import view as serve
 
     def ready(url: str) -> None:
