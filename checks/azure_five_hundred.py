@@ -62,27 +62,23 @@ def main(folder: Path) -> None:
         given = {"data": str(path), "evaluators": {name: evaluator}}
         if name != "documents":
             evaluator(response="so it is", ground_truth="so it was")  # what loads once counts for nobody
-        there, seconds, waited = _timed(lambda given=given: theirs.evaluate(**given))  # type: ignore[misc]
-        runs = []
-        for concurrency in CONCURRENCY * TIMES:
-            ours = {**given, "concurrency": concurrency, "results_dir": folder / "runs"}
-            here, took, passed = _timed(lambda ours=ours: tunecheck.evaluate(**ours))  # type: ignore[misc]
-            runs.append({"concurrency": concurrency, "seconds": took, "wall": passed, **_kept(here)})
-        found[name] = {"there": {"seconds": seconds, "wall": waited, **_kept(there)}, "here": runs}
+        found[name] = {"there": [], "here": []}
+        for _ in range(TIMES):
+            found[name]["there"].append(_run(theirs.evaluate, given))
+            for concurrency in CONCURRENCY:
+                ours = {**given, "concurrency": concurrency, "results_dir": folder / "runs"}
+                found[name]["here"].append({"concurrency": concurrency, **_run(tunecheck.evaluate, ours)})
     print(json.dumps(found))
 
 
-def _timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
+def _run(evaluate: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
     """What it returns, and the seconds that it took: of CPU, and by the clock."""
     begun, started = time.process_time(), time.perf_counter()
     with contextlib.redirect_stdout(sys.stderr):
-        result = run()
-    return result, time.process_time() - begun, time.perf_counter() - started
-
-
-def _kept(result: Any) -> dict[str, Any]:
+        result = evaluate(**given)
+    took = {"seconds": time.process_time() - begun, "wall": time.perf_counter() - started}
     columns = [{key: value for key, value in row.items() if key.startswith("outputs.")} for row in result["rows"]]
-    return {"rows": columns, "metrics": result["metrics"]}
+    return {**took, "rows": columns, "metrics": result["metrics"]}
 
 
 if __name__ == "__main__":

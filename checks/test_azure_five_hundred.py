@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ReferenceEnvironment
 from tests.reference_environments import AZURE, said_by
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_600)]
 
 EVALUATORS = ("bleu", "gleu", "meteor", "rouge", "f1", "documents")
 
@@ -28,7 +28,7 @@ def found(
 
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_every_run_gives_their_rows_and_means(found: dict[str, Any], name: str) -> None:
-    there = found[name]["there"]
+    there = found[name]["there"][0]
     assert len(there["rows"]) == 500
     for run in found[name]["here"]:
         assert run["rows"] == there["rows"], f"at concurrency {run['concurrency']}"
@@ -39,12 +39,11 @@ def test_every_run_gives_their_rows_and_means(found: dict[str, Any], name: str) 
 
 
 def test_all_of_them_take_about_as_much_cpu_as_theirs(found: dict[str, Any]) -> None:
-    """A call of theirs from a thread costs an event loop; theirs waits a second between looks: see what is printed."""
-    there = {name: found[name]["there"] for name in EVALUATORS}
-    spent = []
+    """As far as a busy machine can tell; each one's figures are printed."""
+    spent = {"here": 0.0, "there": 0.0}
     for name in EVALUATORS:
-        cpu, clock = (statistics.median(run[key] for run in found[name]["here"]) for key in ("seconds", "wall"))
-        print(f"{name}: CPU {cpu:.2f} s here, {there[name]['seconds']:.2f} there", end="; ")
-        print(f"by the clock {clock:.2f} s here, {there[name]['wall']:.2f} there")
-        spent.append(cpu)
-    assert sum(spent) < 1.25 * sum(each["seconds"] for each in there.values())
+        for where in spent:
+            cpu, clock = (statistics.median(run[key] for run in found[name][where]) for key in ("seconds", "wall"))
+            print(f"{name} {where}: {cpu:.2f} s of CPU, {clock:.2f} s by the clock")
+            spent[where] += cpu
+    assert spent["here"] < 1.2 * spent["there"]

@@ -68,9 +68,11 @@ def azure(reference_env: ReferenceEnvironment) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shipped(azure: Path) -> list[str]:
+def shipped(azure: Path, reference_env: ReferenceEnvironment) -> list[str]:
+    """The files of azure-ai-evaluation, and those of promptflow-evals, which came before it."""
     paths: list[str] = run_theirs(azure, "azure", [])["own"]
-    return paths
+    older = reference_env("promptflow-evals", "pyyaml", without_dependencies=("promptflow-evals==0.3.5",))
+    return [*paths, *sorted(map(str, older.parent.parent.rglob("*.prompty")))]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def promptflow(reference_env: ReferenceEnvironment) -> Path:
 def test_all_prompts_that_azure_ships_render_to_the_same_messages(
     which: str, shipped: list[str], azure: Path, promptflow: Path
 ) -> None:
-    assert len(shipped) == 18
+    assert len(shipped) == 18 + 6
     cases: list[Case] = [(path, _values_of(path)) for path in shipped]
     theirs = run_theirs(azure if which == "azure" else promptflow, which, cases)["rendered"]
     for (path, many), rendered in zip(cases, theirs, strict=True):
