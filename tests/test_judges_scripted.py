@@ -181,7 +181,7 @@ def test_the_report_says_all_that_and_the_run_is_done(judged: Judged) -> None:
     assert (judged.said.code, judged.said.err) == (0, "")
     text = " ".join(judged.said.out.split())
     assert "SIMULATED" in text
-    assert "difference 3 of 5 (60.0%)" in text
+    assert "difference, uncalibrated 3 of 5 (60.0%)" in text
     assert "1 date format e.g. wrong" in text
     assert "errors in 5 rows" in text
     assert "JudgeRefusalError" in text
