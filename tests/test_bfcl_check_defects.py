@@ -355,9 +355,7 @@ def test_call_text_means_what_it_says(text: str, truth: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "truth"),
-    [("not True", "-1"), ("hello", "'hello'"), ("1 + 1", "2"), ("'a' * 3", "'aaa'")],
-    ids=["any sign is a minus", "a name is a text", "a sum is computed", "a repetition is computed"],
+    ("text", "truth"), [("not True", "-1"), ("hello", "'hello'")], ids=["any sign is a minus", "a name is a text"]
 )
 def test_what_is_no_literal_is_no_argument(text: str, truth: str) -> None:
     result = [[f"[note(text={text})]"]]

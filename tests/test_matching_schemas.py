@@ -94,7 +94,7 @@ def test_a_function_without_a_schema_takes_anything(parameters: JSON) -> None:
 def test_of_two_definitions_of_a_name_the_first_counts() -> None:
     definitions = ToolDefinitions.read([BARE, {"name": "get_weather", "parameters": {}}])
     assert len(definitions) == 1
-    assert definitions.get("get_weather") == FunctionDefinition("get_weather", PARAMETERS)
+    assert definitions.get("get_weather") == FunctionDefinition("get_weather", PARAMETERS, "d")
 
 
 def test_violations_name_place_and_fault() -> None:

@@ -100,7 +100,7 @@ class ToolDefinitions:
     def get(self, name: str) -> FunctionDefinition | None:
         """The definition of that function, if there is one."""
         tool = self._tools.get(name)
-        return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description")))
+        return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
 
     def spelled(self, name: str) -> FunctionDefinition | None:
         """The definition of that function, or else of one whose name is the same with dots written as underscores."""
