@@ -67,7 +67,7 @@ def test_a_margin_has_its_own_column_and_words(tmp_path: Path, compared: Command
     passes(tmp_path, "a", [True] * 80 + [False] * 20)
     passes(tmp_path, "b", [True] * 79 + [False] * 21)
     said = compared("a", "b", "--margin", "0.1")
-    assert "shown to be worse by less than 10.0 points" in said.out
+    assert "shown to be at most 10.0 points worse" in said.out
     assert "worse by < 0.1" in said.out
 
 

@@ -68,7 +68,7 @@ def test_a_guard_that_these_rows_cannot_decide_breaks_nothing_and_is_told(tmp_pa
     found = select(base, new, metric="match", guards={"safe": 0.001})
     assert found.ship == new.name
     assert found.ranking[0].guards[0].outcome == "undecided"
-    assert "safe is not shown to be worse by less than 0.1 points" in found.objections
+    assert "safe is not shown to be at most 0.1 points worse" in found.objections
 
 
 def test_another_evaluator_that_got_worse_speaks_against_the_run(tmp_path: Path) -> None:

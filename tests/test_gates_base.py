@@ -72,7 +72,7 @@ def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monke
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.05"), endpoint="wrong"))
     words = " ".join(said.out.split())
-    assert "gate NOT met required function_call_match: shown to be worse by less than 5 points than small-" in words
+    assert "gate NOT met required function_call_match: shown to be at most 5 points worse than small-" in words
     assert "found −16.7 points (100.0% → 83.3%, 95% interval" in words
 
 
@@ -86,7 +86,7 @@ def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
     said = tunecheck(*evaluate(*no_worse(base, "0.02"), "--fail-under", "match>=0"))
     assert said.code == 4
     words = " ".join(said.out.split())
-    assert "gate UNDECIDED required match: shown to be worse by less than 2 points than small-" in words
+    assert "gate UNDECIDED required match: shown to be at most 2 points worse than small-" in words
     assert "a loss of 2 points is neither shown nor ruled out: about 130 more rows like these would decide it" in words
     data = tunecheck(*evaluate(*no_worse(base, "0.02"), "--json"))
     gate = the_gates(data)["match.binary_aggregate"]
@@ -104,11 +104,11 @@ def test_undecided_ends_as_is_asked_for_in_every_output(
     files = ("--junit", "gates.xml", "--markdown", "gates.md")
     said = tunecheck(*evaluate(*no_worse("last", "0.02"), "--fail-under", "match>=0", *how, *files, "--quiet"))
     assert said.code == code
-    assert "gate undecided: required match: shown to be worse by less than 2 points" in said.err
+    assert "gate undecided: required match: shown to be at most 2 points worse" in said.err
     assert (tmp_path / "gates.xml").read_text("utf-8").count(f"<{ended} ") == 1
     page = (tmp_path / "gates.md").read_text("utf-8")
     assert page.startswith({0: "### ✅", 3: "### ❌", 4: "### ❔"}[code])
-    assert "| ❔ **undecided** | `match: shown to be worse by less than 2 points" in page
+    assert "| ❔ **undecided** | `match: shown to be at most 2 points worse" in page
 
 
 def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:

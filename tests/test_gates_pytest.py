@@ -67,7 +67,7 @@ def test_a_regression_fails_a_test_and_names_figures_and_rows(
     assert "FAILED test_regression.py::test_worse " in said.stdout
     assert "FAILED test_regression.py::test_worse_without_a_margin" in said.stdout
     assert "function_call_match: worse, 100.0% → 75.0%" in said.stdout
-    assert "NOT shown to be worse by less than 10.0" in said.stdout
+    assert "NOT shown to be at most 10.0 points worse" in said.stdout
     assert "regressed: r0, r2, r4, r6, r8 and 10 more" in said.stdout
 
 

@@ -173,7 +173,7 @@ def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides) -> Iterat
     for guard in ship.guards:
         if guard.outcome == "undecided":
             size = size_text(guard.kind, guard.margin)
-            yield f"{guard.metric} is not shown to be worse by less than {size}"
+            yield f"{guard.metric} is not shown to be at most {size} worse"
 
 
 def _sentence(ship: Ranked, ranking: Sequence[Ranked], chosen: Chosen, common: CommonRows, said: Sequence[str]) -> str:

@@ -106,7 +106,7 @@ def margin_text(metric: MetricComparison) -> str:
     size = size_text(metric.kind, tested.margin)
     if tested.shown is None:
         return f"no worse by {size}: cannot be said"
-    return f"shown to be worse by less than {size}" if tested.shown else f"NOT shown to be worse by less than {size}"
+    return f"shown to be at most {size} worse" if tested.shown else f"NOT shown to be at most {size} worse"
 
 
 def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:

@@ -15,14 +15,14 @@ def stopped_text(decision: Decision | None) -> str:
 
 
 def _outcome(decision: Decision) -> str:
-    """`worse than base-…`, `worse than base-… by less than 0.02`."""
-    margin = "" if decision.margin is None else f" by less than {decision.margin:g}"
+    """`worse than base-…`, `at most 0.02 worse than base-…`."""
+    margin = "" if decision.margin is None else f"{decision.margin:g} "
     match decision.outcome:
         case "better":
             return f"better than {decision.against}"
         case "worse":
-            return f"worse than {decision.against}" + margin.replace("less than ", "") + " or more" * bool(margin)
+            return f"{margin}or more worse than {decision.against}" if margin else f"worse than {decision.against}"
         case "not_worse":
-            return f"worse than {decision.against}{margin}, if at all"
+            return f"at most {margin}worse than {decision.against}"
         case "undecided":
             return f"undecided against {decision.against}"

@@ -106,7 +106,7 @@ class Base:
         return Outcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
 
     def _required(self, margin: str) -> str:
-        how = "better" if self.better else f"worse by less than {margin}"
+        how = "better" if self.better else f"at most {margin} worse"
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
