@@ -113,7 +113,8 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
     chosen = _Chosen(plan, report)
     found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
-    examples = [*_distinct(found, plan, report)]
+    paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
+    examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
     place = {code: at for at, code in enumerate(in_order({example.cause for example in examples}))}
@@ -124,7 +125,7 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
         if plan.rest is not None:
             _write_rest(run, plan.rest, report)
         with replacing(plan.out) as temporary, temporary.open("wb") as file:
-            file.writelines(dumps_line(record) for record in _records(examples, plan.form, paired=against is not None))
+            file.writelines(dumps_line(record) for record in _records(examples, plan.form, paired=paired))
         write_file(report.source, dumps_readably(_source(run, against, plan, examples)))
     return report
 
@@ -232,10 +233,9 @@ def _pairs(run: Run, against: Run, chosen: _Chosen) -> Iterator[Example]:
             yield replace(failed, wanted=better.given)
 
 
-def _distinct(examples: Iterable[Example], plan: ExportPlan, report: ExportReport) -> Iterator[Example]:
-    """Each example once: a question that was repeated teaches no more than one."""
+def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
+    """Each example once: a question that was repeated teaches no more than one. A pair needs what is rejected."""
     known: set[bytes] = set()
-    paired = plan.form == "dpo"
     for example in examples:
         if paired and example.given is None:
             report.left_out["said nothing that could be rejected"] += 1
@@ -283,11 +283,11 @@ def _openai(example: Example) -> Record:
 
 def _preference(example: Example) -> Record:
     asked: Record = {"messages": [*example.asked], **_tools(example), **_parallel(example)}
-    rejected = [] if example.given is None else [example.given.message(arguments_as_text=True)]
+    assert example.given is not None
     return {
         "input": asked,
         "preferred_output": [example.wanted.message(arguments_as_text=True)],
-        "non_preferred_output": [*rejected],
+        "non_preferred_output": [example.given.message(arguments_as_text=True)],
     }
 
 

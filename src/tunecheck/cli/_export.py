@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from tunecheck._causes import CAUSES, cause_named
 from tunecheck._errors import ConfigurationError
@@ -48,12 +48,12 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     Faults of serving are left out: training does not mend them. What was tested must not be trained on, so say with
     --leave-test-set or --no-test-set what becomes of the rows. FILE.source.json says where each line comes from.
     """
-    from tunecheck.authoring._export import ExportPlan, Form, export as export_rows
+    from tunecheck.authoring._export import FORMS, ExportPlan, export as export_rows
     from tunecheck.runs._store import find_run
 
-    form = next((known for known in get_args(Form) if known == options.to), None)
+    form = next((known for known in FORMS if known == options.to), None)
     if form is None:
-        raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, get_args(Form))}")
+        raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
     causes = options.cause or []
     unknown = next((code for code in causes if code not in CAUSES and "." not in code), None)
     if unknown is not None:
