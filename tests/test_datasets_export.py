@@ -196,6 +196,7 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
         (["--to", "review", "--out", "test.jsonl", "--overwrite"], "is the data of run"),
         (["--to", "review", "--out", "x.csv"], "name it x.jsonl"),
         (["--to", "sft", "--no-test-set", "--leave-test-set", "r.jsonl"], "exclude each other"),
+        (["--to", "sft", "--leave-test-set", "test.jsonl/r.jsonl"], "test.jsonl/r.jsonl: cannot be written"),
         (["--to", "review", "--cause", "loop"], "nothing to export: of 1 failed row, 1 × of another cause"),
     ],
 )

@@ -120,10 +120,11 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     place = {code: at for at, code in enumerate(in_order({example.cause for example in examples}))}
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
+    if plan.rest is not None:
+        with told_as(ConfigurationError, plan.rest, "cannot be written"):
+            _write_rest(run, plan.rest, report)
     with told_as(ConfigurationError, plan.out, "cannot be written"):
         plan.out.parent.mkdir(parents=True, exist_ok=True)
-        if plan.rest is not None:
-            _write_rest(run, plan.rest, report)
         with replacing(plan.out) as temporary, temporary.open("wb") as file:
             file.writelines(dumps_line(record) for record in _records(examples, plan.form, paired=paired))
         write_file(report.source, dumps_readably(_source(run, against, plan, examples)))
