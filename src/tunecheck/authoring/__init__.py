@@ -1,4 +1,4 @@
-"""Data sets made from what is known of a model: failed rows as examples to train on.
+"""Data sets made: from services that stand as simulators, and from failed rows as examples to train on.
 
-It offers `_export.export` to the command line.
+It offers `_author.pipeline.author` and `_export.export` to the command line.
 """

@@ -46,6 +46,7 @@ _COMMANDS = {
     "datasets convert": "_datasets",
     "datasets get": "_datasets",
     "datasets check": "_datasets",
+    "datasets author": "_author",
     "datasets export": "_export",
     "endpoints check": "_endpoints",
     "endpoints doctor": "_endpoints",
@@ -63,7 +64,7 @@ _COMMANDS = {
 
 _GROUPS = {
     "bfcl": "Run, score and show BFCL V3.",
-    "datasets": "Make, fetch and check data sets, and export failed rows.",
+    "datasets": "Make, author, fetch and check data sets, and export failed rows.",
     "endpoints": "Try endpoints out.",
     "judge": "See how far a judge agrees with people.",
     "memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark.",

@@ -50,17 +50,17 @@ class Step:
 
 
 class Replay:
-    """A backend whose calls are made one after another; `start` is the state that it started from."""
+    """A backend whose calls are made one after another, from the state `start`; `state` is what it holds now."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._state = _copied(backend.states())
-        self.start = self._state
+        self.state = _copied(backend.states())
+        self.start = self.state
 
     def call(self, call: FunctionCall) -> Step:
         result = self._backend.call(call)
-        before, self._state = self._state, _copied(self._backend.states())
-        return Step(result, list(islice(_changes(before, self._state, ()), MAX_CHANGES)))
+        before, self.state = self.state, _copied(self._backend.states())
+        return Step(result, list(islice(_changes(before, self.state, ()), MAX_CHANGES)))
 
 
 class Settings(dict[str, JSON]):

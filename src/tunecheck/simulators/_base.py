@@ -107,6 +107,11 @@ class Simulator:
         return {name: shown(value) for name, value in self.state().items()}
 
     @classmethod
+    def sample(cls) -> Mapping[str, JSON]:
+        """A configuration for `datasets author` to let conversations start from, parts of which may be drawn."""
+        return {}
+
+    @classmethod
     def operations(cls) -> Mapping[str, Operation]:
         """The operations by name: those of the class in the order they are written, then those it inherits."""
         return operations_of(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says

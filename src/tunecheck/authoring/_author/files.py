@@ -1,0 +1,153 @@
+"""What the stages of `datasets author` write: each file's content as structs, for people to read and edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import field
+
+from tunecheck._describe import Written
+from tunecheck._files import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON as JSON
+else:
+    JSON = Any  # msgspec reads no type that stands in itself
+
+Variant: TypeAlias = Literal[
+    "missing_parameter", "missing_function", "long_context", "composite", "distractors", "irrelevant", "change_of_mind"
+]
+VARIANTS: tuple[Variant, ...] = (
+    "missing_parameter",
+    "missing_function",
+    "long_context",
+    "composite",
+    "distractors",
+    "irrelevant",
+    "change_of_mind",
+)
+
+
+class StageRecord(msgspec.Struct, frozen=True):
+    """A file of a stage: the hash of what it was made from, and that of its bytes as they were written."""
+
+    input: str
+    made: str
+
+
+class AuthorFile(msgspec.Struct, kw_only=True):
+    """`author.json`: of which version the files beside it are, and what each was made from."""
+
+    format_version: int = FORMAT_VERSION
+    name: str
+    stages: dict[str, StageRecord] = {}
+
+
+class WorldFile(Written, frozen=True, kw_only=True):
+    """`world.yaml`: the services, and what conversations with them are about.
+
+    `configurations` is what each simulator starts from. In it `{$one_of: [a, b]}` stands for one of these, `{$some:
+    [...]}` and `{$some: {...}}` for some of the items, `{$between: [low, high]}` for a number; each conversation draws
+    its own. `values` are what users give for a parameter, by `function.parameter` or by the parameter alone.
+    `requests` says what each function does, as a request without its arguments: "cancel an order". `left_out` are
+    functions that no conversation uses.
+    """
+
+    format_version: int = FORMAT_VERSION
+    simulators: list[str]
+    configurations: dict[str, dict[str, JSON]] = field(default_factory=dict)
+    values: dict[str, list[JSON]] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+class Edge(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that feeds a parameter: `source` is a function's result (`place_order.order_id`) or a part of a
+    simulator's state (`TradingBot.stocks.@`, where `@` stands for the keys and `*` for each of several).
+
+    `found` says how it is known: by `name` and type, by calls that were `tried`, or `own` for one that you added.
+    """
+
+    source: str
+    target: str
+    found: Literal["name", "tried", "own"] = "own"
+
+
+class GraphFunction(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """What trying a function showed.
+
+    `writes`: some call of it changed the state. `keyed` are the parameters that take not just any value. `ignored` are
+    parameters whose value nothing depends on. `problem` is why it cannot be used.
+    """
+
+    simulator: str
+    writes: bool = False
+    keyed: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    problem: str | None = None
+
+
+class GraphFile(Written, frozen=True, kw_only=True):
+    """`graph.yaml`: which values feed which parameters, and which function makes which other one possible."""
+
+    format_version: int = FORMAT_VERSION
+    functions: dict[str, GraphFunction] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    enables: list[list[str]] = field(default_factory=list)
+
+
+class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """An argument: a `value`, and where it comes from if not from the user's words.
+
+    `source` is an earlier call by turn and number, `path` the place in its result.
+    """
+
+    value: JSON
+    source: tuple[int, int] | None = None
+    path: list[str | int] = field(default_factory=list)
+
+
+class PlannedCall(Written, frozen=True, kw_only=True):
+    """A call of a path."""
+
+    function: str
+    arguments: dict[str, Argument] = field(default_factory=dict)
+
+
+class PathLine(Written, frozen=True, kw_only=True):
+    """A line of `paths.jsonl`: which calls a conversation makes in each turn, and what it starts from.
+
+    `recoveries` are error replies that a first attempt would get in a turn, by the number of the turn.
+    """
+
+    id: str
+    simulators: list[str]
+    configuration: dict[str, JSON]
+    turns: list[list[PlannedCall]]
+    recoveries: dict[str, str] = field(default_factory=dict)
+
+
+class TruthLine(Written, frozen=True, kw_only=True):
+    """A line of `truth.jsonl`: the path's calls, their results and the state after each turn."""
+
+    id: str
+    calls: list[list[str]]
+    results: list[list[str]]
+    states: list[dict[str, dict[str, JSON]]]
+
+
+class TaskLine(Written, frozen=True, kw_only=True):
+    """A line of `tasks.jsonl`: what the user says in each turn."""
+
+    id: str
+    voice: str
+    turns: list[str]
+
+
+class RejectedLine(Written, frozen=True, kw_only=True):
+    """A line of `rejected.jsonl`: a row that did not hold, and why."""
+
+    id: str
+    variant: str
+    reason: str

@@ -1,0 +1,136 @@
+"""`tunecheck datasets author`: a test set from your own services, in stages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean, did_you_mean
+from tunecheck._trust import Trust
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import DONE, Invocation
+from tunecheck.cli._options import argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+
+if TYPE_CHECKING:
+    from tunecheck.authoring._author.files import Variant
+    from tunecheck.authoring._author.pipeline import AuthorPlan, AuthorReport
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_WORLD, _SET = "The services", "The data set"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorOptions(JsonOptions, TrustOptions):
+    name: str = argument("The data set's name: it becomes datasets/NAME.jsonl.", "NAME")
+    simulator: list[str] | None = option(
+        "A service to author about: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
+    )
+    tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
+    turns: str = option("How many turns each has, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
+    seed: int = option("What is drawn is drawn with it.", "N", _SET, default=0, least=0)
+    variants: list[str] | None = option(
+        "Of each conversation one variant of these kinds in turn, or none: missing_parameter, missing_function, "
+        "long_context, composite, distractors, irrelevant, change_of_mind. By default of all.",
+        "KINDS",
+        _SET,
+        names=True,
+    )
+    split: float = option(
+        "This share of the conversations goes to datasets/NAME-train.jsonl, none of whose paths or configurations "
+        "the test set has.",
+        "SHARE",
+        _SET,
+        default=0.0,
+        least=0,
+        most=0.9,
+    )
+    work: Path | None = option("Where the stages leave their files; by default authoring/NAME.", "DIR", _SET)
+    stage: str | None = option(
+        "Stop after this stage: world, graph, paths, truth, tasks or variants; look at its file, edit it, go on.",
+        "STAGE",
+        _SET,
+    )
+    draw: Path | None = option("Draw the graph of functions.", "FILE.svg", _SET)
+    overwrite: bool = flag("Replace the data set if it is there.", _SET)
+
+
+@command(AuthorOptions)
+def author(options: AuthorOptions, invocation: Invocation) -> int:
+    """Make a validated data set of conversations with services that stand as simulators.
+
+    Stages leave files that you can read and edit: which functions there are, which result feeds which parameter, paths
+    of calls, what these calls do, what the user says. What is unchanged is not made again.
+    """
+    from tunecheck.authoring._author.pipeline import author as author_dataset
+    from tunecheck.simulators._backend import Backends
+
+    report = author_dataset(_plan(options), Backends(trust=Trust.of_command(options.trust or ())))
+    if options.json:
+        print_json({"work": str(report.work), "files": {**report.files}})
+    else:
+        _show(report)
+    return DONE
+
+
+def _plan(options: AuthorOptions) -> AuthorPlan:
+    from tunecheck.authoring._author.pipeline import STAGES, AuthorPlan
+
+    if not _NAME.fullmatch(options.name):
+        raise ConfigurationError(f"{options.name!r} is no name for a file: use letters, digits, - and _")
+    stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
+    if stage is None:
+        raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
+    if not options.simulator:
+        raise ConfigurationError("say what to author about: --simulator NAME")
+    return AuthorPlan(
+        name=options.name,
+        simulators=[_simulator(each) for each in options.simulator],
+        tasks=options.tasks,
+        turns=_turns(options.turns),
+        seed=options.seed,
+        split=options.split,
+        variants=_variants(options.variants),
+        work=options.work or Path("authoring") / options.name,
+        out=Path("datasets") / f"{options.name}.jsonl",
+        draw=options.draw,
+        last=stage,
+        overwrite=options.overwrite,
+    )
+
+
+def _simulator(given: str) -> str:
+    """The plugin name of a simulator that is given by name or as its file."""
+    path = Path(given)
+    if path.suffix != ".py":
+        return given
+    if path.resolve().parent != Path("simulators").resolve():
+        raise ConfigurationError(f"{path}: rows find simulators in this folder's simulators/; put a copy there")
+    return path.stem
+
+
+def _turns(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most:
+        raise ConfigurationError(f"--turns {text!r} must be a number or two of them, as 3 or 2-4")
+    if least == 1 < most:
+        raise ConfigurationError("--turns 1 makes single questions; a conversation has two turns and more")
+    return least, most
+
+
+def _variants(names: list[str] | None) -> list[Variant]:
+    from tunecheck.authoring._author.files import VARIANTS
+
+    for name in names or ():
+        if name not in (*VARIANTS, "none"):
+            raise ConfigurationError(f"there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+    return [known for known in VARIANTS if names is None or known in names]
+
+
+def _show(report: AuthorReport) -> None:
+    for file, what in report.files.items():
+        print(f"{clean(report.work / file)}: {what}")
