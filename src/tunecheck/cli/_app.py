@@ -59,10 +59,12 @@ _COMMANDS = {
     "init": "_workspace",
     "serve": "_serve",
     "upload": "_upload",
+    "azureml job": "_azureml.command",
 }
 """The module in which each command stands, under the command's last word."""
 
 _GROUPS = {
+    "azureml": "Run an evaluation as a job of Azure Machine Learning.",
     "bfcl": "Run, score and show BFCL V3.",
     "datasets": "Make, author, fetch and check data sets, and export failed rows.",
     "endpoints": "Try endpoints out.",
