@@ -176,10 +176,8 @@ def test_a_fair_walk_leaves_its_bounds_with_no_more_than_what_is_spent_by_then(l
                 left[step] += 0.5**length
                 break
     spent = list(itertools.accumulate(left.values()))
-    assert 0 < spent[-1] <= 0.2
-    assert all(
-        chance <= 0.2 * math.log(1 + (math.e - 1) * step / length) + 1e-12 for step, chance in enumerate(spent, 1)
-    )
+    assert spent[-1] > 0
+    assert all(chance <= 0.2 * (1 - math.exp(-2 * step / length)) + 1e-12 for step, chance in enumerate(spent, 1))
 
 
 def test_the_p_value_of_a_walk_that_left_is_the_chance_that_a_fair_one_has_left_by_then() -> None:

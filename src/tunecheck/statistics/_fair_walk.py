@@ -10,11 +10,13 @@ from tunecheck.statistics._samples import Floats
 class FairWalk:
     """One step up for a row that got better, one down for one that got worse; where neither is likelier, it is fair.
 
-    A fair walk leaves its bounds before all rows are seen with a chance of at most `alpha`. Up to the share t of the
-    rows that is alpha · ln(1 + (e − 1) t): Lan and DeMets, "Discrete sequential boundaries for clinical trials",
-    Biometrika 70 (1983), 659-663, with what Pocock's bounds spend; worked out step by step, so that it is exact for any
-    number of steps: Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data", Journal of the
-    Royal Statistical Society A 132 (1969), 235-244.
+    Up to the share t of the rows a fair walk leaves its bounds with a chance of at most alpha · (1 − exp(−2 t)). That
+    is spending as Hwang, Shih and De Cani, "Group sequential designs using a family of type I error probability
+    spending functions", Statistics in Medicine 9 (1990), 1439-1445, do for γ = 2; worked out step by step, so that it
+    is exact for any number of steps: Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data",
+    Journal of the Royal Statistical Society A 132 (1969), 235-244. The seventh of alpha that is never spent is for
+    walks that are not fair, and yet end where the complete run shows nothing: so that of these, too, at most alpha have
+    left (`benchmarks/deciding_early.py`).
     """
 
     def __init__(self, alpha: float) -> None:
@@ -47,7 +49,7 @@ class FairWalk:
         self._reach += 1
         self._place += change
         spent = 1 - float(self._inside.sum())
-        may = (self._alpha * math.log1p((math.e - 1) * min(share, 1.0)) - spent) / 2
+        may = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
         outside = int(numpy.searchsorted(numpy.cumsum(inside), may, side="right"))
         self._inside = inside[outside : len(inside) - outside]
         self._reach -= 2 * outside
