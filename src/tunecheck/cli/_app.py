@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _MOST_SHOWN = 4_000
+_MOST_NAMED = 3
 _PATIENCE_S = 3.0
 _ABOUT = (
     "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
@@ -203,12 +204,34 @@ def _failed(error: Exception, invocation: Invocation) -> int:
 
 
 def _usage_problem(error: Exception) -> str | None:
-    # The base class is found by name: newer typers bring a click of their own, older ones use the real one.
-    if "ClickException" not in {kind.__name__ for kind in type(error).__mro__}:
+    # Classes are found by name: newer typers bring a click of their own, older ones use the real one.
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "ClickException" not in kinds:
         return None
-    message = error.format_message()  # type: ignore[attr-defined]
-    context = getattr(error, "ctx", None)
-    return f"{message.rstrip('.')} (see {context.command_path} --help)" if context is not None else str(message)
+    message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)  # type: ignore[attr-defined]
+    if context is None:
+        return str(message)
+    path = context.command_path
+    if "NoSuchOption" in kinds and (others := _commands_with(error.option_name)):  # type: ignore[attr-defined]
+        message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"  # type: ignore[attr-defined]
+    elif message.startswith("Got unexpected extra argument"):
+        extra = message.partition(" (")[2].removesuffix(")")
+        takes = [*(each.metavar for each in context.command.params if not each.opts[0].startswith("-")), "options"]
+        message = f"{path} does not take {extra!r}: expected {' and '.join(takes)} only"
+    return f"{message} (see {path} --help)"
+
+
+def _commands_with(option: str) -> list[str]:
+    """The commands that have an option."""
+    whole = typer.main.get_command(make_app())
+    found = []
+    for name in _COMMANDS:
+        command = whole
+        for word in name.split():
+            command = command.commands[word]  # type: ignore[attr-defined]
+        if any(option in each.opts for each in command.params):
+            found.append(name)
+    return found
 
 
 def _say(line: str) -> None:

@@ -72,7 +72,8 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
     """Run BFCL V3 against an endpoint: single questions, and conversations with simulators behind the calls.
 
     A run like any other: journaled, resumed with --resume, read with `tunecheck runs`. The result files are below
-    RUN/bfcl/, laid out as the leaderboard's, and `tunecheck bfcl score` scores them again.
+    RUN/bfcl/, laid out as the leaderboard's, and `tunecheck bfcl score` scores them again. Gates are those of
+    `tunecheck evaluate --dataset bfcl:CATEGORIES`.
 
     Exit codes:
     0 done
