@@ -9,6 +9,7 @@ from tunecheck.calls._strict_json import UnreadableError, decode_at, kind_of, pl
 from tunecheck.formats._call_text import CALL, CallScanner
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import take_named
+from tunecheck.formats._profiles import Shape
 
 _AFTER_VALUE = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _VALUE_END = {quote: re.compile(quote + _AFTER_VALUE) for quote in "'\""}
@@ -166,7 +167,7 @@ class PythonTagCalls:
 class AnyOf:
     """Whichever of several shapes begins; the first where none does."""
 
-    shapes: tuple["JsonCalls | NamedCalls | PythonCalls", ...]
+    shapes: tuple[Shape, ...]
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """One of them does."""

@@ -110,13 +110,23 @@ def after_space(text: str, position: int) -> int:
     return space.end() if space else position
 
 
+@functools.cache
+def _tags(only: str, prefix: str) -> re.Pattern[str]:
+    """Any tag, or the one that closes a text, whatever tags it holds."""
+    return re.compile(re.escape(only) or rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
+
+
 @dataclass(frozen=True, slots=True)
 class TreeCalls:
-    """Arguments as elements in elements, keys as tags and lists as `<item>`; `prefix` stands before every tag."""
+    """Arguments as elements in elements, keys as tags and lists as `<item>`; `prefix` stands before every tag.
+
+    `end`: what is passed over after the last tag.
+    """
 
     prefix: str
     head: re.Pattern[str]
     last: str
+    end: re.Pattern[str] = _SPACE
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """An opening of a call."""
@@ -129,7 +139,8 @@ class TreeCalls:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
         value, position = self._inside(text, head.end(), self.last, collector.schema(head["name"]), 0)
         collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
-        return position
+        end = self.end.match(text, position)
+        return end.end() if end else position
 
     def _inside(self, text: str, start: int, last: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
         """What stands up to a closing tag: elements, or a text."""
@@ -137,24 +148,23 @@ class TreeCalls:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
         made: dict[str, JSON] = {}
         items: list[JSON] = []
-        position = start
+        position, tags = start, _tags(last if schema and schema.types() == {"string"} else "", self.prefix)
         while True:
-            tag = text.find(self.prefix, position)
-            close = text.find(">", tag + len(self.prefix))
-            if tag < 0 or close < 0:
+            tag = tags.search(text, position)
+            if not tag:
                 raise UnreadableError(f"{last} is missing after {place(text, start)}")
-            if text.startswith(last, tag):
+            if tag[0] == last:
                 break
-            key = text[tag + len(self.prefix) + 1 : close]
+            key = tag["key"]
             inner = schema and (schema.item(len(items)) if key == "item" else schema.property(key))
-            value, position = self._inside(text, close + 1, f"{self.prefix}</{key}>", inner, depth + 1)
+            value, position = self._inside(text, tag.end(), f"{self.prefix}</{key}>", inner, depth + 1)
             if key == "item":
                 items.append(value)
             else:
                 made[key] = value
         if not made and not items:
-            return self._leaf(text[start:tag], schema, depth), tag + len(last)
-        return items or made, tag + len(last)
+            return self._leaf(text[start : tag.start()], schema, depth), tag.end()
+        return items or made, tag.end()
 
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
         kinds = schema.types() if schema else frozenset[str]()

@@ -5,6 +5,7 @@ import re
 from tunecheck.formats._families.thoughts import GEMMA, HUNYUAN, KIMI_K3, MINIMAX, MUSE, SEED, THINK
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prompts import Braced, Elements, ToolPrompt
+from tunecheck.formats._shapes import AnyOf
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\n]+)>")
@@ -88,14 +89,24 @@ MINIMAX_M2 = Profile(
 )
 INVOKE = Profile(
     "invoke",
-    TaggedCalls(_INVOKE, _INVOKE_END, _NAMED_PARAMETER, "</parameter>", first="<invoke"),
-    marks=("<function_calls>", "<invoke name="),
-    inner=("<invoke name=",),
+    AnyOf(
+        (
+            TaggedCalls(_INVOKE, _INVOKE_END, _NAMED_PARAMETER, "</parameter>", first="<invoke name="),
+            TreeCalls(
+                "",
+                re.compile(r"<invoke>\s*+<tool_name>\s*+(?P<name>[^<]+?)\s*+</tool_name>\s*+<parameters>"),
+                "</parameters>",
+                re.compile(r"\s*+</invoke>"),
+            ),
+        )
+    ),
+    marks=("<function_calls>", "<invoke name=", "<invoke>"),
+    inner=("<invoke name=", "<invoke>"),
     closes=("</function_calls>",),
     sure=False,
     prompt=ToolPrompt(_INVOKE_CALL, _INVOKE_PARAMETER, calls="<function_calls>\n{calls}\n</function_calls>"),
 )
-"""Claude's own text, and whoever learnt from it."""
+"""Claude's own text, since Claude 3 and before, and whoever learnt from it."""
 
 MINIMAX_M3 = Profile(
     "minimax_m3",
@@ -193,8 +204,8 @@ MUSE_CALLS = Profile(
 MINICPM = Profile(
     "minicpm5",
     TaggedCalls(
-        re.compile(r"<function name=\"(?P<name>[^\"\n]+)\">"),
-        _FUNCTION_END,
+        re.compile(r"<function name=\"(?P<name>[^\"\n]+)\">(?:\s*+<params>)?"),
+        re.compile(r"(?:</params>\s*+)?</function>"),
         re.compile(r"<param name=\"(?P<key>[^\"\n]+)\">"),
         "</param>",
         first="<function name=",
