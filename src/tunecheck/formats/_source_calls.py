@@ -26,6 +26,9 @@ _LAST_WORDS = 100  # characters
 _TYPES = {"HashMap": "java", "ArrayList": "java", "Array": "java", "long": "java", "Boolean": "javascript"}
 """Types that only definitions of functions in that language have."""
 
+_CAMEL_CASE = re.compile(r"[^_.]*[A-Z][^_.]*(?:\.|\Z)")
+"""Names as those languages have them: where one takes any object, but no text of Python's, objects are theirs."""
+
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
 
@@ -41,8 +44,9 @@ def language_of(definition: FunctionDefinition) -> str | None:
     schemas = properties.values() if isinstance(properties, dict) else ()
     types = {str(schema.get("type")) for schema in schemas if isinstance(schema, dict)}
     language = next((language for name, language in _TYPES.items() if name in types), None)
-    if language is None and "String" in types:
-        return "javascript" if types & {"array", "dict"} else "java"
+    any_object = "any" in types and "string" not in types and _CAMEL_CASE.match(definition.name)
+    if language is None and ("String" in types or any_object):
+        return "java" if "." in definition.name or not types & {"array", "dict", "float"} else "javascript"
     return language
 
 
