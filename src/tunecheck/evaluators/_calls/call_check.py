@@ -69,7 +69,7 @@ class CallCheckEvaluator(Evaluator):
         """Judge one row.
 
         Args:
-            response: what the model answered: OpenAI tool calls, or text.
+            response: what the model answered: OpenAI tool calls, text, or what `read_calls` gave of it.
             result: the same as in BFCL's result files, `[{"f": "<arguments as JSON>"}, …]` or text; taken before
                 `response` where there is one.
             functions: the function documents.
@@ -107,10 +107,11 @@ def _check_of(ground_truth: object) -> str:
 
 
 def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
-    if result is not None or error is not None:
-        return error if result is None else result
-    if not isinstance(response, (list, dict)):
-        return response
+    answer = (response if error is None else error) if result is None else result
+    if isinstance(answer, Reading):  # the leaderboard counts calls of functions that nobody offered
+        return _as_entries(answer) or _as_entries(read_calls(answer.text)) or answer.text
+    if answer is not response or not isinstance(response, (list, dict)):
+        return answer
     entries = _entries(response if isinstance(response, list) else [response])
     if entries is not None:
         return entries
