@@ -156,6 +156,14 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
         f'{{"name": "get_weather", "params": {JSON}}}',
         f'Action:\n```json\n{{"action": "get_weather", "action_input": {JSON}}}\n```',
         "get_weather\n```python\ntool_call(city='Paris', days=3)\n```",
+        f'{{"api": "get_weather", "kwargs": {JSON}}}',
+        f'{{"functionName": "get_weather", "function_inputs": {JSON}}}',
+        f'{{"thought": "I look.", "calls": [{{"func": "get_weather", "arguments": {JSON}}}]}}',
+        f'{{"tool_call": {{"name": "get_weather", "arguments": {JSON}}}}}',
+        json.dumps([f'{{"name": "get_weather", "arguments": {JSON}}}']),
+        "(get_weather(city='Paris', days=3),)",
+        "<call>get_weather(city='Paris', days=3)</call>",
+        "get_weather(city='Paris', days=3)<bot_end>",
     ],
 )
 def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
@@ -212,6 +220,9 @@ def test_types_of_java_and_javascript_say_the_language_too() -> None:
     for kind, written in (("HashMap", "new HashMap<>()"), ("String", 'a + "b"'), ("Boolean", "() => true")):
         (call,) = read_calls(f"[f(x={written}, n=3)]", tools=[tool("f", x=kind, n="integer")]).calls
         assert call.arguments == {"x": written.replace(" + ", "+"), "n": "3"}
+    for name, meant in (("Shape.moveTo", "3"), ("moveTo", "3"), ("move_to", 3)):
+        (call,) = read_calls(f"[{name}(n=3)]", tools=[tool(name, x="any", n="integer")]).calls
+        assert call.arguments == {"n": meant}
 
 
 def test_a_tool_whose_own_name_has_the_namespace_is_called_by_it() -> None:
@@ -224,6 +235,25 @@ def test_calls_in_pythons_syntax_are_read_behind_marks_of_json_too() -> None:
     for opening, closing in (("<TOOLCALL>", "</TOOLCALL>"), ("<function_call>", "</function_call>")):
         text = f"{opening}[get_weather(city='Paris', days=3), stop()]{closing}"
         assert read_calls(text, tools=TOOLS).calls == (WEATHER, STOP)
+
+
+def test_a_list_behind_a_mark_is_read_out_of_its_fence_and_out_of_texts() -> None:
+    objects = [f'{{"name": "get_weather", "arguments": {JSON}}}', '{"name": "stop", "arguments": {}}']
+    for held in (f"\n```json\n[{', '.join(objects)}]\n```\n", json.dumps(objects)):
+        reading = read_calls(f"<tool_call>{held}</tool_call>", tools=TOOLS)
+        assert (reading.calls, reading.text) == ((WEATHER, STOP), "")
+
+
+def test_what_claude_wrote_before_it_had_tools_is_typed_by_their_schemas() -> None:
+    text = (
+        "<function_calls>\n<invoke>\n<tool_name>set_code</tool_name>\n<parameters>\n<code>if a < b: <b>1</b></code>\n"
+        "<on>true</on>\n</parameters>\n</invoke>\n<invoke>\n<tool_name>stop</tool_name>\n<parameters>\n</parameters>\n"
+        "</invoke>\n</function_calls>"
+    )
+    reading = read_calls(text, tools=TOOLS)
+    assert reading.calls == (FunctionCall("set_code", {"code": "if a < b: <b>1</b>", "on": True}), STOP)
+    assert reading.text == ""
+    assert read_calls(text[: text.index("</on>")], tools=TOOLS).problem
 
 
 def test_calls_under_their_key_are_read_whichever_words_stand_for_name_and_arguments() -> None:
@@ -282,6 +312,8 @@ def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
         "Could I use get_weather(city='Paris', days=2*3)?",
         "get_weather(city: str, days: int = 1) -> dict",
         "Hermes marks calls with `<tool_call>` in its text.",
+        f'{{"error": {{"tool": "get_weather", "input": {JSON}}}}}',
+        f'curl -d \'{{"name": "get_weather", "arguments": {JSON}}}\' http://localhost',
         '```json\n{"name": "Ada Lovelace", "arguments": ["for", "against"]}\n```',
         'Action:\n```json\n{"action": "Final Answer", "action_input": "It is sunny."}\n```',
         json.dumps(TOOLS),
@@ -414,6 +446,20 @@ def test_a_chosen_family_is_what_call_check_reads() -> None:
     row = {"response": text, "tools": TOOLS, "ground_truth": [{"get_weather": {"city": ["Paris"], "days": [3]}}]}
     assert CallCheckEvaluator(compat="strict", format=profile)(**row)["call_check"] == 1.0
     assert CallCheckEvaluator(compat="strict")(**row)["call_check"] == 0.0
+
+
+def test_call_check_takes_what_was_read_and_counts_calls_of_functions_that_nobody_offered() -> None:
+    possible = [{"get_weather": {"city": ["Paris"], "days": [3]}}]
+    reading = read_calls(BOTH["glm"].partition("\n<tool_call>stop")[0], tools=TOOLS)
+    assert CallCheckEvaluator()(response=reading, tools=TOOLS, ground_truth=possible)["call_check"] == 1.0
+    for text, passed in (
+        ('{"name": "get_water", "arguments": {}}', 0.0),
+        ("[None of the tools (or functions) fits.]", 1.0),
+    ):
+        reading = read_calls(text, tools=TOOLS)
+        assert reading.calls == ()
+        found = CallCheckEvaluator(compat="bfcl")(response=reading, tools=TOOLS, check="irrelevance")
+        assert found["call_check"] == passed
 
 
 def test_mutated_texts_of_all_families_raise_nothing_and_never_give_calls_beside_a_problem() -> None:

@@ -27,14 +27,15 @@ _CANDIDATE = re.compile(
 )
 _CLOSING = re.compile(r"\s*+```")
 _LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
-_BESIDE = re.compile(rf"(?:[\s;,`\[\]]++|(?:#|//)[^\n]*+|and\b|{BEFORE})*+")
-"""What stands around calls that are all that a text says: list marks, comments, the name of a result, lone brackets."""
+_BESIDE = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|</?(?!tool_response)\w+>|and\b|{BEFORE})*+")
+"""What stands around calls that are all that a text says: list marks, comments, tags, a result's name, brackets."""
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )
 _LIST_START = re.compile(rf"\s*+(?:[\"']?{NAME}[\"']?\s*+(?:=(?!=)|:\s*+[\"'\d\[{{])|[\"'\d\[{{)]|\Z)")
-_GOES_ON = re.compile(r",?[ \t]+[^\W\d_]")
+_GOES_ON = re.compile(r"[\"']?,?[ \t]+[^\W\d_]")
+_SAID = re.compile(r"[^\W_] [\"']?\Z")
 _QUOTED = re.compile(r"(`{1,3})([^`]++)\1\s*+")
 _CALL_START = re.compile(CALL)
 _ID_LENGTH = 9  # of Mistral's
@@ -80,7 +81,7 @@ def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
     """Whether a value stands in the middle of a sentence: "you could say [f(a=1)] if you want"."""
     start = candidate.start()
     named = candidate["list"] is None and candidate["json"] is None
-    return not named and body.endswith(" ", 0, start) and body[start - 2].isalnum() and bool(_GOES_ON.match(body, end))
+    return not named and bool(_SAID.search(body, max(0, start - 3), start) and _GOES_ON.match(body, end))
 
 
 class _NoCallError(Exception):

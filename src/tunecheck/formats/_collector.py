@@ -22,7 +22,7 @@ NAMESPACE = "functions."
 _END_MARKS = (
     *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
     *("<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<turn|>", "<|end|>", "<|END_RESPONSE|>"),
-    *("<seed:eos>", "<|EOT|>", "<|eom|>", "<|message_sep|>", "<eos>", "<|assistant_end|>"),
+    *("<seed:eos>", "<|EOT|>", "<|eom|>", "<|message_sep|>", "<eos>", "<|assistant_end|>", "<bot_end>"),
 )
 _FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))++")
 

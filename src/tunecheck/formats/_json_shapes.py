@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._strict_json import UnreadableError, kind_of, quoted
+from tunecheck.calls._strict_json import UnreadableError, decode, kind_of, quoted
 from tunecheck.formats._api_shapes import content_of, is_call_part, message_of, take_part, take_thoughts_of
 from tunecheck.formats._collector import CallCollector
 
@@ -22,9 +22,13 @@ _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer"})
-NAMES = ("name", "tool_name", "tool", "function_name", "function", "action")
-ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input")
+_CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
+NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
+_ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
 """The words under which models give the two, beyond the shapes that are agreed upon."""
+
+HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
+"""The words under which they give whole calls."""
 
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
 
@@ -61,18 +65,32 @@ def take_named(value: object, collector: CallCollector) -> None:
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
-    for item in value if isinstance(value, list) else [value]:
+    for each in value if isinstance(value, list) else [value]:
+        item = decode(each) if isinstance(each, str) else each
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
-        name = _first(held, *NAMES)
+        name = name_in(held)
         if isinstance(name, str) and name in _ANSWERING:
             continue
         if "arguments" not in held and is_definition(held.get("parameters")):
             raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
-        arguments = held.get(next((key for key in ARGUMENTS if key in held), "arguments"))
-        collector.add(collector.format, name, arguments, _first(item, "id", "tool_call_id"))
+        collector.add(collector.format, name, arguments_in(held), _first(item, "id", "tool_call_id"))
+
+
+def name_in(item: _Object) -> object:
+    """The name of what an object calls, whichever word stands for it."""
+    return _first(item, "name", *_worded(item, NAMES))
+
+
+def arguments_in(item: _Object) -> object:
+    """The arguments in an object that is a call, whichever word stands for them."""
+    return _first(item, *_worded(item, _ARGUMENTS))
+
+
+def _worded(item: _Object, words: re.Pattern[str]) -> list[str]:
+    return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
@@ -283,7 +301,7 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
-    elif isinstance(call, dict) and not call.keys().isdisjoint({*NAMES, "type"}):
+    elif isinstance(call, dict) and ("type" in call or name_in(call) is not None):
         taker = _call_item(call)
         (take_named if taker in (None, _take_bare) else taker)(call, collector)  # announced by its key, it is not bare
     else:

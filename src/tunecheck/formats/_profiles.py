@@ -9,6 +9,8 @@ from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._prompts import ToolPrompt
 
 _SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
+_OPENING = re.compile(r"\s*+(?:```(?:json|python)?\s*+)?")
+_FENCE_END = re.compile(r"(?:\s*+```)?")
 
 
 class Shape(Protocol):
@@ -80,9 +82,12 @@ class Profile:
             UnreadableError: what follows is not a call that can be read.
         """
         collector.format = collector.format or self.name
-        position = self.shape.read(text, self._first(text, start, mark), mark, collector)
+        first = self._first(text, start, mark)
+        position = self.shape.read(text, first, mark, collector)
+        if "```" in text[start + len(mark) : first]:
+            position = _past(_FENCE_END, text, position)
         while True:
-            following = _after_separator(text, position)
+            following = _past(_SEPARATOR, text, position)
             close = next((close for close in self.closes if text.startswith(close, following)), None)
             if close:
                 return following + len(close)
@@ -95,17 +100,9 @@ class Profile:
 
     def _first(self, text: str, start: int, mark: str) -> int:
         inside = self.inside or mark in self.inner
-        return start if inside else _after_space(text, start + len(mark))
+        return start if inside else _past(_OPENING, text, start + len(mark))
 
 
-_SPACE = re.compile(r"\s*+")
-
-
-def _after_space(text: str, position: int) -> int:
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
-
-
-def _after_separator(text: str, position: int) -> int:
-    separator = _SEPARATOR.match(text, position)
-    return separator.end() if separator else position
+def _past(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return found.end() if found else position

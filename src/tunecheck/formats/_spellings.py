@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import TypeAlias
 
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME
-from tunecheck.calls._strict_json import UnreadableError, place, quoted
+from tunecheck.calls._strict_json import UnreadableError, decode, place, quoted
 from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import ARGUMENTS, NAMES, ReadText, is_bfcl, is_definition, take_shape
+from tunecheck.formats._json_shapes import (
+    HOLDER,
+    NAMES,
+    ReadText,
+    arguments_in,
+    is_bfcl,
+    is_definition,
+    name_in,
+    take_shape,
+)
 
 _MOST_BEGUN = 100  # each costs a look at the text's rest
 _BEGUN = re.compile(
     rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
-    rf"(?:(?:{'|'.join(NAMES)})[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
+    rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
     rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
     rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
     re.MULTILINE,
@@ -43,6 +53,8 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
 def _calls_in(value: object, collector: CallCollector) -> _Calls:
     """The calls of tools that the value consists of; none where any part of it is something else."""
     if isinstance(value, str):
+        with suppress(UnreadableError):
+            return _calls_in(decode(value), collector)
         return [(call.name, call.arguments) for call in _python_calls(value, collector) if collector.knows(call.name)]
     if isinstance(value, dict):
         return _named(value, collector) or _under_names(value.items(), collector) or _held(value, collector)
@@ -67,19 +79,24 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
 
 def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
     """`{"function": "f", "args": {…}}`, whichever words stand for the two."""
-    inner = value.get("function")
-    value = inner if isinstance(inner, dict) else value
-    name = next((value[key] for key in NAMES if key in value), None)
-    arguments = next((value[key] for key in ARGUMENTS if key in value), None)
-    return _under_names([(name, arguments)], collector)
+    name = name_in(value)
+    if isinstance(name, dict):
+        return _named(name, collector)
+    return _under_names([(name, arguments_in(value))], collector)
 
 
 def _held(value: dict[object, object], collector: CallCollector) -> _Calls:
-    """`{"functions": [{"name": "f", …}]}`, whatever the one key."""
-    (held,) = value.values() if len(value) == 1 else (None,)
+    """`{"functions": [{"name": "f", …}]}`, whatever the one key; a single call, or texts beside them, need a word."""
+    holders = [key for key, held in value.items() if not isinstance(held, str)]
+    if len(holders) != 1:
+        return []
+    (key,) = holders
+    held, announced = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
+    if isinstance(held, dict) and announced:
+        return _named(held, collector)
     if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
         return []
-    return _calls_in(held, collector)
+    return _calls_in(held, collector) if announced or len(value) == 1 else []
 
 
 def _python_calls(text: str, collector: CallCollector) -> list[FunctionCall]:
