@@ -1,0 +1,41 @@
+"""Which storage an address stands for."""
+
+import re
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.storage._store import Store
+
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
+_PLACE = re.compile(r"(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
+
+
+def is_remote(place: str) -> bool:
+    """Whether an address is that of a storage service, not of a folder."""
+    return _URL.fullmatch(place) is not None
+
+
+def open_store(place: str) -> Store:
+    """The storage at an address: `az://container/prefix`, else a folder, which is made when something is written.
+
+    Raises:
+        ConfigurationError: the address is that of no storage that was tried.
+        MissingExtraError: what speaks to it is not installed.
+    """
+    url = _URL.fullmatch(place)
+    if url is None:
+        from tunecheck.storage._folder import FolderStore
+
+        return FolderStore(Path(place))
+    if url["scheme"].lower() != "az":
+        raise ConfigurationError(
+            f"{url['scheme']}://… was never tried as storage: give a folder, or az://container/prefix"
+        )
+    parts = _PLACE.fullmatch(url["rest"])
+    if parts is None:  # what stands behind a question mark may be a secret
+        raise ConfigurationError(
+            "storage is az://container/prefix, nothing behind it: credentials are read from AZURE_STORAGE_… variables"
+        )
+    from tunecheck.storage._azure import AzureStore
+
+    return AzureStore(parts["container"], (parts["prefix"] or "").strip("/"))

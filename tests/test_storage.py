@@ -1,0 +1,138 @@
+"""Every storage keeps the same promises: here a folder, and Azure blob storage as Azurite has it."""
+
+import secrets
+import threading
+from pathlib import Path
+
+import pytest
+from tests.foundry_azurite import ACCOUNT, KEY
+
+from tunecheck import ConfigurationError, RunError
+from tunecheck.storage._address import open_store
+from tunecheck.storage._store import Store
+
+
+def azurite_variables(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"http://127.0.0.1:{port}/{ACCOUNT}")
+    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
+
+
+@pytest.fixture(params=["folder", "azure"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    if request.param == "folder":
+        return open_store(str(tmp_path / "store"))
+    pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
+    blobs = pytest.importorskip("azure.storage.blob")
+    port = request.getfixturevalue("blob_port")
+    service = blobs.BlobServiceClient(f"http://127.0.0.1:{port}/{ACCOUNT}", credential=KEY)
+    container = secrets.token_hex(8)
+    service.create_container(container)
+    azurite_variables(port, monkeypatch)
+    return open_store(f"az://{container}/runs")
+
+
+def test_what_is_created_is_read(store: Store) -> None:
+    assert store.create("lease/1", b"mine")
+    stored = store.read("lease/1")
+    assert stored is not None
+    assert stored.content == b"mine"
+
+
+def test_what_is_there_is_not_created_again(store: Store) -> None:
+    assert store.create("lease/1", b"mine")
+    assert not store.create("lease/1", b"yours")
+    stored = store.read("lease/1")
+    assert stored is not None
+    assert stored.content == b"mine"
+
+
+def test_a_creation_whose_reply_was_lost_succeeds_when_it_is_tried_again(store: Store) -> None:
+    assert store.create("lease/1", b"mine")
+    assert store.create("lease/1", b"mine")
+
+
+def test_of_many_that_create_one_succeeds(store: Store) -> None:
+    won: list[int] = []
+
+    def claim(number: int) -> None:
+        if store.create("done/7", b"%d" % number):
+            won.append(number)
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+def test_what_has_changed_since_it_was_read_is_not_replaced(store: Store) -> None:
+    store.put("shares", b"one")
+    first = store.read("shares")
+    assert first is not None
+    assert store.replace("shares", b"two", first.version)
+    assert not store.replace("shares", b"three", first.version)
+    second = store.read("shares")
+    assert second is not None
+    assert second.content == b"two"
+
+
+def test_what_is_not_there_is_not_read_or_replaced_and_may_be_deleted(store: Store) -> None:
+    assert store.read("nothing") is None
+    assert not store.replace("nothing", b"x", "version")
+    store.delete("nothing")
+
+
+def test_names_are_listed_in_order_with_the_version_that_is_read(store: Store) -> None:
+    for name in ("segments/2/b-1", "segments/10/a-1", "segments/2/b-0", "lease/2"):
+        store.create(name, name.encode())
+    listed = store.list("segments/2/")
+    assert list(listed) == ["segments/2/b-0", "segments/2/b-1"]
+    stored = store.read("segments/2/b-1")
+    assert stored is not None
+    assert stored.version == listed["segments/2/b-1"]
+    assert list(store.list("")) == ["lease/2", "segments/10/a-1", "segments/2/b-0", "segments/2/b-1"]
+    assert store.list("none/") == {}
+
+
+def test_a_prefix_may_end_within_a_name(store: Store) -> None:
+    for name in ("lease/7-1", "lease/7-2", "lease/70-1"):
+        store.create(name, b"")
+    assert list(store.list("lease/7-")) == ["lease/7-1", "lease/7-2"]
+
+
+def test_what_is_deleted_is_gone(store: Store) -> None:
+    store.put("lease/1", b"mine")
+    store.delete("lease/1")
+    assert store.list("") == {}
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/runs", "gs://bucket", "abfss://c@a.dfs.core.windows.net/x"])
+def test_other_storage_is_refused_as_untried(place: str) -> None:
+    with pytest.raises(ConfigurationError, match="never tried"):
+        open_store(place)
+
+
+def test_a_token_in_the_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="AZURE_STORAGE_") as caught:
+        open_store("az://runs/x?sig=SECRET")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
+    azurite_variables(1, monkeypatch)
+    monkeypatch.setattr("tunecheck.storage._azure._MOST_RETRIES", 0)
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2022-11-02&sig=SECRET")
+    with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: it cannot be reached") as caught:
+        open_store("az://runs/x").read("lease/1")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+    with pytest.raises(RunError, match="cannot be written"):
+        open_store(str(tmp_path / "store")).create("lease/1", b"")
