@@ -79,7 +79,7 @@ def check_multi_turn(
         DataError: the long-context constants are needed and not there.
     """
     entry = Entry.read(row)
-    verdict = _judged(entry, result, compat=compat, simulators=simulators, mode=mode, course=course, model=model)
+    verdict = judged(entry, result, compat=compat, simulators=simulators, mode=mode, course=course, model=model)
     if verdict.valid is not False:
         return verdict
     causes = [*causes_of_ending(course, verdict.turn)]
@@ -104,16 +104,17 @@ def _explained(
         return []
 
 
-def _judged(
+def judged(
     entry: Entry,
     result: object,
     *,
     compat: bool,
-    simulators: Simulators | None,
-    mode: Mode | None,
-    course: Course,
-    model: str,
+    simulators: Simulators | None = None,
+    mode: Mode | None = None,
+    course: Course = UNKNOWN,
+    model: str = "model",
 ) -> Verdict:
+    """The verdict alone, as `check_multi_turn` gives it, without its causes."""
     if not isinstance(result, list):
         return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(entry.truth):

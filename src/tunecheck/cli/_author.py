@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._messages import clean, did_you_mean
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import DONE, Invocation
@@ -68,15 +69,16 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     from tunecheck.authoring._author.pipeline import author as author_dataset
     from tunecheck.simulators._backend import Backends
 
-    report = author_dataset(_plan(options), Backends(trust=Trust.of_command(options.trust or ())))
+    plan = _plan(options, invocation.typed)
+    report = author_dataset(plan, Backends(trust=Trust.of_command(options.trust or ())))
     if options.json:
-        print_json({"work": str(report.work), "files": {**report.files}})
+        print_json(_as_json(report))
     else:
         _show(report)
     return DONE
 
 
-def _plan(options: AuthorOptions) -> AuthorPlan:
+def _plan(options: AuthorOptions, command: str) -> AuthorPlan:
     from tunecheck.authoring._author.pipeline import STAGES, AuthorPlan
 
     if not _NAME.fullmatch(options.name):
@@ -98,6 +100,7 @@ def _plan(options: AuthorOptions) -> AuthorPlan:
         out=Path("datasets") / f"{options.name}.jsonl",
         draw=options.draw,
         last=stage,
+        command=command,
         overwrite=options.overwrite,
     )
 
@@ -131,6 +134,27 @@ def _variants(names: list[str] | None) -> list[Variant]:
     return [known for known in VARIANTS if names is None or known in names]
 
 
+def _as_json(report: AuthorReport) -> JSON:
+    return {
+        "work": str(report.work),
+        "stages": {**report.files},
+        "written": [str(path) for path in report.written],
+        "rows": report.rows,
+        "train": report.train,
+        "variants": {**report.variants},
+        "rejected": {**report.rejected},
+    }
+
+
 def _show(report: AuthorReport) -> None:
     for file, what in report.files.items():
         print(f"{clean(report.work / file)}: {what}")
+    if not report.written:
+        return
+    train = f", {report.train:,} to train on" if report.train else ""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
+    print(f"{counted(report.rows, 'row')} to test with{train}: {kinds}")
+    for reason, count in report.rejected.most_common():
+        print(f"rejected {count:,}: {clean(reason)}")
+    for path in report.written:
+        print(f"written {clean(path)}")

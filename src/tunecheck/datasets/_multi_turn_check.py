@@ -245,14 +245,14 @@ class _EntryCheck:
             )
         if step.result.error:
             yield self._finding("call_fails", one_line(step.result.text), turn, text)
-        elif _reports_failure(call.name, step.result.value):
+        elif reports_failure(call.name, step.result.value):
             yield self._finding("reports_failure", one_line(step.result.text), turn, text)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
         return Finding(self._entry.name, problem, text, turn, call)
 
 
-def _reports_failure(operation: str, value: object) -> bool:
+def reports_failure(operation: str, value: object) -> bool:
     """Whether an answer says that the operation did not succeed, though it is not an error: `{"login_status": false}`.
 
     Not of operations that ask for a state, whose answer may well be no.

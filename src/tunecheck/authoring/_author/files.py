@@ -100,12 +100,13 @@ class GraphFile(Written, frozen=True, kw_only=True):
 class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
     """An argument: a `value`, and where it comes from if not from the user's words.
 
-    `source` is an earlier call by turn and number, `path` the place in its result.
+    `source` is an earlier call by turn and number, `path` the place in its result; `edge` is that of the graph.
     """
 
     value: JSON
     source: tuple[int, int] | None = None
     path: list[str | int] = field(default_factory=list)
+    edge: str | None = None
 
 
 class PlannedCall(Written, frozen=True, kw_only=True):
@@ -143,6 +144,24 @@ class TaskLine(Written, frozen=True, kw_only=True):
     id: str
     voice: str
     turns: list[str]
+
+
+class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `variants.jsonl`, and a row of the data set: a conversation as `evaluate` takes it.
+
+    `task` is what it was made from, `variant` how ("base": as it is), `path` the functions it calls.
+    """
+
+    id: str
+    task: str
+    variant: str
+    path: str
+    turns: list[list[dict[str, JSON]]]
+    ground_truth: list[list[str]]
+    involved_classes: list[str]
+    initial_config: dict[str, JSON]
+    held_out: dict[str, list[str]] = field(default_factory=dict)
+    free_calls: str | None = None
 
 
 class RejectedLine(Written, frozen=True, kw_only=True):

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from tunecheck.authoring._author.files import VARIANTS, Variant, WorldFile
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._json import JSON
+from tunecheck._whole_files import write_file
+from tunecheck.authoring._author.dataset import Authored, card, covered, split, train_path, write_dataset
+from tunecheck.authoring._author.drawing import drawing
+from tunecheck.authoring._author.files import (
+    VARIANTS,
+    GraphFile,
+    PathLine,
+    RejectedLine,
+    RowLine,
+    TaskLine,
+    TruthLine,
+    Variant,
+    WorldFile,
+)
+from tunecheck.authoring._author.graph import check_graph, find_graph, keep_own
+from tunecheck.authoring._author.paths import check_paths, sample_paths
+from tunecheck.authoring._author.shipped import configurations
 from tunecheck.authoring._author.stages import Workbench
+from tunecheck.authoring._author.tasks import execute, put_into_words
+from tunecheck.authoring._author.trial import Trial
+from tunecheck.authoring._author.variants import RowAuthor
 from tunecheck.authoring._author.world import World, described, find_world
 from tunecheck.simulators._backend import Backends
 
@@ -36,15 +58,24 @@ class AuthorPlan:
     out: Path
     draw: Path | None = None
     last: Stage = "rows"
+    command: str = "tunecheck datasets author"
     overwrite: bool = False
 
 
 @dataclass
 class AuthorReport:
-    """What became of it: each stage's file, and what was done with it."""
+    """What became of it: each stage's file and what was done with it, the files of the data set, and what is in them.
+
+    `covered` has how many functions and edges of how many the paths use.
+    """
 
     work: Path
     files: dict[str, str] = field(default_factory=dict)
+    written: list[Path] = field(default_factory=list)
+    rows: int = 0
+    train: int = 0
+    variants: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
 
 
 def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
@@ -53,15 +84,110 @@ def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
     Raises:
         ConfigurationError: a simulator or a stage's file cannot be used, or a file is there already.
     """
-    bench = Workbench(plan.work, plan.name)
-    read_world(plan, backends, bench)
-    return AuthorReport(plan.work, bench.notes)
+    _check_files(plan)
+    making = _Making(plan, backends)
+    for stage in STAGES[: STAGES.index(plan.last) + 1]:
+        getattr(making, stage)()
+    return making.report
 
 
-def read_world(plan: AuthorPlan, backends: Backends, bench: Workbench) -> World:
-    """The first stage: which services, functions and configurations there are."""
-    classes = find_world(plan.simulators, backends)
-    file = bench.document("world.yaml", WorldFile, [*classes], lambda: described(classes))
-    if list(file.simulators) != [*classes]:
-        classes = find_world(file.simulators, backends)
-    return World.of(classes, file)
+class _Making:
+    """The stages; each reads what those before it left."""
+
+    def __init__(self, plan: AuthorPlan, backends: Backends) -> None:
+        self._plan, self._backends = plan, backends
+        self._bench = Workbench(plan.work, plan.name)
+        self.report = AuthorReport(plan.work, self._bench.notes)
+
+    def world(self) -> None:
+        classes = find_world(self._plan.simulators, self._backends)
+        inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
+        file = self._bench.document("world.yaml", WorldFile, inputs, lambda: described(classes))
+        classes = find_world(file.simulators, self._backends)
+        self._world = World.of(classes, file, {name: self._backends.find(name) for name in configurations()})
+
+    def graph(self) -> None:
+        world, seed = self._world, self._plan.seed
+        self._graph = self._bench.document(
+            "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
+        )
+        check_graph(self._graph, world)
+        if self._plan.draw is not None:
+            with told_as(ConfigurationError, self._plan.draw, "cannot be written"):
+                write_file(self._plan.draw, drawing(self._graph).encode())
+
+    def paths(self) -> None:
+        plan, world = self._plan, self._world
+        self._trial = Trial(world, plan.seed)
+        inputs: JSON = [plan.tasks, [*plan.turns], plan.seed]
+        self._paths = self._bench.lines("paths.jsonl", PathLine, inputs, lambda: [*self._sampled()])
+        check_paths(self._paths, world)
+
+    def _sampled(self) -> Iterator[PathLine]:
+        plan, rows = self._plan, self._rows()
+
+        def holds(path: PathLine) -> bool:
+            truth, task = execute(self._world, path), put_into_words(self._world, path, plan.seed)
+            return self._trial.weakness(next(rows.rows(plan.name, path, truth, task, ()))) is None
+
+        return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, holds)
+
+    def truth(self) -> None:
+        self._truths = self._bench.lines(
+            "truth.jsonl", TruthLine, None, lambda: [execute(self._world, path) for path in self._paths]
+        )
+
+    def tasks(self) -> None:
+        seed = self._plan.seed
+        self._tasks = self._bench.lines(
+            "tasks.jsonl", TaskLine, seed, lambda: [put_into_words(self._world, path, seed) for path in self._paths]
+        )
+
+    def variants(self) -> None:
+        kinds = self._plan.variants
+        inputs: JSON = [[*kinds], self._plan.seed]
+        self._candidates = self._bench.lines("variants.jsonl", RowLine, inputs, lambda: [*self._varied(kinds)])
+
+    def _varied(self, kinds: Sequence[Variant]) -> Iterator[RowLine]:
+        truths = {each.id: each for each in self._truths}
+        tasks = {each.id: each for each in self._tasks}
+        rows = self._rows()
+        made: Counter[str] = Counter()
+        for path in self._paths:
+            if path.id in truths and path.id in tasks:  # who takes a line out of a file takes its rows out
+                rarest = sorted(kinds, key=made.__getitem__)
+                for row in rows.rows(self._plan.name, path, truths[path.id], tasks[path.id], rarest):
+                    made[row.variant] += 1
+                    yield row
+
+    def _rows(self) -> RowAuthor:
+        return RowAuthor(self._world, self._graph, self._plan.seed)
+
+    def rows(self) -> None:
+        plan, authored = self._plan, Authored()
+        for row in self._candidates:
+            reason = self._trial.weakness(row)
+            if reason is None:
+                authored.rows.append(row)
+            else:
+                authored.rejected.append(RejectedLine(id=row.id, variant=row.variant, reason=reason))
+        if not authored.rows:
+            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl")
+        self._bench.lines("rejected.jsonl", RejectedLine, None, lambda: authored.rejected)
+        used = {row.task for row in authored.rows}
+        authored.coverage = covered(path for path in self._paths if f"{plan.name}-{path.id}" in used)
+        authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
+        text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
+        report = self.report
+        report.written = write_dataset(plan.out, authored, text, plan.name)
+        report.rows, report.train = len(authored.rows), len(authored.train)
+        report.variants.update(row.variant for row in (*authored.rows, *authored.train))
+        report.rejected.update(each.reason.partition(":")[0] for each in authored.rejected)
+
+
+def _check_files(plan: AuthorPlan) -> None:
+    if plan.last != "rows" or plan.overwrite:
+        return
+    for path in (plan.out, train_path(plan.out)):
+        if path.exists():
+            raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")

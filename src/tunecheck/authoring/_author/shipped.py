@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from typing import cast
 
 from tunecheck import _yaml
 from tunecheck._describe import converted
 from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator
 
 
 @functools.cache
@@ -19,24 +18,25 @@ def _shipped() -> dict[str, JSON]:
     return cast("dict[str, JSON]", _yaml.loads(text, "shipped.yaml"))
 
 
+@functools.cache
 def configurations() -> Mapping[str, dict[str, JSON]]:
     """By simulator, what conversations start from."""
     return converted(_shipped()["configurations"], dict[str, dict])  # type: ignore[type-arg]  # of JSON
 
 
+@functools.cache
 def values_by_word() -> Mapping[str, list[JSON]]:
     """What a parameter may be given whose name has a word."""
     return converted(_shipped()["by_word"], dict[str, list])  # type: ignore[type-arg]  # of JSON
 
 
-def request_values(classes: Mapping[str, type[Simulator]]) -> dict[str, list[JSON]]:
-    """What users give for the parameters of these simulators, as far as anything is known."""
-    operations = {name: each for simulator in classes.values() for name, each in simulator.operations().items()}
-    known = converted(_shipped()["values"], dict[str, list])  # type: ignore[type-arg]  # of JSON
-    own = configurations().keys() & classes.keys()
-    parameters = {parameter for each in operations.values() for parameter in each.parameters}
-    return {
-        name: values
-        for name, values in known.items()
-        if own and (name.partition(".")[0] in operations if "." in name else name in parameters)
-    }
+def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
+    """What users give for the parameters of the built-in simulators, where one of these is among them."""
+    own = configurations().keys() & {*classes}
+    return converted(_shipped()["values"], dict[str, list]) if own else {}  # type: ignore[type-arg]  # of JSON
+
+
+@functools.cache
+def notes() -> Mapping[str, list[str]]:
+    """What makes a context long: the parts of its lines."""
+    return converted(_shipped()["notes"], dict[str, list[str]])

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tunecheck._json import JSON
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")
@@ -39,3 +44,108 @@ def _imperative(verb: str) -> str:
     if re.search(r"(ss|x|zz|ch|sh)es$", verb):
         return verb[:-2]
     return verb[:-1] if verb.endswith("s") and not verb.endswith(("ss", "us", "is")) else verb
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing that is asked for: the request, and what is said of each of its parameters."""
+
+    request: str
+    details: tuple[tuple[str, str], ...] = ()
+
+
+Voice: TypeAlias = Callable[[Sequence[Ask]], str]
+
+
+def _plain(asks: Sequence[Ask]) -> str:
+    """Please cancel an order, with the order id 7. Then ..."""
+    said = [ask.request + _with(ask) for ask in asks]
+    return f"Please {'. Then '.join(said)}."
+
+
+def _polite(asks: Sequence[Ask]) -> str:
+    """Could you cancel an order? The order id is 7."""
+    said = [f"{ask.request}?{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
+    return "Could you " + " And could you then ".join(said)
+
+
+def _brief(asks: Sequence[Ask]) -> str:
+    """Cancel an order (order id: 7)."""
+    said = [_capital(ask.request) + (f" ({_listed('', '{}: {}', ask, '; ')})" if ask.details else "") for ask in asks]
+    return " ".join(f"{each}." for each in said)
+
+
+def _needing(asks: Sequence[Ask]) -> str:
+    """I need you to cancel an order. The order id is 7."""
+    said = [f"need you to {ask.request}.{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
+    return "I " + " After that, I ".join(said)
+
+
+def _chatty(asks: Sequence[Ask]) -> str:
+    """There is something you can do for me: cancel an order. Take 7 for the order id."""
+    said = [f"{ask.request}.{_sentence(_listed('take ', '{1} for the {0}', ask))}" for ask in asks]
+    return "There is something you can do for me: " + " And when that is done: ".join(said)
+
+
+VOICES: Mapping[str, Voice] = {
+    "plain": _plain,
+    "polite": _polite,
+    "brief": _brief,
+    "needing": _needing,
+    "chatty": _chatty,
+}
+
+
+def _with(ask: Ask) -> str:
+    """ ", with the order id 7": what is called by where it comes from stands before what it is for."""
+    said = [
+        f"{value} as the {label}" if value.startswith("the ") else f"the {label} {value}"
+        for label, value in ask.details
+    ]
+    return f", with {' and '.join(said)}" if said else ""
+
+
+def _listed(before: str, form: str, ask: Ask, between: str = " and ") -> str:
+    if not ask.details:
+        return ""
+    return before + between.join(form.format(label, value) for label, value in ask.details)
+
+
+def _sentence(text: str) -> str:
+    return f" {_capital(text)}." if text else ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def value_text(value: JSON) -> str:
+    """A value as a user writes it: texts in quotes."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "nothing"
+        case str():
+            return f'"{value}"'
+        case list():
+            texts = [value_text(each) for each in value]
+            return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts) or "an empty list"
+        case dict():
+            return ", ".join(f"{phrase(key)} {value_text(each)}" for key, each in value.items())
+    return str(value)
+
+
+def said(value: JSON, words: str) -> bool:
+    """Whether a text says all of a value; truth values are said in too many ways to be looked for."""
+    match value:
+        case bool() | None:
+            return True
+        case list():
+            return all(said(each, words) for each in value)
+        case dict():
+            return all(said(each, words) for each in value.values())
+        case str():
+            return value.lower() in words.lower()
+    shown = {str(value), f"{value:g}", f"{value:,}"}
+    return any(re.search(rf"(?<![\d.]){re.escape(text)}(?!\.?\d)", words) for text in shown)

@@ -66,14 +66,23 @@ class Session:
 
 @dataclass(frozen=True)
 class World:
-    """Simulators by name, with the file that says what conversations with them are about."""
+    """Simulators by name, with the file that says what conversations with them are about.
+
+    `spare` are others that may stand beside them, or be asked for in vain.
+    """
 
     classes: Mapping[str, type[Simulator]]
     file: WorldFile
     functions: Mapping[str, Function] = field(default_factory=dict)
+    spare: Mapping[str, type[Simulator]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, classes: Mapping[str, type[Simulator]], file: WorldFile) -> World:
+    def of(
+        cls,
+        classes: Mapping[str, type[Simulator]],
+        file: WorldFile,
+        built_in: Mapping[str, type[Simulator]] | None = None,
+    ) -> World:
         """The world of a file.
 
         Raises:
@@ -87,17 +96,29 @@ class World:
             if name not in classes:
                 raise ConfigurationError(f"world.yaml: there is no simulator {name!r}{did_you_mean(name, classes)}")
         kept = {name: function for name, function in functions.items() if name not in file.left_out}
-        return cls(classes, file, kept)
+        taken = {name for simulator in classes.values() for name in simulator.operations()}
+        others = {name: each for name, each in (built_in or {}).items() if name not in classes}
+        spare = {name: each for name, each in others.items() if taken.isdisjoint(each.operations())}
+        return cls(classes, file, kept, spare)
+
+    def known(self, name: str) -> type[Simulator]:
+        """The class of one of its simulators, or of a spare one."""
+        return self.classes[name] if name in self.classes else self.spare[name]
+
+    def values(self, name: str) -> Sequence[JSON]:
+        """What users give for `function.parameter`, or a parameter, as far as the file says, or what is shipped."""
+        return self.file.values.get(name) or request_values(self.spare).get(name) or ()
 
     def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
-        return Backend.of({name: self.classes[name] for name in simulators}, configuration)
+        return Backend.of({name: self.known(name) for name in simulators}, configuration)
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Session:
         return Session(self, simulators, configuration)
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
         """A configuration for these simulators, drawn from the file's."""
-        return {name: drawn(self.file.configurations.get(name, {}), random) for name in simulators}
+        known = {**configurations(), **self.file.configurations}
+        return {name: drawn(known.get(name, {}), random) for name in simulators}
 
     def fingerprint(self) -> JSON:
         """What results depend on, beside the file."""
@@ -122,11 +143,17 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
 
 def described(classes: Mapping[str, type[Simulator]]) -> WorldFile:
     """What is known of simulators: a configuration to start from, and what each function does."""
+    functions = functions_of(classes, {})
+    parameters = {name for each in functions.values() for name in each.parameters}
     return WorldFile(
         simulators=[*classes],
         configurations={name: _configuration(name, simulator) for name, simulator in classes.items()},
-        values=request_values(classes),
-        requests={name: function.request for name, function in functions_of(classes, {}).items()},
+        values={
+            name: values
+            for name, values in request_values(classes).items()
+            if (name.partition(".")[0] in functions if "." in name else name in parameters)
+        },
+        requests={name: function.request for name, function in functions.items()},
     )
 
 

@@ -1,0 +1,124 @@
+"""Paths executed, and put into words: each turn's request says every value, or what the value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+from typing import cast
+
+from tunecheck._json import JSON
+from tunecheck.authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
+from tunecheck.authoring._author.wording import VOICES, Ask, phrase, value_text
+from tunecheck.authoring._author.world import World
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import write_calls
+from tunecheck.simulators._base import shown
+
+
+def call_text(call: FunctionCall) -> str:
+    """A call as it stands in a ground truth."""
+    return str(write_calls([call], "bfcl_text"))[1:-1]
+
+
+def execute(world: World, path: PathLine) -> TruthLine:
+    """Make the calls of a path; values that come from earlier results are taken from these."""
+    session = world.session(path.simulators, path.configuration)
+    calls: list[list[str]] = []
+    results: list[list[str]] = []
+    states: list[dict[str, dict[str, JSON]]] = []
+    values: dict[tuple[int, int], object] = {}
+    for number, turn in enumerate(path.turns):
+        made = []
+        for at, planned in enumerate(turn):
+            arguments = {name: _taken(each, values) for name, each in planned.arguments.items()}
+            call = FunctionCall(planned.function, arguments)
+            step = session.call(call)
+            values[number, at] = step.result.value
+            made.append((call_text(call), step.result.text))
+        calls.append([text for text, _ in made])
+        results.append([text for _, text in made])
+        state = session.state()
+        states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
+    return TruthLine(id=path.id, calls=calls, results=results, states=states)
+
+
+def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON:
+    """The value that an earlier result has now; the one that was planned where it has none."""
+    if argument.source is None:
+        return argument.value
+    value = values.get(argument.source)
+    for step in argument.path:
+        if isinstance(value, dict):
+            held = {str(key): each for key, each in value.items()}
+            value = step if step == argument.path[-1] and _names(argument) else held.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return argument.value
+    return cast("JSON", value) if isinstance(value, (str, int, float)) else argument.value
+
+
+def _names(argument: Argument) -> bool:
+    """Whether the argument is the name of a thing in a result, not what stands under it."""
+    return argument.edge is not None and argument.edge.endswith(".@")
+
+
+def put_into_words(world: World, path: PathLine, seed: int) -> TaskLine:
+    """What the user says in each turn, in one voice."""
+    voice = Random(f"{seed} voice {path.id}").choice([*VOICES])
+    words = Words(world, path, voice)
+    return TaskLine(id=path.id, voice=voice, turns=[words.turn(number) for number in range(len(path.turns))])
+
+
+class Words:
+    """How a path's calls are asked for, in one voice."""
+
+    def __init__(self, world: World, path: PathLine, voice: str) -> None:
+        self._world, self._path, self._voice = world, path, VOICES.get(voice, VOICES["plain"])
+
+    def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
+        """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
+        instead = instead or {}
+        asks = []
+        for at, planned in enumerate(self._path.turns[number]):
+            details = tuple(
+                (phrase(name), value_text(instead[name]) if name in instead else self._value(each, (number, at)))
+                for name, each in planned.arguments.items()
+                if name not in without
+            )
+            asks.append(Ask(self._request(planned), details))
+        return self._voice(asks)
+
+    def _request(self, planned: PlannedCall) -> str:
+        return self._world.functions[planned.function].request
+
+    def _value(self, argument: Argument, place: tuple[int, int]) -> str:
+        """The value, or how people call it that came up before."""
+        if argument.source is None:
+            return value_text(argument.value)
+        turn, at = argument.source
+        producer = self._path.turns[turn][at]
+        field = _field(argument.path)
+        if turn == place[0]:
+            return f"the {field} that you get when you {self._request(producer)}"
+        time = self._which(producer, argument.source)
+        return f"the {field} that you got {time} I asked you to {self._request(producer)}"
+
+    def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
+        """Which of several calls of the same function is meant."""
+        places = [
+            (turn, at)
+            for turn, calls in enumerate(self._path.turns)
+            for at, each in enumerate(calls)
+            if each.function == producer.function
+        ]
+        if len(places) == 1:
+            return "when"
+        return "the first time" if source == places[0] else "the last time"
+
+
+def _field(path: Sequence[str | int]) -> str:
+    """What a place in a result is called: "order id", "first item of the stock list"."""
+    names = [each for each in path if isinstance(each, str)]
+    field = phrase(names[-1]) if names else "list" if path else "answer"
+    return f"first item of the {field}" if path and isinstance(path[-1], int) else field

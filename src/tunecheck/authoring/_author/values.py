@@ -1,0 +1,159 @@
+"""Values: those that stand in results and states, and those that a user gives for a parameter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import cast
+
+from tunecheck._json import JSON
+from tunecheck.authoring._author.shipped import values_by_word
+from tunecheck.authoring._author.wording import words_of
+from tunecheck.authoring._author.world import Function, Schema, World
+
+Place = tuple["str | int", ...]
+
+_QUOTED = re.compile(r'"([^"]{1,40})"')
+_AS = re.compile(r"\bas ([A-Z0-9][\w:/.+-]{2,25})")
+_KINDS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_MOST_PLACES = 2_000
+_PLAIN: dict[str, list[JSON]] = {
+    "string": ["north wing", "second shelf", "blue folder"],
+    "integer": [2, 3, 7, 12],
+    "number": [2, 4.5, 12, 30],
+    "boolean": [True, False],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A value that holds no others: `pattern` says where such ones stand, `path` where this one does.
+
+    In a pattern `*` stands for each of several, `@` for their names.
+    """
+
+    pattern: str
+    path: Place
+    value: str | int | float
+
+
+def atoms(value: object) -> list[Atom]:
+    """All values in a result or a state that could be an argument; not the empty text, true or false."""
+    return [*islice(_atoms(value, "", ()), _MOST_PLACES)]
+
+
+def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
+    if isinstance(value, Mapping):
+        table = _is_table(value)
+        for key, item in value.items():
+            name = key if isinstance(key, (str, int)) else str(key)
+            if table and name != "":
+                yield Atom(f"{pattern}.@", (*path, name), name)
+            yield from _atoms(item, _below(pattern, "*" if table else str(name)), (*path, name))
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(value):
+            yield from _atoms(item, _below(pattern, "*"), (*path, at))
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
+        yield Atom(pattern, path, value)
+
+
+def _below(pattern: str, step: str) -> str:
+    """Things inside things of the same sort, as folders in folders, stand under one pattern."""
+    return pattern if step == "*" and pattern.endswith(".*") else f"{pattern}.{step}"
+
+
+def _is_table(value: Mapping[object, object]) -> bool:
+    """Whether the keys are names of things, not of fields."""
+    held = all(isinstance(item, (Mapping, list)) for item in value.values())
+    return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
+
+
+def fits(schema: Schema, value: JSON) -> bool:
+    """Whether a value has a parameter's type, and is one of its enum."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return value in cast("list[JSON]", schema["enum"])
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return True
+    return isinstance(value, _KINDS[kind]) and (isinstance(value, bool) == (kind == "boolean"))
+
+
+def free_values(world: World, function: Function, parameter: str, random: Random) -> Sequence[JSON]:
+    """What a user may give for a parameter, whatever the services hold."""
+    schema = function.parameters[parameter]
+    for name in (f"{function.name}.{parameter}", parameter):
+        known = [value for value in world.values(name) if fits(schema, value)]
+        if known:
+            return known
+    return plain_values(parameter, schema, random)
+
+
+def plain_values(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
+    """Plausible values by a name, a schema and its description."""
+    if isinstance(schema.get("enum"), list):
+        return cast("list[JSON]", schema["enum"])
+    described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
+    known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), described]
+    known += (values_by_word().get(word, []) for word in reversed(words_of(name)))
+    for values in known:
+        fitting = [value for value in values if value is not None and fits(schema, value)]
+        if fitting:
+            return fitting
+    return _by_type(name, schema, random)
+
+
+def _listed(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _described(description: str) -> list[JSON]:
+    """The examples in a description: `"Buy" or "Sell"`, `as 2024-09-30`."""
+    return [*_QUOTED.findall(description)] or [*_AS.findall(description)]
+
+
+def _by_type(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
+    kind = schema.get("type")
+    if kind == "array":
+        items = cast("Schema", schema.get("items") or {})
+        choices = plain_values(name.removesuffix("s"), items, random)
+        return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
+    if kind == "object":
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        required = {str(each) for each in _listed(schema.get("required"))}
+        chosen = [key for key in properties if key in required] or [*properties][:2]
+        return [{key: random.choice(plain_values(key, properties[key], random)) for key in chosen}]
+    if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
+        low = schema.get("minimum") or 0
+        high = schema.get("maximum")
+        assert isinstance(low, (int, float))
+        top = high if isinstance(high, (int, float)) else low + 50
+        return [random.randint(int(low), max(int(low), int(top))) for _ in range(3)]
+    return _PLAIN.get(str(kind), _PLAIN["string"])
+
+
+def others(value: JSON, schema: Schema) -> list[JSON]:
+    """Values that are not this one, close to it and of its type: what a wrong argument may look like."""
+    if isinstance(schema.get("enum"), list):
+        return [each for each in _listed(schema["enum"]) if each != value][:3]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        return [value + 1]
+    if isinstance(value, str):
+        return [f"{value} 2"]
+    if isinstance(value, list):
+        return [value[:-1], [*value, *value[:1]]] if value else []
+    if isinstance(value, dict):
+        changed = [{**value, key: other} for key, each in value.items() for other in others(each, {})]
+        return [*changed, *({name: value[name] for name in value if name != key} for key in value if len(value) > 1)]
+    return []
