@@ -27,7 +27,7 @@ _CANDIDATE = re.compile(
 )
 _CLOSING = re.compile(r"\s*+```")
 _LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
-_BESIDE = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|</?(?!tool_response)\w+>|and\b|{BEFORE})*+")
+_BESIDE = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_response)\w+\|?>|and\b|{BEFORE})*+")
 """What stands around calls that are all that a text says: list marks, comments, tags, a result's name, brackets."""
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(
@@ -48,7 +48,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     Raises:
         UnreadableError: a tool is called by name, and its arguments cannot be read.
     """
-    if _take_quoted(body, collector, read_text) or _take_lines(body, collector):
+    if _take_quoted(body, collector, read_text) or (not body.startswith("<", limit) and _take_lines(body, collector)):
         return True
     position, said, failures = 0, 0, 0
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
@@ -192,14 +192,17 @@ def _beside(text: str, position: int) -> int:
 
 
 def _take_lines(body: str, collector: CallCollector) -> bool:
-    """`f(a=1)` on lines of their own, fenced or not, where all the text is calls of tools."""
-    fence = _FENCE.match(body)
+    """`f(a=1)` on lines of their own, where all the text is calls of tools, or all of a fence with which it ends."""
+    fence = _FENCE.search(body) if body.count("```") == 2 and body.endswith("```") else _FENCE.match(body)
+    before = body[: fence.start()] if fence else ""
     text = body[fence.end() :].removesuffix("```") if fence else body
     label = _LABEL.match(text)
     first = _CALL_START.match(text, _beside(text, label.end() if label else 0))
     cut_off = text.startswith("[") and text.endswith(",")
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
+    if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(text, first.end())):
+        return False  # code that is shown
     held = collector.fresh()
     scanner = CallScanner(text, first.start(), held)
     try:
@@ -210,10 +213,11 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
             held.add("bfcl_text", call.name, call.arguments)
             scanner.position = _beside(text, scanner.position)
     except UnreadableError:
-        if held.calls or not _LIST_START.match(text, first.end()):
+        if before or held.calls or not _LIST_START.match(text, first.end()):
             return False
         collector.format = "bfcl_text"
         raise
-    collector.spans.append((0, len(body)))
+    collector.spans.append((len(before), len(body)))
+    collector.add_text(before)
     collector.take_over(held)
     return True

@@ -20,7 +20,7 @@ from tunecheck.formats._spellings import refuse_cut, take_value
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|<function_call>)?\s*+(?=[{\[])")
+_NEXT_VALUE = re.compile(r"\s*+(?:[;,]|and\b|<function_call>)?\s*+(?=[{\[])")
 
 _ESCAPED = re.compile(r"\\([_\[\]])")
 _QUOTED_NAME = re.compile(rf"(?<=[\[,\s])([\"'])({NAME})\1(?=\()")

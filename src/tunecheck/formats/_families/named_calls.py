@@ -6,7 +6,7 @@ from tunecheck.formats._families.thoughts import HARMONY, HARMONY_STRIPPED, MIST
 from tunecheck.formats._glaive import GlaiveCalls
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prompts import ToolPrompt, json_list
-from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonTagCalls
+from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 
 _MISTRAL_NAME = re.compile(
     r"\s*(?P<name>[^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*(?P<id>[^\s\[\]{}]+)\s*)?"
@@ -166,7 +166,7 @@ REACT = Profile(
 
 GLAIVE = Profile(
     "glaive",
-    GlaiveCalls(),
+    AnyOf((GlaiveCalls(), PythonCalls())),
     marks=("<functioncall>",),
     closes=("</functioncall>",),
     several=False,
