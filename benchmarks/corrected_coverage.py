@@ -18,7 +18,7 @@ _LAYOUT = "{:11.2f} {:11.2f} {:6d} {:5.2f} {:13.1f} {:6.1f} {:19.1f} {:20.1f}"
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--draws", type=int, default=2_000)
     arguments = parser.parse_args()
     print("sensitivity specificity labels share  Rogan-Gladen (none)  prediction-powered  its normal interval")
     found = list(cells(arguments.draws, 20_261))

@@ -10,7 +10,7 @@ import pytest
 from tests.comparison_parts import declares, row, verdict as verdict_keys, write_run
 from tests.report_parts import data_of
 
-from tunecheck import Metric, calibrate, compare, evaluate, verdict, write_report
+from tunecheck import Metric, calibrate, compare, evaluate, select, verdict, write_report
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import JudgeCalibration, LabelledVerdict
 from tunecheck.cli._app import main
@@ -236,3 +236,16 @@ def test_lists_of_runs_call_a_judge_uncalibrated(tmp_path: Path, capsys: pytest.
     calibrated(tmp_path, {"please": ("pass", 2), "no": ("fail", 2)})
     assert main(["runs", "--results-dir", str(tmp_path)]) == 0
     assert "uncalibrated" not in capsys.readouterr().out
+
+
+def test_select_ranks_by_corrected_rates_and_says_so(tmp_path: Path) -> None:
+    runs = [judged(tmp_path, f"ck{passed}", [n < passed for n in range(200)]) for passed in (120, 140, 160)]
+    plain = select(*runs, results_dir=tmp_path)
+    save_calibration(tmp_path, kept(JUDGE, ERRORS))
+    found = select(*runs, results_dir=tmp_path)
+    # (0.6 - 0.2) / 0.7, (0.7 - 0.2) / 0.7, (0.8 - 0.2) / 0.7.
+    assert [each.value.value for each in found.ranking] == pytest.approx([0.6 / 0.7, 0.5 / 0.7, 0.4 / 0.7])
+    assert found.ranking[0].difference.value == pytest.approx(0.1 / 0.7)
+    assert [each.may_be_best for each in found.ranking] == [each.may_be_best for each in plain.ranking]
+    assert "match 80.0%, by an uncalibrated judge, the best of 3" in plain.sentence
+    assert "match 85.7%, corrected for the judge's errors, the best of 3" in found.sentence

@@ -82,7 +82,8 @@ class MetricComparison(Result):
     interval. `p_permutation` is the p-value, where it is that of a permutation test.
 
     Where a model judges, `judge` says what became of its errors: figures are `corrected` by its calibration (those of
-    its verdicts are `raw`), it is `uncalibrated`, or the runs have `different` judges, and no figure of a difference.
+    its verdicts are `raw`), `scores` are not, it is `uncalibrated`, or the runs have `different` judges, and no figure
+    of a difference.
 
     `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
     or that fail for another reason; of several trials of a row, all passed in the one run and none in the other.
@@ -119,7 +120,7 @@ class MetricComparison(Result):
     changed: tuple[RowChange, ...] = ()
     flaky: tuple[RowChange, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
-    judge: Literal["corrected", "uncalibrated", "different"] | None = None
+    judge: Literal["corrected", "scores", "uncalibrated", "different"] | None = None
     raw: RawFigures | None = None
     non_inferior: bool | None = None
     p_permutation: float | None = None

@@ -127,7 +127,7 @@ def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
     labels = labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
-    return _corrected(metric, labels) if metric.kind == "binary" else metric
+    return _corrected(metric, labels) if metric.kind == "binary" else replace(metric, judge="scores")
 
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+    from tunecheck.statistics._corrected import LabelCounts
     from tunecheck.statistics._samples import Codes, Floats
 
 
@@ -58,9 +59,16 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
     return CommonRows(items, scores[items], codes, sides)
 
 
-def ranked(common: CommonRows, runs: Runs) -> list[Ranked]:
-    """Each run in order, and how far it is from the best of the others."""
+def judges_labels(chosen: Chosen, runs: Runs) -> LabelCounts | None:
+    """The labels by which a metric is corrected for its judge's errors in all runs; None where it is not."""
+    known = labels_of(chosen.evaluator, runs.base, runs.tables[-1])
+    return known if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()) else None
+
+
+def ranked(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
+    """Each run in order, and how far it is from the best of the others; a judge's errors do not change the order."""
     from tunecheck.statistics._best import multiple_comparisons_with_the_best
+    from tunecheck.statistics._corrected import corrected_difference
 
     settings, sides = runs.settings, common.sides
     standings = multiple_comparisons_with_the_best(
@@ -76,6 +84,8 @@ def ranked(common: CommonRows, runs: Runs) -> list[Ranked]:
         value = common.estimate(place, settings)
         ends = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
         difference = Estimate(standing.difference, *ends, clusters=value.clusters)
+        if labels is not None:
+            value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
         found.append(Ranked(table.info.id, value, difference, standing.may_be_best))
     return found
 
@@ -84,7 +94,6 @@ def history(metric: MetricComparison, runs: Runs) -> History:
     """One metric's figure in each run, over the rows that every run has a number for."""
     common, chosen = common_rows(metric.key, runs), Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
-    known = labels_of(metric.evaluator, runs.base, runs.tables[-1])
-    if known is not None and all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
-        values = [corrected_rate(each, known) for each in values]
+    if (labels := judges_labels(chosen, runs)) is not None:
+        values = [corrected_rate(each, labels) for each in values]
     return History(metric.name, common.sides.kind, tuple(values))

@@ -19,10 +19,10 @@ from tunecheck.comparison._memory_runs import memory_warnings
 from tunecheck.comparison._objections import objections
 from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairs import RunPair, Runs
-from tunecheck.comparison._rankings import CommonRows, common_rows, ranked
+from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._row_histories import rows_over_runs
-from tunecheck.comparison._wording import size_text, value_text
+from tunecheck.comparison._wording import OF_JUDGE, size_text, value_text
 from tunecheck.runs._decision import stopped_text
 
 
@@ -86,7 +86,8 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     Raises:
         ConfigurationError: no row has a number of it in every run, or they have different judges.
     """
-    if any(pair.measured(chosen).judge == "different" for pair in runs.against_base.values()):
+    judges = {pair.measured(chosen).judge for pair in runs.against_base.values()}
+    if "different" in judges:
         raise ConfigurationError(
             f"{chosen.name} is not by the same judge in all runs: `tunecheck score` has one judge all"
         )
@@ -95,7 +96,7 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
         raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")
     ranking = [
         each if place == runs.base_place else replace(each, guards=guards_of(runs.against_base[place], guards or {}))
-        for place, each in enumerate(ranked(common, runs))
+        for place, each in enumerate(ranked(common, runs, judges_labels(chosen, runs)))
     ]
     up = 1 if common.sides.higher_is_better else -1
     places = range(len(tables))
@@ -105,10 +106,12 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     in_order = tuple(ranking[at] for at in order)
     spans = (f"{table.info.id}: {said}" for table in tables for said in memory_warnings(runs.base.info, table.info))
     said = [*spans, *_of_ranking(ranking[ship], in_order, common.sides), *objections(runs, ship, chosen.name)]
+    value = value_text(common.sides.kind, ranking[ship].value.value)
+    figure = ", ".join(filter(None, [value, *(OF_JUDGE[judge] for judge in judges)]))
     pairs = dict.fromkeys(pair for pair in ((best, last), (base, last), (base, ship)) if pair[0] != pair[1])
     return Selection(
         ship=tables[ship].info.id,
-        sentence=_sentence(ranking[ship], in_order, chosen, common, said),
+        sentence=_sentence(ranking[ship], in_order, chosen, figure, said),
         objections=tuple(said),
         regressed_since=None if ranking[last].may_be_best else tables[best].info.id,
         metric=chosen.name,
@@ -176,8 +179,7 @@ def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides) -> Iterat
             yield f"{guard.metric} is not shown to be at most {size} worse"
 
 
-def _sentence(ship: Ranked, ranking: Sequence[Ranked], chosen: Chosen, common: CommonRows, said: Sequence[str]) -> str:
-    value = value_text(common.sides.kind, ship.value.value)
+def _sentence(ship: Ranked, ranking: Sequence[Ranked], chosen: Chosen, figure: str, said: Sequence[str]) -> str:
     place = "the best" if ship is ranking[0] else "the best that breaks no guard"
     against = f"; against it: {'; '.join(said)}" if said else "; nothing was found that speaks against it"
-    return f"Ship {ship.run}: {chosen.name} {value}, {place} of {len(ranking)} runs{against}."
+    return f"Ship {ship.run}: {chosen.name} {figure}, {place} of {len(ranking)} runs{against}."

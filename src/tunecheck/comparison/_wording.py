@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tunecheck._files import Decision
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 NOTHING = "–"
 
 _BARS = "▁▂▃▄▅▆▇█"
+
+OF_JUDGE = MappingProxyType(
+    {
+        None: "",
+        "different": "",
+        "corrected": "corrected for the judge's errors",
+        "uncalibrated": "by an uncalibrated judge",
+        "scores": "by the judge's scores, not corrected for its errors",
+    }
+)
+"""What is said of a figure, by what became of its judge's errors."""
 
 
 def value_text(kind: Kind, value: float | None) -> str:
@@ -90,12 +102,11 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
 
 def judge_text(metric: MetricComparison) -> str:
     """What became of the judge's errors; empty where no model judges, or each run has a judge of its own."""
-    if metric.judge == "uncalibrated":
-        return "by an uncalibrated judge"
+    said = OF_JUDGE[metric.judge]
     if metric.raw is None:
-        return ""
+        return said
     base, new = (value_text(metric.kind, side.value) for side in (metric.raw.base, metric.raw.new))
-    return f"corrected for the judge's errors (its verdicts {base} → {new})"
+    return f"{said} (its verdicts {base} → {new})"
 
 
 def margin_text(metric: MetricComparison) -> str:

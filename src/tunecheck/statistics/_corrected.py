@@ -3,18 +3,18 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import astuple, dataclass
 from typing import Self
 
 import numpy
 
-from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
 from tunecheck.statistics._results import Estimate, Result
 from tunecheck.statistics._samples import Flags, Floats
 
-_STEPS, _REFINEMENTS, _HALVINGS = 40, 5, 50
+_STEPS, _REFINEMENTS, _HALVINGS = 40, 4, 34
+_PLACES, _DRAWS, _SEED = 10, 2_000, 0
+_WIDER = 1.5  # times the square of the normal quantile: no further out is a share looked for
 _NEARLY = 1e-12
 
 ONE_SIDED_LABELS = "the labels say {} of every row: how often the judge errs on others is not known"
@@ -82,14 +82,13 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     if labelled.problem is not None or rows <= 0:
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
-    share, wrong = passed / rows, labelled.false_passes()
-    assert wrong.value is not None
-    value = min(1.0, max(0.0, (share - wrong.value) / labelled.gain))
-    right = labelled.sensitivity()
-    assert right.value is not None
+    share, counts = passed / rows, _as_counts(labelled)
+    value = float(_by_other_rows(share, counts))
+    right, wrong = labelled.sensitivity(), labelled.false_passes()
+    assert right.value is not None and wrong.value is not None
     terms = ((1.0, share, rows), (value, right.value, right.of), (1 - value, wrong.value, wrong.of))
     error = math.sqrt(sum(weight**2 * p * (1 - p) / of for weight, p, of in terms)) / labelled.gain
-    low, high = _score_interval(value, passed, rows - passed, labelled, confidence, shared=False)
+    low, high = _score_interval(value, passed, rows, counts, confidence, shared=False)
     return Estimate(value, low, high, n, confidence, method, error)
 
 
@@ -108,24 +107,49 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
         confidence: of the two-sided interval.
     """
     method = "prediction-powered"
-    known, n = labelled.total, round(rows) + labelled.total
+    known, n, counts = labelled.total, round(rows) + labelled.total, _as_counts(labelled)
     if not known:
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
+    value, power = (float(each) for each in _by_own_rows(passed, rows, counts))
     truth, seen = ((labelled.pass_pass + other) / known for other in (labelled.pass_fail, labelled.fail_pass))
-    rest = passed / rows if rows else seen
-    together = labelled.pass_pass + labelled.fail_pass + passed
-    spread = together * (1 - together / (known + rows)) / max(known + rows - 1, 1.0)
-    both = labelled.pass_pass / known - truth * seen
-    power = min(1.0, max(0.0, both / spread / (1 + known / rows))) if rows and spread else 0.0
-    value = min(1.0, max(0.0, truth + power * (rest - seen)))
+    rest, both = passed / rows if rows else seen, labelled.pass_pass / known - truth * seen
     rectified = truth * (1 - truth) - 2 * power * both + power**2 * seen * (1 - seen)
     error = math.sqrt(max(0.0, rectified) / known + (power**2 * rest * (1 - rest) / rows if rows else 0.0))
-    low, high = _score_interval(value, passed, rows - passed, labelled, confidence, shared=True)
+    low, high = _score_interval(value, passed, rows, counts, confidence, shared=True)
     return Estimate(value, low, high, n, confidence, method, error)
 
 
+def _as_counts(labelled: LabelCounts) -> Floats:
+    """Its four counts in order; of many samples at once each is an array."""
+    return numpy.array(astuple(labelled), dtype=float)
+
+
+def _by_other_rows(rate: Floats | float, counts: Floats) -> Floats:
+    """Rogan and Gladen's rate, from the judge's; NaN where the labels correct nothing."""
+    pass_pass, pass_fail, fail_pass, fail_fail = counts
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        right, wrong = pass_pass / (pass_pass + pass_fail), fail_pass / (fail_pass + fail_fail)
+        corrected = (rate - wrong) / (right - wrong)
+    return numpy.where(right > wrong, numpy.clip(corrected, 0.0, 1.0), numpy.nan)
+
+
+def _by_own_rows(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
+    """The rate of prediction-powered inference, and its λ."""
+    pass_pass, pass_fail, fail_pass, _ = counts
+    known = counts.sum(axis=0)
+    truth, seen = (pass_pass + pass_fail) / known, (pass_pass + fail_pass) / known
+    if not rows:
+        return truth, numpy.zeros_like(truth)
+    together = pass_pass + fail_pass + passed
+    spread = together * (1 - together / (known + rows)) / numpy.maximum(known + rows - 1, 1.0)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        power = (pass_pass / known - truth * seen) / spread / (1 + known / rows)
+    power = numpy.where(spread > 0, numpy.clip(power, 0.0, 1.0), 0.0)
+    return numpy.clip(truth + power * (passed / rows - seen), 0.0, 1.0), power
+
+
 def _score_interval(
-    value: float, passed: float, failed: float, labelled: LabelCounts, confidence: float, *, shared: bool
+    value: float, passed: float, rows: float, counts: Floats, confidence: float, *, shared: bool
 ) -> tuple[float, float]:
     """All shares that a score test does not reject, from the lowest to the highest of them.
 
@@ -134,42 +158,66 @@ def _score_interval(
     9.3. Inverting a test holds where the judge is so weak, or labels are so few, that the estimate itself has no useful
     standard error. With `shared` the labels tell of the share, too: Tenenbein, "A double sampling scheme for estimating
     from binomial data with misclassifications", JASA 65 (1970), 1350-1361.
+
+    The statistic is that of a share, less that of the nearest one: beyond 0 and 1 there is none, so that what was seen
+    may be nearer to none; Feldman and Cousins, "Unified approach to the classical statistical analysis of small
+    signals", Physical Review D 57 (1998), 3873-3889. This keeps the interval from being empty.
     """
 
-    def statistic(shares: Floats) -> tuple[Floats, Floats]:
-        return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, failed, labelled, shared=shared)
+    def statistic(shares: Floats) -> Floats:
+        return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, rows - passed, counts, shared=shared)
 
-    least = float(statistic(numpy.array([value]))[0][0])
-    distances, limits = _limits(confidence)
+    least, furthest = float(statistic(numpy.array([value]))[0]), _WIDER * normal_quantile(confidence) ** 2
+    left, right = (_furthest(lambda shares: statistic(shares) - least <= furthest, value, end) for end in (0.0, 1.0))
+    places = numpy.linspace(left, right, _PLACES)
+    limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
 
     def accepted(shares: Floats) -> Flags:
-        squared, information = statistic(shares)
-        from_end = numpy.minimum(shares, 1 - shares) * numpy.sqrt(information)
-        within: Flags = squared - least <= numpy.interp(from_end, distances, limits)
-        return within
+        return statistic(shares) - least <= numpy.interp(shares, places, limits)
 
-    low, high = (_furthest(accepted, value, end) for end in (0.0, 1.0))
+    low, high = (_furthest(accepted, value, end) for end in (left, right))
     return low, high
 
 
-def _limits(confidence: float) -> tuple[Floats, Floats]:
-    """How large the statistic may be of a share so many standard errors from 0 or 1, less that of the nearest share.
+def limits_under(
+    shares: Floats,
+    passed: Floats | float,
+    rows: float,
+    counts: Floats,
+    confidence: float,
+    *,
+    shared: bool,
+    draws: int = _DRAWS,
+) -> Floats:
+    """What the statistic of each share exceeds in as few samples as the confidence says, if that share is the truth.
 
-    Beyond either end there is no share, so that what was seen may be nearer to none: Feldman and Cousins, "Unified
-    approach to the classical statistical analysis of small signals", Physical Review D 57 (1998), 3873-3889, for a
-    normal estimate and one end. Their order keeps both the coverage and an interval that is not empty.
+    Samples are drawn with the judge's rates at their maximum under the share: the parametric bootstrap of Efron and
+    Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile is too much
+    where a good judge's errors are so few that a sample has one or two of them, or none.
     """
-    normal, one_sided, two_sided = NormalDist(), NormalDist().inv_cdf(confidence), normal_quantile(confidence)
-    distances = numpy.linspace(0.0, two_sided, _STEPS)
+    random = numpy.random.default_rng(_SEED)
+    truth, size, whole = numpy.clip(shares, _NEARLY, 1 - _NEARLY), (draws, len(shares)), max(round(rows), 1)
+    right, wrong, _ = _rates_under(truth, passed, rows - passed, counts)
+    known = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
+    good = random.binomial(known, truth) if shared else numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
+    hits, false = random.binomial(good, right), random.binomial(known - good, wrong)
+    drawn = numpy.array([hits, good - hits, false, known - good - false], dtype=float)
+    rate = numpy.clip(truth * right + (1 - truth) * wrong, 0.0, 1.0)
+    seen: Floats = numpy.array(random.binomial(whole, rate, size), dtype=float) * (rows / whole)
+    value = _by_own_rows(seen, rows, drawn)[0] if shared else _by_other_rows(seen / rows, drawn)
+    at_truth, at_value = (
+        _score(numpy.clip(at, _NEARLY, 1 - _NEARLY), seen, rows - seen, drawn, shared=shared)
+        for at in (numpy.broadcast_to(truth, size), value)
+    )
+    otherwise = normal_quantile(confidence) ** 2
+    return numpy.array([_middle_quantile(of_share, confidence, otherwise) for of_share in (at_truth - at_value).T])
 
-    def limit(distance: float) -> float:
-        def covers(most: float) -> bool:
-            missed = normal.cdf(-(distance**2 + most) / (2 * distance)) if distance else 0.0
-            return normal.cdf(math.sqrt(most)) - missed >= confidence
 
-        return turning_point(covers, one_sided**2, two_sided**2)[0]
-
-    return distances, numpy.array([limit(float(distance)) for distance in distances])
+def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
+    """The largest value of which at most this share is below, half of its equals among them; NaN is no value."""
+    told = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
+    below = (numpy.searchsorted(told, told) + numpy.searchsorted(told, told, side="right")) / 2
+    return float(told[below <= share * len(told)].max(initial=0.0)) if len(told) else otherwise
 
 
 def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
@@ -183,13 +231,11 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
     return inside
 
 
-def _score(
-    share: Floats, passed: Floats | float, failed: Floats | float, labelled: LabelCounts, *, shared: bool
-) -> tuple[Floats, Floats]:
-    """The squared score statistic of each share, and the information on it there."""
-    right, wrong, pull = _rates_under(share, passed, failed, labelled)
-    known, gain = labelled.total * shared, right - wrong
-    people_pass, people_fail = labelled.pass_pass + labelled.pass_fail, labelled.fail_pass + labelled.fail_fail
+def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
+    """The squared score statistic of each share."""
+    right, wrong, pull = _rates_under(share, passed, failed, counts)
+    people_pass, people_fail = counts[0] + counts[1], counts[2] + counts[3]
+    known, gain = (people_pass + people_fail) * shared, right - wrong
     seen = numpy.clip(share * right + (1 - share) * wrong, _NEARLY, 1 - _NEARLY)
     slope = pull * gain + shared * (people_pass / share - people_fail / (1 - share))
     of_verdicts = (passed + failed) / (seen * (1 - seen))
@@ -203,8 +249,7 @@ def _score(
     taken = with_right**2 * of_wrong - 2 * with_right * with_wrong * between + with_wrong**2 * of_right
     information = of_share - taken / (of_right * of_wrong - between**2)
     known_enough = information > _NEARLY * of_share
-    squared = numpy.where(known_enough, slope**2 / numpy.where(known_enough, information, 1.0), 0.0)
-    return squared, numpy.where(known_enough, information, 0.0)
+    return numpy.where(known_enough, slope**2 / numpy.where(known_enough, information, 1.0), 0.0)
 
 
 def _variance(rate: Floats) -> Floats:
@@ -213,7 +258,7 @@ def _variance(rate: Floats) -> Floats:
 
 
 def _rates_under(
-    share: Floats, passed: Floats | float, failed: Floats | float, labelled: LabelCounts
+    share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """How often the judge passes what people pass, and what they fail, at their maximum likelihood under each share.
 
@@ -224,14 +269,14 @@ def _rates_under(
     for _ in range(_HALVINGS):
         seen = (low + high) / 2
         pull = passed / seen - failed / (1 - seen)
-        right = _pulled(labelled.pass_pass, labelled.pass_fail, share * pull)
-        wrong = _pulled(labelled.fail_pass, labelled.fail_fail, (1 - share) * pull)
+        right = _pulled(counts[0], counts[1], share * pull)
+        wrong = _pulled(counts[2], counts[3], (1 - share) * pull)
         above = share * right + (1 - share) * wrong > seen
         low, high = numpy.where(above, seen, low), numpy.where(above, high, seen)
     return right, wrong, pull
 
 
-def _pulled(hits: int, misses: int, pull: Floats) -> Floats:
+def _pulled(hits: Floats, misses: Floats, pull: Floats) -> Floats:
     """The rate r with hits / r − misses / (1 − r) + pull = 0, within 0 and 1."""
     linear = hits + misses - pull
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * pull * hits, 0.0))
