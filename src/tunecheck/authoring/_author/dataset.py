@@ -11,10 +11,10 @@ from random import Random
 import msgspec
 
 from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import canonical, dumps_line
+from tunecheck._json import dumps_line
 from tunecheck._messages import counted
 from tunecheck._whole_files import write_file
-from tunecheck.authoring._author.files import GraphFile, PathLine, RejectedLine, RowLine
+from tunecheck.authoring._author.files import GraphFile, Line, PathLine, RejectedLine
 from tunecheck.authoring._author.paths import Coverage, planned_calls
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
 
@@ -25,13 +25,13 @@ _MOST_LISTED = 20
 class Authored:
     """Rows that hold and those that do not, and what the paths behind them use."""
 
-    rows: list[RowLine] = field(default_factory=list)
+    rows: list[Line] = field(default_factory=list)
     rejected: list[RejectedLine] = field(default_factory=list)
-    train: list[RowLine] = field(default_factory=list)
+    train: list[Line] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
 
 
-def split(rows: Sequence[RowLine], share: float, seed: int) -> tuple[list[RowLine], list[RowLine]]:
+def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
     """The rows to test with and those to train on, so that no path and no configuration stands in both.
 
     Raises:
@@ -52,7 +52,7 @@ def split(rows: Sequence[RowLine], share: float, seed: int) -> tuple[list[RowLin
     return [row for row in rows if row.id not in train], [row for row in rows if row.id in train]
 
 
-def _together(rows: Sequence[RowLine]) -> list[list[RowLine]]:
+def _together(rows: Sequence[Line]) -> list[list[Line]]:
     """Rows that share a path or a configuration, through others as well."""
     parents: dict[str, str] = {}
 
@@ -63,17 +63,16 @@ def _together(rows: Sequence[RowLine]) -> list[list[RowLine]]:
         return key
 
     for row in rows:
-        keys = [f"task {row.task}", f"path {row.path}"]
-        keys += [f"{name} {canonical(each).decode()}" for name, each in row.initial_config.items() if each]
+        keys = [f"task {row.task}", *row.apart, *([f"path {row.path}"] if row.path else [])]
         for key in keys[1:]:
             parents[root(key)] = root(keys[0])
-    groups: dict[str, list[RowLine]] = defaultdict(list)
+    groups: dict[str, list[Line]] = defaultdict(list)
     for row in rows:
         groups[root(f"task {row.task}")].append(row)
     return [*groups.values()]
 
 
-def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
+def write_dataset(out: Path, authored: Authored, card: str, name: str, evaluator: str) -> list[Path]:
     """Write the data set, its sidecar and its card, and the training set beside it; the files' paths.
 
     Raises:
@@ -81,12 +80,12 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
     """
     written: list[Path] = []
     for path, rows, what in (
-        (out, authored.rows, "Conversations to test with"),
-        (train_path(out), authored.train, "Conversations to train on"),
+        (out, authored.rows, "Rows to test with"),
+        (train_path(out), authored.train, "Rows to train on"),
     ):
         if not rows:
             continue
-        defaults = DatasetDefaults(evaluators=["multi_turn_state"], cluster="task")
+        defaults = DatasetDefaults(evaluators=[evaluator], cluster="task")
         with told_as(ConfigurationError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
@@ -119,8 +118,8 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         f"* {counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on, "
         f"of {counted(len({row.task for row in rows}), 'conversation')}; none of the paths and configurations of the "
         "one part stands in the other.",
-        f"* {counted(sum(len(row.turns) for row in rows), 'turn')}, "
-        f"{counted(sum(len(turn) for row in rows for turn in row.ground_truth), 'call')}.",
+        f"* {counted(sum(row.turn_count for row in rows), 'turn')}, "
+        f"{counted(sum(row.call_count for row in rows), 'call')}.",
         f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
         f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
         f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",

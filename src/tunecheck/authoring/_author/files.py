@@ -9,6 +9,7 @@ from msgspec import field
 
 from tunecheck._describe import Written
 from tunecheck._files import FORMAT_VERSION
+from tunecheck._json import canonical
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON as JSON
@@ -162,6 +163,51 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
     initial_config: dict[str, JSON]
     held_out: dict[str, list[str]] = field(default_factory=dict)
     free_calls: str | None = None
+
+    @property
+    def apart(self) -> list[str]:
+        """What no row of a training set may have in common with one of the test set, beside its path."""
+        configured = {name: each for name, each in self.initial_config.items() if each}
+        return [f"{name} {canonical(each).decode()}" for name, each in configured.items()]
+
+    @property
+    def turn_count(self) -> int:
+        return len(self.turns)
+
+    @property
+    def call_count(self) -> int:
+        return sum(map(len, self.ground_truth))
+
+
+class QuestionLine(Written, frozen=True, kw_only=True):
+    """A line of `variants.jsonl`, and a row of the data set, where there is one turn: a question.
+
+    `variant` is "one_call", "parallel" or "no_call". `ground_truth` has the possible answers: by function and parameter
+    the values that are right, `""` where it may be left out.
+    """
+
+    id: str
+    task: str
+    variant: str
+    path: str
+    messages: list[dict[str, JSON]]
+    tools: list[dict[str, JSON]]
+    ground_truth: list[dict[str, dict[str, list[JSON]]]]
+
+    @property
+    def apart(self) -> list[str]:
+        return [str(message.get("content")) for message in self.messages]
+
+    @property
+    def turn_count(self) -> int:
+        return 1
+
+    @property
+    def call_count(self) -> int:
+        return len(self.ground_truth)
+
+
+Line: TypeAlias = RowLine | QuestionLine
 
 
 class RejectedLine(Written, frozen=True, kw_only=True):

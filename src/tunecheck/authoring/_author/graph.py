@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -76,7 +76,8 @@ class _Search:
             for call in (*witness.before, witness.call):
                 session.call(call)
         given = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
-        arguments = {name: self._value(function, name, session) for name in given}
+        held = [atom for atom, _ in available(session)]
+        arguments = {name: self._value(function, name, held) for name in given}
         before = tuple(session.calls)
         call = FunctionCall(function.name, arguments)
         step = session.call(call)
@@ -93,10 +94,10 @@ class _Search:
                 witness = Witness(witness.configuration, fewer, witness.call, step)
         return witness
 
-    def _value(self, function: Function, parameter: str, session: Session) -> JSON:
+    def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
         """A value from earlier results, from the state, or a user's; rather one whose name says that it fits."""
         schema = function.parameters[parameter]
-        found = [atom for atom, _ in available(session) if fits(schema, atom.value)]
+        found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, parameter)]
         choice = self.random.random()
         if named and choice < 0.5:

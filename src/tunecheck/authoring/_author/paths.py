@@ -17,6 +17,7 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_replay import Step
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
+_CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
 _CANDIDATES = 10
 _DRAWS = 4
 _WALKS = 30
@@ -87,7 +88,7 @@ def sample_paths(
         for attempt in range(_WALKS):
             walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
             path = walk.path(f"{number:0{len(str(count))}}", turns)
-            key = "" if path is None else str([path.configuration, path.turns])
+            key = "" if path is None else str([path.configuration if turns != (1, 1) else None, path.turns])
             if path is not None and key not in known and holds(path):
                 known.add(key)
                 coverage.add(path, planned_calls(path))
@@ -134,6 +135,8 @@ class _Walk:
 
     def path(self, path_id: str, turns: tuple[int, int]) -> PathLine | None:
         """The path; None where it came to an end too early."""
+        if turns == (1, 1):
+            return self._question(path_id)
         wanted = self._random.randint(*turns)
         for number in range(wanted):
             self._turns.append([])
@@ -142,6 +145,22 @@ class _Walk:
                     self._step(number, self._candidates())
             if not self._turns[-1]:
                 return None
+        return self._line(path_id)
+
+    def _question(self, path_id: str) -> PathLine | None:
+        """One turn of calls of which each is possible by itself, or of none."""
+        self._sources.clear()
+        self._turns.append([])
+        wanted = self._random.choice(_CALLS_OF_A_QUESTION)
+        for _ in range(wanted):
+            self._step(0, self._candidates())
+        for call in self._turns[0]:
+            self._session.take_back(0)
+            if not succeeded(call.function, self._session.call(as_call(call))):
+                return None
+        return self._line(path_id) if len(self._turns[0]) == wanted else None
+
+    def _line(self, path_id: str) -> PathLine:
         return PathLine(
             id=path_id,
             simulators=self._services,

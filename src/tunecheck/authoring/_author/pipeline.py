@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -16,7 +16,9 @@ from tunecheck.authoring._author.drawing import drawing
 from tunecheck.authoring._author.files import (
     VARIANTS,
     GraphFile,
+    Line,
     PathLine,
+    QuestionLine,
     RejectedLine,
     RowLine,
     TaskLine,
@@ -26,6 +28,7 @@ from tunecheck.authoring._author.files import (
 )
 from tunecheck.authoring._author.graph import check_graph, find_graph, keep_own
 from tunecheck.authoring._author.paths import check_paths, sample_paths
+from tunecheck.authoring._author.questions import question_row
 from tunecheck.authoring._author.shipped import configurations
 from tunecheck.authoring._author.stages import Workbench
 from tunecheck.authoring._author.tasks import execute, put_into_words
@@ -60,6 +63,11 @@ class AuthorPlan:
     last: Stage = "rows"
     command: str = "tunecheck datasets author"
     overwrite: bool = False
+
+    @property
+    def questions(self) -> bool:
+        """Whether each row has a single turn."""
+        return self.turns == (1, 1)
 
 
 @dataclass
@@ -124,11 +132,11 @@ class _Making:
         check_paths(self._paths, world)
 
     def _sampled(self) -> Iterator[PathLine]:
-        plan, rows = self._plan, self._rows()
+        plan = self._plan
 
         def holds(path: PathLine) -> bool:
             truth, task = execute(self._world, path), put_into_words(self._world, path, plan.seed)
-            return self._trial.weakness(next(rows.rows(plan.name, path, truth, task, ()))) is None
+            return self._trial.weakness(next(iter(self._rows_of(path, truth, task, ())))) is None
 
         return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, holds)
 
@@ -146,22 +154,26 @@ class _Making:
     def variants(self) -> None:
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
-        self._candidates = self._bench.lines("variants.jsonl", RowLine, inputs, lambda: [*self._varied(kinds)])
+        kind: type[Line] = QuestionLine if self._plan.questions else RowLine
+        self._candidates = self._bench.lines("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
 
-    def _varied(self, kinds: Sequence[Variant]) -> Iterator[RowLine]:
+    def _varied(self, kinds: Sequence[Variant]) -> Iterator[Line]:
         truths = {each.id: each for each in self._truths}
         tasks = {each.id: each for each in self._tasks}
-        rows = self._rows()
         made: Counter[str] = Counter()
         for path in self._paths:
             if path.id in truths and path.id in tasks:  # who takes a line out of a file takes its rows out
                 rarest = sorted(kinds, key=made.__getitem__)
-                for row in rows.rows(self._plan.name, path, truths[path.id], tasks[path.id], rarest):
+                for row in self._rows_of(path, truths[path.id], tasks[path.id], rarest):
                     made[row.variant] += 1
                     yield row
 
-    def _rows(self) -> RowAuthor:
-        return RowAuthor(self._world, self._graph, self._plan.seed)
+    def _rows_of(self, path: PathLine, truth: TruthLine, task: TaskLine, kinds: Sequence[Variant]) -> Iterable[Line]:
+        """The task's row and that of a variant of the first of these kinds that there can be."""
+        plan = self._plan
+        if plan.questions:
+            return [question_row(self._world, plan.name, path, task)]
+        return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, path, truth, task, kinds)
 
     def rows(self) -> None:
         plan, authored = self._plan, Authored()
@@ -179,7 +191,8 @@ class _Making:
         authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
         text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
         report = self.report
-        report.written = write_dataset(plan.out, authored, text, plan.name)
+        evaluator = "call_check" if plan.questions else "multi_turn_state"
+        report.written = write_dataset(plan.out, authored, text, plan.name, evaluator)
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
         report.rejected.update(each.reason.partition(":")[0] for each in authored.rejected)

@@ -8,11 +8,14 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck.authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
+from tunecheck.authoring._author.values import free_values
 from tunecheck.authoring._author.wording import VOICES, Ask, phrase, value_text
-from tunecheck.authoring._author.world import World
+from tunecheck.authoring._author.world import World, functions_of
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.simulators._base import shown
+
+_ALIKE = 0.3
 
 
 def call_text(call: FunctionCall) -> str:
@@ -65,9 +68,41 @@ def _names(argument: Argument) -> bool:
 
 def put_into_words(world: World, path: PathLine, seed: int) -> TaskLine:
     """What the user says in each turn, in one voice."""
-    voice = Random(f"{seed} voice {path.id}").choice([*VOICES])
+    random = Random(f"{seed} voice {path.id}")
+    voice = random.choice([*VOICES])
     words = Words(world, path, voice)
+    if path.turns == [[]]:
+        return TaskLine(id=path.id, voice=voice, turns=[in_vain(world, path.simulators, voice, random)])
     return TaskLine(id=path.id, voice=voice, turns=[words.turn(number) for number in range(len(path.turns))])
+
+
+def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
+    """A simulator that is not among these, and offers nothing under the same name."""
+    taken = {name for each in simulators for name in world.known(each).operations()}
+    candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
+    others = [name for name in candidates if taken.isdisjoint(world.known(name).operations())]
+    return random.choice(others) if others else None
+
+
+def in_vain(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
+    """A request for what none of these simulators does."""
+    name = other_service(world, simulators, random)
+    offered = {} if name is None else functions_of({name: world.known(name)}, {})
+    known = [each.request for own in simulators for each in functions_of({own: world.known(own)}, {}).values()]
+    functions = [each for each in offered.values() if each.required and not _resembles(each.request, known)]
+    if not functions:
+        return "Please water the plants on the balcony."
+    function = random.choice(functions)
+    given = [each for each in function.parameters if each in function.required]
+    values = {each: random.choice(free_values(world, function, each, random)) for each in given}
+    details = tuple((phrase(each), value_text(value)) for each, value in values.items())
+    return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details)], True)
+
+
+def _resembles(request: str, others: Sequence[str]) -> bool:
+    """Whether a request might be taken for one of the others: it has much the same words."""
+    own = {*request.lower().split()}
+    return any(len(own & words) > _ALIKE * len(own | words) for words in ({*each.lower().split()} for each in others))
 
 
 class Words:
@@ -75,6 +110,7 @@ class Words:
 
     def __init__(self, world: World, path: PathLine, voice: str) -> None:
         self._world, self._path, self._voice = world, path, VOICES.get(voice, VOICES["plain"])
+        self._in_order = len(path.turns) > 1
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
         """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
@@ -87,7 +123,7 @@ class Words:
                 if name not in without
             )
             asks.append(Ask(self._request(planned), details))
-        return self._voice(asks)
+        return self._voice(asks, self._in_order)
 
     def _request(self, planned: PlannedCall) -> str:
         return self._world.functions[planned.function].request

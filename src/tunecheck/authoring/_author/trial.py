@@ -7,20 +7,24 @@ from random import Random
 
 import msgspec
 
-from tunecheck._json import JSON, dumps
-from tunecheck.authoring._author.files import RowLine
+from tunecheck._json import JSON, canonical, dumps
+from tunecheck.authoring._author.files import Line, QuestionLine, RowLine
+from tunecheck.authoring._author.questions import right_calls
 from tunecheck.authoring._author.values import free_values, others
 from tunecheck.authoring._author.wording import said
 from tunecheck.authoring._author.world import World
 from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._multi_turn import judged
 from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
 from tunecheck.simulators._backend import Backends
 
 Turns = Sequence[Sequence[FunctionCall]]
+
+_CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
 
 _CHANGES = 3
 """Most other values that are tried in an argument's place."""
@@ -31,11 +35,39 @@ class Trial:
 
     def __init__(self, world: World, seed: int) -> None:
         self._world, self._seed = world, seed
+        self._known: dict[bytes, str | None] = {}
         classes = {**world.spare, **world.classes}
         self._simulators, self._backends = Simulators(classes), Backends(classes)
 
-    def weakness(self, row: RowLine) -> str | None:
+    def weakness(self, row: Line) -> str | None:
         """Why the row does not hold; None: it does."""
+        content = canonical(msgspec.to_builtins(row))
+        if content not in self._known:
+            self._known[content] = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
+        return self._known[content]
+
+    def _question(self, row: QuestionLine) -> str | None:
+        content = msgspec.to_builtins(row)
+        calls = right_calls(row)
+        words = "\n".join(str(message.get("content")) for message in row.messages)
+
+        def passes(made: Sequence[FunctionCall]) -> bool:
+            result = [{call.name: dumps(call.arguments).decode()} for call in made]
+            asked = {"functions": content["tools"], "ground_truth": row.ground_truth, "check": _CHECKS[row.variant]}
+            return check_single_turn(asked, result, compat=False, mode="tools").valid is True
+
+        if not passes(calls):
+            return "its own ground truth does not pass"
+        if calls and passes([]):
+            return "an agent that does nothing passes"
+        for call in calls:
+            unsaid = next((name for name, value in call.arguments.items() if not said(value, words)), None)
+            if unsaid is not None:
+                return f"nobody says {unsaid} of {call.name}"
+        mistakes = self._mistakes(row.id, [calls])
+        return next((f"a mistake passes: {what}" for what, made in mistakes if passes(made[0])), None)
+
+    def _conversation(self, row: RowLine) -> str | None:
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._backends) if not each.is_remark), None)
         if found is not None:
@@ -93,18 +125,21 @@ class Trial:
 
     def _reordered(self, row: RowLine, entry: Entry, turns: Turns) -> Iterator[str]:
         """Two neighbours in another order that comes to the same must pass as well."""
+        if all(len(turn) < 2 for turn in turns):
+            return
+        outcome = self._outcome(row, turns)
         for number, turn in enumerate(turns):
             for at in range(len(turn) - 1):
                 swapped = [*turn[:at], turn[at + 1], turn[at], *turn[at + 2 :]]
                 changed = [*turns[:number], swapped, *turns[number + 1 :]]
-                if self._outcome(row, turns) == self._outcome(row, changed) and not self._passes(entry, changed):
+                if outcome == self._outcome(row, changed) and not self._passes(entry, changed):
                     yield f"another order that comes to the same fails: {canonical_text(swapped)}"
 
     def _outcome(self, row: RowLine, turns: Turns) -> JSON:
         """What calls come to: their results, in no order, and the states after each turn."""
-        session = self._world.session(row.involved_classes, row.initial_config)
+        backend = self._world.backend(row.involved_classes, row.initial_config)
         outcome: list[JSON] = []
         for turn in turns:
-            results = sorted(session.call(call).result.text for call in turn)
-            outcome.append([*results, str(session.state())])
+            results = sorted(backend.call(call).text for call in turn)
+            outcome.append([*results, str(backend.states())])
         return outcome

@@ -104,7 +104,7 @@ def plain_values(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
         return cast("list[JSON]", schema["enum"])
     described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
     known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), described]
-    known += (values_by_word().get(word, []) for word in reversed(words_of(name)))
+    known += (values_by_word().get(word, []) for word in words_of(name))
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
@@ -152,7 +152,8 @@ def others(value: JSON, schema: Schema) -> list[JSON]:
     if isinstance(value, str):
         return [f"{value} 2"]
     if isinstance(value, list):
-        return [value[:-1], [*value, *value[:1]]] if value else []
+        last = [[*value[:-1], other] for other in (others(value[-1], {}) if value else [])]
+        return [*([value[:-1]] if len(value) > 1 else []), *last]
     if isinstance(value, dict):
         changed = [{**value, key: other} for key, each in value.items() for other in others(each, {})]
         return [*changed, *({name: value[name] for name in value if name != key} for key in value if len(value) > 1)]

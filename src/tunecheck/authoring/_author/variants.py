@@ -10,10 +10,10 @@ from tunecheck._json import JSON
 from tunecheck.authoring._author.files import GraphFile, PathLine, RowLine, TaskLine, TruthLine, Variant
 from tunecheck.authoring._author.graph import available
 from tunecheck.authoring._author.shipped import notes
-from tunecheck.authoring._author.tasks import Words
+from tunecheck.authoring._author.tasks import Words, in_vain, other_service
 from tunecheck.authoring._author.values import free_values
-from tunecheck.authoring._author.wording import VOICES, Ask, phrase, said, value_text
-from tunecheck.authoring._author.world import Function, World, functions_of
+from tunecheck.authoring._author.wording import phrase, said, value_text
+from tunecheck.authoring._author.world import Function, World
 from tunecheck.calls._model import FunctionCall
 
 _NOTES = 120
@@ -163,7 +163,7 @@ class _Making:
 
     def distractors(self, draft: Draft) -> Draft | None:
         """Functions of other services are on offer as well."""
-        name = self._other_service(draft)
+        name = other_service(self.world, draft.simulators, self.random)
         if name is None:
             return None
         configuration = {**draft.configuration, **self.world.configuration([name], self.random)}
@@ -171,13 +171,7 @@ class _Making:
 
     def irrelevant(self, draft: Draft) -> Draft | None:
         """A turn asks for what none of the functions does; the right answer makes no call."""
-        name = self._other_service(draft)
-        if name is None:
-            return None
-        functions = [each for each in functions_of({name: self.world.known(name)}, {}).values() if each.required]
-        if not functions:
-            return None
-        request = self._asked(self.random.choice(functions))
+        request = in_vain(self.world, draft.simulators, self.task.voice, self.random)
         return draft.with_turn(self.random.randint(1, len(draft.texts)), request, [])
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
@@ -257,21 +251,6 @@ class _Making:
         reached = self.truth.states[turn]
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
         return bool(step.changes) and str(session.state()) == str(reached)
-
-    def _other_service(self, draft: Draft) -> str | None:
-        """A simulator that the conversation has not, and that offers nothing under the same name."""
-        taken = {name for each in draft.simulators for name in self.world.known(each).operations()}
-        candidates = [name for name in (*self.world.classes, *self.world.spare) if name not in draft.simulators]
-        others = [name for name in candidates if taken.isdisjoint(self.world.known(name).operations())]
-        return self.random.choice(others) if others else None
-
-    def _asked(self, function: Function) -> str:
-        details = tuple(
-            (phrase(name), value_text(self.random.choice(free_values(self.world, function, name, self.random))))
-            for name in function.parameters
-            if name in function.required
-        )
-        return VOICES.get(self.task.voice, VOICES["plain"])([Ask(function.request, details)])
 
 
 def note(random: Random, number: int) -> str:

@@ -54,37 +54,39 @@ class Ask:
     details: tuple[tuple[str, str], ...] = ()
 
 
-Voice: TypeAlias = Callable[[Sequence[Ask]], str]
+Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
+"""Words for several things; whether they are to be done one after another, else all at once."""
 
 
-def _plain(asks: Sequence[Ask]) -> str:
+def _plain(asks: Sequence[Ask], in_order: bool) -> str:
     """Please cancel an order, with the order id 7. Then ..."""
     said = [ask.request + _with(ask) for ask in asks]
-    return f"Please {'. Then '.join(said)}."
+    return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
 
 
-def _polite(asks: Sequence[Ask]) -> str:
+def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Could you cancel an order? The order id is 7."""
     said = [f"{ask.request}?{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
-    return "Could you " + " And could you then ".join(said)
+    return "Could you " + (" And could you then " if in_order else " And could you also ").join(said)
 
 
-def _brief(asks: Sequence[Ask]) -> str:
+def _brief(asks: Sequence[Ask], in_order: bool) -> str:
     """Cancel an order (order id: 7)."""
-    said = [_capital(ask.request) + (f" ({_listed('', '{}: {}', ask, '; ')})" if ask.details else "") for ask in asks]
-    return " ".join(f"{each}." for each in said)
+    said = [ask.request + (f" ({_listed('', '{}: {}', ask, '; ')})" if ask.details else "") for ask in asks]
+    return _capital(("; then " if in_order else "; and ").join(said)) + "."
 
 
-def _needing(asks: Sequence[Ask]) -> str:
+def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """I need you to cancel an order. The order id is 7."""
     said = [f"need you to {ask.request}.{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
-    return "I " + " After that, I ".join(said)
+    return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
-def _chatty(asks: Sequence[Ask]) -> str:
+def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
     """There is something you can do for me: cancel an order. Take 7 for the order id."""
     said = [f"{ask.request}.{_sentence(_listed('take ', '{1} for the {0}', ask))}" for ask in asks]
-    return "There is something you can do for me: " + " And when that is done: ".join(said)
+    between = " And when that is done: " if in_order else " And at the same time: "
+    return "There is something you can do for me: " + between.join(said)
 
 
 VOICES: Mapping[str, Voice] = {
