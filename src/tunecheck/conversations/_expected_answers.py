@@ -9,6 +9,7 @@ from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import write_calls
+from tunecheck.datasets._right_calls import first_value, may_be_left_out
 from tunecheck.formats._reading import read_python_calls
 
 _DONE = "Done."
@@ -47,8 +48,8 @@ def question_row(row: Row, tools: Tools) -> Row:
         arguments: dict[str, JSON] = {}
         for key, values in options.items() if isinstance(options, dict) else ():
             given = [value for value in values if value != ""] if isinstance(values, list) else values
-            if not _may_be_left_out(values) or (key in required and given):
-                value = _first(given)
+            if not may_be_left_out(values) or (key in required and given):
+                value = first_value(given)
                 foreign = language in ("java", "javascript") and not isinstance(value, str)
                 arguments[key] = _source(value, kinds.get(key)) if foreign else value
         calls.append(FunctionCall(name if name in names else tool_name(name), arguments))
@@ -84,25 +85,6 @@ def _source(value: JSON, kind: tuple[str, str | None] | None) -> str:
 
 def _answered(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
-
-
-def _may_be_left_out(options: JSON) -> bool:
-    """An empty text among the possible values says that the argument is optional."""
-    return isinstance(options, list) and "" in options
-
-
-def _first(options: JSON) -> JSON:
-    """The first possible value; in a value that is an object, each entry has possible values of its own."""
-    value = options[0] if isinstance(options, list) and options else options
-    return _plain(value)
-
-
-def _plain(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {key: _first(item) for key, item in value.items() if not _may_be_left_out(item)}
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _parameters(tools: Tools) -> dict[str, list[str]]:

@@ -5,8 +5,10 @@ function that is not on offer when it is needed, a configuration that cannot be 
 to create, a turn whose calls do nothing. `PROBLEMS` has the whole list.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -21,6 +23,7 @@ from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
 from tunecheck.datasets._judging import COLUMNS, Judging
 from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Settings, Step, collision
+from tunecheck.datasets._right_calls import as_right
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
 from tunecheck.datasets._sources import one_line
 from tunecheck.formats._reading import read_calls, read_python_calls
@@ -79,6 +82,16 @@ class Conversation:
     judging: Judging
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """A row and what is wrong with it; `replayed` is its conversation as its ground truth runs, where it could run."""
+
+    name: str
+    values: Mapping[str, object]
+    findings: Sequence[Finding]
+    replayed: EntryCheck | None = None
+
+
 def findings(
     rows: Iterable[Mapping[str, object]],
     backends: Backends | None = None,
@@ -86,7 +99,19 @@ def findings(
     long_context: LongContext | None = None,
     row_check: RowCheck | None = None,
 ) -> Iterator[Finding]:
-    """Everything that is wrong with a data set, by entry and turn, in order, as soon as it is known.
+    """Everything that is wrong with a data set, by entry and turn, in order; arguments are those of `checked_rows`."""
+    for row in checked_rows(rows, backends, long_context=long_context, row_check=row_check):
+        yield from row.findings
+
+
+def checked_rows(
+    rows: Iterable[Mapping[str, object]],
+    backends: Backends | None = None,
+    *,
+    long_context: LongContext | None = None,
+    row_check: RowCheck | None = None,
+) -> Iterator[CheckedRow]:
+    """The rows of a data set, each with everything that is wrong with it.
 
     Args:
         rows: as the conversation target takes them, with `ground_truth`: each turn's calls.
@@ -101,62 +126,86 @@ def findings(
     backends = backends or Backends()
     for number, row in enumerate(rows, 1):
         name = entry_name(row, number)
-        if row_check is not None:
-            yield from row_check.findings(row, number)
-            if "turns" not in row:
-                continue
+        found = [] if row_check is None else [*row_check.findings(row, number)]
+        if row_check is not None and "turns" not in row:
+            yield CheckedRow(name, row, found)
+            continue
         try:
             entry = read_conversation(row, number)
         except UnusableRowError as error:
-            yield Finding(name, "row", one_line(str(error)))
+            yield CheckedRow(name, row, [*found, Finding(name, "row", one_line(str(error)))])
             continue
-        for key in row.keys() - COLUMNS:
-            if close := get_close_matches(key, COLUMNS, n=1, cutoff=_CLOSE):
-                yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
+        found += _misspelt_columns(name, row)
         if entry.long_context and long_context is None:
             long_context = LongContext.read(find_bfcl().package)
+        check = EntryCheck(entry, backends, long_context if entry.long_context else None)
         try:
-            yield from _EntryCheck(entry, backends, long_context if entry.long_context else None).findings()
+            found.extend(check.findings())  # keeps those before one that raises
         except PluginError as error:
-            yield Finding(name, "simulator", one_line(str(error)))
+            yield CheckedRow(name, row, [*found, Finding(name, "simulator", one_line(str(error)))])
         except DataError as error:
-            yield Finding(name, "configuration", one_line(str(error)))
+            yield CheckedRow(name, row, [*found, Finding(name, "configuration", one_line(str(error)))])
         except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
-            yield Finding(name, "simulator", one_line(f"{type(error).__name__}: {error}"))
+            text = one_line(f"{type(error).__name__}: {error}")
+            yield CheckedRow(name, row, [*found, Finding(name, "simulator", text)])
+        else:
+            yield CheckedRow(name, row, found, check)
 
 
-class _EntryCheck:
+def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]:
+    for key in row.keys() - COLUMNS:
+        if close := get_close_matches(key, COLUMNS, n=1, cutoff=_CLOSE):
+            yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A ground-truth call that was made: its turn, and what came of it."""
+
+    turn: int
+    text: str
+    call: FunctionCall
+    step: Step
+
+
+class EntryCheck:
+    """Checks one entry by replaying its ground truth; `played` are the calls that were made, in order."""
+
     def __init__(self, entry: Conversation, backends: Backends, long_context: LongContext | None) -> None:
-        self._entry = entry
+        self.entry = entry
+        self.played: list[PlayedCall] = []
         self._backends = backends
         self._classes: dict[str, type[Simulator]] = {}
         self._long_context = long_context
-        self._search = ConfigurationSearch(entry.config, self._replay)
-        self._made: list[tuple[FunctionCall, bool]] = []
+        self._search = ConfigurationSearch(entry.config, self.replay)
+        self._made: list[PlayedCall] = []
+        self.start: object = {}
 
     def findings(self) -> Iterator[Finding]:
-        self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self._entry.simulators)}
-        read = Settings.of(self._entry.config)
-        replay = self._replay(read)
+        self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self.entry.simulators)}
+        read = Settings.of(self.entry.config)
+        replay = self.replay(read)
         yield from self._configuration(read)
         yield from self._held_out()
         yield from self._judging(replay.start)
-        yield from self._truth(self._entry.ground_truth, replay)
-        for truth in self._entry.judging.alternatives:
+        self.start = replay.start
+        yield from self._truth(self.entry.ground_truth, replay)
+        self.played = self._made
+        for truth in self.entry.judging.alternatives:
             self._made = []
-            yield from self._truth(_read_truth(truth), self._replay(self._entry.config))
+            yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
 
     def _truth(self, truth: list[list[GroundTruthCall]], replay: Replay) -> Iterator[Finding]:
-        offered = self._entry.offered
+        offered = self.entry.offered
         if offered is None:
-            offered = self._operations().difference(*self._entry.held_out.values())
+            offered = self._operations().difference(*self.entry.held_out.values())
         for turn, calls in enumerate(truth):
-            offered = offered | self._entry.held_out.get(turn, frozenset())
+            offered = offered | self.entry.held_out.get(turn, frozenset())
             yield from self._turn(turn, calls, offered, replay)
 
     def _judging(self, start: object) -> Iterator[Finding]:
         """What the row says of how it is judged, and nothing answers to."""
-        judging, operations = self._entry.judging, self._operations()
+        judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
             yield self._finding("judging", f"free_calls: no simulator here has an operation {name[:100]!r}{hint}")
@@ -167,14 +216,15 @@ class _EntryCheck:
                 hint = did_you_mean(path[:100], known)
                 yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
 
-    def _replay(self, config: Mapping[str, JSON]) -> Replay:
+    def replay(self, config: Mapping[str, JSON]) -> Replay:
+        """Fresh simulators with this configuration, on which calls can be made."""
         return Replay(self._backends.backend(list(self._classes), config, self._long_context))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
     def _configuration(self, read: Mapping[str, JSON]) -> Iterator[Finding]:
-        config = self._entry.config
+        config = self.entry.config
         for name, simulator in self._classes.items():
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
@@ -197,20 +247,20 @@ class _EntryCheck:
 
     def _held_out(self) -> Iterator[Finding]:
         operations = self._operations()
-        for turn, names in self._entry.held_out.items():
-            if turn >= len(self._entry.turns):
+        for turn, names in self.entry.held_out.items():
+            if turn >= len(self.entry.turns):
                 yield self._finding("held_out", "functions are held out for a turn that there is not", turn)
             elif not names:
                 yield self._finding("held_out", "no function is added in this turn", turn)
-            for name in sorted(names & (self._entry.offered or frozenset())):
+            for name in sorted(names & (self.entry.offered or frozenset())):
                 yield self._finding(
                     "held_out", f"{name!r} is held out for this turn, and on offer from the start", turn
                 )
-            for name in sorted(self._entry.by_name.get(turn, frozenset()) - operations):
+            for name in sorted(self.entry.by_name.get(turn, frozenset()) - operations):
                 hint = did_you_mean(name, operations)
                 yield self._finding("held_out", f"no simulator here has an operation {name[:100]!r}{hint}", turn)
-        for turn, messages in enumerate(self._entry.turns):
-            if not messages and turn not in self._entry.held_out:
+        for turn, messages in enumerate(self.entry.turns):
+            if not messages and turn not in self.entry.held_out:
                 yield self._finding("row", "nobody says anything in this turn, and no function is added in it", turn)
 
     def _turn(
@@ -223,20 +273,23 @@ class _EntryCheck:
                 yield self._finding("unreadable_call", one_line(str(each.problem)), turn, each.text)
                 continue
             if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
-                name, held_out = each.call.name, sorted(self._entry.held_out.items())
+                name, held_out = each.call.name, sorted(self.entry.held_out.items())
                 later = next((f" from turn {at} on only" for at, names in held_out if name in names), None)
                 text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"
                 yield self._finding("not_offered", text, turn, each.text)
-            yield from schema_findings(self._entry.name, each.call, self._entry.tools, turn)
+            tools = self.entry.tools
+            right = as_right(each.call, tools)
+            yield from schema_findings(self.entry.name, right, tools.get(each.call.name), turn)
             step = replay.call(each.call)
             yield from self._call(turn, each.call, each.text, step, replay.start)
-            self._made.append((each.call, step.result.error))
+            self._made.append(PlayedCall(turn, each.text, each.call, step))
             idle = idle and not (step.has_effect or step.result.error)
         if idle:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Step, start: object) -> Iterator[Finding]:
-        held = None if step.has_effect and not step.result.error else self._search.explains(call, self._made)
+        before = [(made.call, made.step.result.error) for made in self._made]
+        held = None if step.has_effect and not step.result.error else self._search.explains(call, before)
         if held is None and not step.result.error:
             held = collision(call, step, start)
         if held is not None:
@@ -249,7 +302,7 @@ class _EntryCheck:
             yield self._finding("reports_failure", one_line(step.result.text), turn, text)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
-        return Finding(self._entry.name, problem, text, turn, call)
+        return Finding(self.entry.name, problem, text, turn, call)
 
 
 def reports_failure(operation: str, value: object) -> bool:

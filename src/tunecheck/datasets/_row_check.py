@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._matching.names import named_arguments
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._columns import ROLES
 from tunecheck.datasets._reading import usable_id
+from tunecheck.datasets._right_calls import RightCall, right_calls, violations
 from tunecheck.datasets._sources import one_line
-from tunecheck.formats._reading import read_calls
 
 PROBLEMS: Final = {
     "duplicate_id": "the id is not the row's own",
@@ -90,26 +89,26 @@ class RowCheck:
         except ValueError as error:
             yield Finding(entry, "tools", one_line(str(error)))
             return
-        reading = read_calls(truth, tools=tools or None)
-        if not (reading.calls or reading.problem):  # with tools, what is a call of none of them is prose
-            reading = read_calls(truth)
-        if reading.problem:
-            yield Finding(entry, "unreadable_call", one_line(reading.problem))
-        for call in reading.calls:
-            if tools and call.name not in tools:
-                text = f"{call.name[:100]!r} is not among the row's tools{did_you_mean(call.name[:100], tools)}"
-                yield Finding(entry, "not_offered", text, call=call_text(call))
-            yield from schema_findings(entry, call, tools)
+        right = right_calls(row, truth, tools)
+        if right.problem:
+            yield Finding(entry, "unreadable_call", one_line(right.problem))
+        typed = row.get("language") in (None, "python")  # answers in another language are source text
+        for each in right.calls:
+            definition = tools.spelled(each.name)
+            if tools and definition is None:
+                text = f"{each.name[:100]!r} is not among the row's tools{did_you_mean(each.name[:100], tools)}"
+                yield Finding(entry, "not_offered", text, call=call_text(each.call))
+            elif definition is not None and typed:
+                yield from schema_findings(entry, each, definition)
 
 
-def schema_findings(entry: str, call: FunctionCall, tools: ToolDefinitions, turn: int | None = None) -> list[Finding]:
-    """A finding where the call breaks the schema of its function; none where that has none, or is not there."""
-    definition = tools.get(call.name)
-    if definition is None:
+def schema_findings(
+    entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
+) -> list[Finding]:
+    """A finding where the call breaks the schema of its function; none where that is not there."""
+    if definition is None or not (broken := violations(right, definition)):
         return []
-    violations = definition.check(named_arguments(call, tools).arguments).violations
-    text = one_line("; ".join(violations))
-    return [Finding(entry, "breaks_schema", text, turn, call_text(call))] if violations else []
+    return [Finding(entry, "breaks_schema", one_line("; ".join(broken)), turn, call_text(right.call))]
 
 
 def entry_name(row: Mapping[str, object], number: int) -> str:

@@ -1,0 +1,101 @@
+"""The right calls of a single question, each argument with every value that is right for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunecheck._json import JSON
+from tunecheck.calls._matching.names import named_arguments
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
+from tunecheck.formats._reading import read_calls
+
+_WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
+
+
+@dataclass(frozen=True, slots=True)
+class RightCall:
+    """A call, and by parameter the values of which any is right; "" among several says that it may be left out."""
+
+    name: str
+    accepted: Mapping[str, list[JSON]]
+
+    @property
+    def call(self) -> FunctionCall:
+        """The call with the first value of each argument that must be there."""
+        required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
+        return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class RightCalls:
+    calls: Sequence[RightCall]
+    problem: str | None = None
+
+
+def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
+    """The right calls in a row's ground truth.
+
+    A row whose `check` is `simple`, `multiple` or `parallel` has possible answers: `[{"f": {"unit": ["m", ""]}}]`.
+    """
+    if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
+        return RightCalls([*_possible_answers(truth)])
+    reading = read_calls(truth, tools=tools or None)
+    if not (reading.calls or reading.problem):  # with tools, what is a call of none of them is prose
+        reading = read_calls(truth)
+    return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
+
+
+def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
+    """The call as the only right one."""
+    return RightCall(call.name, {key: [value] for key, value in named_arguments(call, tools).arguments.items()})
+
+
+def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
+    for answer in truth:
+        for name, arguments in answer.items() if isinstance(answer, dict) else ():
+            options = arguments if isinstance(arguments, dict) else {}
+            yield RightCall(name, {key: _options(values) for key, values in options.items()})
+
+
+def _options(values: JSON) -> list[JSON]:
+    return values if isinstance(values, list) and values else [values]
+
+
+def may_be_left_out(options: JSON) -> bool:
+    """An empty text among the possible values says that the argument is optional."""
+    return isinstance(options, list) and "" in options
+
+
+def first_value(options: JSON) -> JSON:
+    """The first possible value; in a value that is an object, each entry has possible values of its own."""
+    value = options[0] if isinstance(options, list) and options else options
+    return _plain(value)
+
+
+def _plain(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: first_value(item) for key, item in value.items() if not may_be_left_out(item)}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return [_plain(item) for item in value]
+    return value
+
+
+def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
+    """How the call breaks the schema of its function: no accepted value of a parameter keeps to it."""
+    if not any(may_be_left_out(values) or len(values) > 1 for values in right.accepted.values()):
+        return [*definition.check({name: _plain(values[0]) for name, values in right.accepted.items()}).violations]
+    return [*_violations_by_parameter(right, definition)]
+
+
+def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:
+    alone = replace(definition, parameters={**definition.parameters, "required": []})
+    for name, values in right.accepted.items():
+        found = [alone.check({name: _plain(value)}).violations for value in values]
+        if not may_be_left_out(values) and all(found):
+            yield from found[0]
+    required = definition.parameters.get("required")
+    for needed in required if isinstance(required, list) else []:
+        if needed not in right.accepted:
+            yield f"{needed!r} is a required property"
