@@ -120,6 +120,7 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
     [
         f'{{"name": "get_weather", "parameters": {JSON}}}',
         f'I will look. {{"name": "get_weather", "arguments": {JSON}}}',
+        f"I will look. {{'name': 'get_weather', 'arguments': {JSON}}}",
         f'Sure:\n```json\n[{{"name": "get_weather", "arguments": {JSON}}}]\n```\nDone.',
         "I will look.\n[get_weather(city='Paris', days=3)]",
         "get_weather(city='Paris', days=3)",
@@ -270,6 +271,8 @@ def test_escapes_of_markdown_and_quotes_around_a_name_are_looked_through() -> No
         "['get_weather'(city='Paris', days=3), \"stop\"()]",
     ):
         assert read_calls(text, tools=TOOLS).calls == (WEATHER, STOP)
+    (call,) = read_calls(r"[set_code(code='A\_1', on=True)]", tools=TOOLS).calls
+    assert call.arguments == {"code": "A_1", "on": True}
     assert read_calls("He said 'stop'(loudly).", tools=TOOLS).calls == ()
 
 
@@ -304,6 +307,7 @@ def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
         '{"answer": {"text": "sunny"}}',
         '```json\n[{"paris": {"weather": "sunny"}}]\n```',
         '{"name": "Paris", "parameters": {"size": 3}}',
+        '<function_call> {"name": "no_function", "arguments": {}}',
         "[see get_water(x='y')]",
         "Call get_weather(city='Paris') to know.",
         f'The object would be {{"name": "get_weather", "arguments": {JSON}}} if I could call it.',

@@ -12,6 +12,7 @@ from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector
 from tunecheck.formats._json_shapes import ReadText, is_definition
+from tunecheck.formats._shapes import value_at
 from tunecheck.formats._spellings import take_value
 
 _MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
@@ -160,7 +161,7 @@ def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
 def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) -> int:
     announced = _ANNOUNCED.match(body, start)
     try:
-        value, end = decode_at(body, start)
+        value, end = value_at(body, start, "it")
     except UnreadableError:
         if announced and held.knows(announced[1]):
             raise

@@ -147,6 +147,9 @@ class CallScanner(PythonScanner):
         finally:
             self._loose = self._texts = False
 
+    def _unescaped(self, escape: re.Match[str]) -> str:
+        return "_" if escape[0] == "\\_" else super()._unescaped(escape)  # of Markdown; no literal has it
+
     def _word(self) -> JSON:
         words = _WORDS.match(self.text, self.position) if self._texts else None
         if not words:
