@@ -129,20 +129,24 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         "",
         *_table("variant", Counter(row.variant for row in rows)),
         *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
-        *_section("Functions that no row uses", _unused(graph, used)),
+        *_section("Functions that no row uses", _unused(graph, authored)),
         *_section("Rejected", _reasons(authored.rejected)),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _unused(graph: GraphFile, used: Coverage) -> list[str]:
-    unused = (name for name in graph.functions if not used.functions[name])
-    return [f"`{name}`: {graph.functions[name].problem or 'no path of these came to it'}" for name in unused]
+def _unused(graph: GraphFile, authored: Authored) -> list[str]:
+    said: dict[str, str] = {}
+    for each in authored.rejected:
+        if each.function is not None:
+            said.setdefault(each.function, f"{each.reason}: {each.detail}")
+    unused = [name for name in graph.functions if not authored.coverage.functions[name]]
+    return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no path came to it')}" for name in unused]
 
 
 def _reasons(rejected: Sequence[RejectedLine]) -> list[str]:
-    reasons = Counter(each.reason.partition(":")[0] for each in rejected)
-    return [f"{count:,} × {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]
+    reasons = Counter(("paths" if each.variant == "path" else "rows", each.reason) for each in rejected)
+    return [f"{count:,} {what}: {reason}" for (what, reason), count in reasons.most_common(_MOST_LISTED)]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

@@ -210,9 +210,14 @@ class QuestionLine(Written, frozen=True, kw_only=True):
 Line: TypeAlias = RowLine | QuestionLine
 
 
-class RejectedLine(Written, frozen=True, kw_only=True):
-    """A line of `rejected.jsonl`: a row that did not hold, and why."""
+class RejectedLine(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `rejected.jsonl`: a row that did not hold, and why; of variant "path" what was not made a task of.
+
+    `reason` says what sort of thing is wrong, `detail` what it is, `function` which one it is about.
+    """
 
     id: str
     variant: str
     reason: str
+    detail: str = ""
+    function: str | None = None

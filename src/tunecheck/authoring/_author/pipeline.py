@@ -32,7 +32,7 @@ from tunecheck.authoring._author.questions import question_row
 from tunecheck.authoring._author.shipped import configurations
 from tunecheck.authoring._author.stages import Workbench
 from tunecheck.authoring._author.tasks import execute, put_into_words
-from tunecheck.authoring._author.trial import Trial
+from tunecheck.authoring._author.trial import Trial, Weakness
 from tunecheck.authoring._author.variants import RowAuthor
 from tunecheck.authoring._author.world import World, described, find_world
 from tunecheck.simulators._backend import Backends
@@ -128,15 +128,21 @@ class _Making:
         plan, world = self._plan, self._world
         self._trial = Trial(world, plan.seed)
         inputs: JSON = [plan.tasks, [*plan.turns], plan.seed]
-        self._paths = self._bench.lines("paths.jsonl", PathLine, inputs, lambda: [*self._sampled()])
+        refused: list[RejectedLine] = []
+        self._paths = self._bench.lines("paths.jsonl", PathLine, inputs, lambda: [*self._sampled(refused)])
         check_paths(self._paths, world)
+        self._refused = self._bench.lines("refused.jsonl", RejectedLine, None, lambda: refused)
 
-    def _sampled(self) -> Iterator[PathLine]:
+    def _sampled(self, refused: list[RejectedLine]) -> Iterator[PathLine]:
         plan = self._plan
 
         def holds(path: PathLine) -> bool:
             truth, task = execute(self._world, path), put_into_words(self._world, path, plan.seed)
-            return self._trial.weakness(next(iter(self._rows_of(path, truth, task, ())))) is None
+            row = next(iter(self._rows_of(path, truth, task, ())))
+            weakness = self._trial.weakness(row)
+            if weakness is not None:
+                refused.append(_rejected(row, "path", weakness))
+            return weakness is None
 
         return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, holds)
 
@@ -178,14 +184,15 @@ class _Making:
     def rows(self) -> None:
         plan, authored = self._plan, Authored()
         for row in self._candidates:
-            reason = self._trial.weakness(row)
-            if reason is None:
+            weakness = self._trial.weakness(row)
+            if weakness is None:
                 authored.rows.append(row)
             else:
-                authored.rejected.append(RejectedLine(id=row.id, variant=row.variant, reason=reason))
+                authored.rejected.append(_rejected(row, row.variant, weakness))
         if not authored.rows:
             raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl")
         self._bench.lines("rejected.jsonl", RejectedLine, None, lambda: authored.rejected)
+        authored.rejected += self._refused
         used = {row.task for row in authored.rows}
         authored.coverage = covered(path for path in self._paths if f"{plan.name}-{path.id}" in used)
         authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
@@ -195,7 +202,13 @@ class _Making:
         report.written = write_dataset(plan.out, authored, text, plan.name, evaluator)
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
-        report.rejected.update(each.reason.partition(":")[0] for each in authored.rejected)
+        report.rejected.update(each.reason for each in authored.rejected if each.variant != "path")
+
+
+def _rejected(row: Line, variant: str, weakness: Weakness) -> RejectedLine:
+    return RejectedLine(
+        id=row.id, variant=variant, reason=weakness.reason, detail=weakness.detail, function=weakness.function
+    )
 
 
 def _check_files(plan: AuthorPlan) -> None:
