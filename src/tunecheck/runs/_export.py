@@ -1,9 +1,9 @@
 """The results in other shapes: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file."""
 
-import csv
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
@@ -36,25 +36,28 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
         replacing(path) as temporary,
         temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file,
     ):
-        writer = csv.writer(file)
-        writer.writerow([_cell(column) for column in columns])
-        for row in rows:
-            values = map(row.get, columns)
-            writer.writerow([value if type(value) in _WRITTEN_AS_THEY_ARE else _cell(value) for value in values])
+        for values in chain([columns], (map(row.get, columns) for row in rows)):
+            file.write((",".join(map(_cell, values)) or '""') + "\r\n")  # an empty line would be no row
 
 
-_WRITTEN_AS_THEY_ARE = frozenset({int, float, type(None)})
-
-
-def _cell(value: JSON) -> JSON:
-    if isinstance(value, str):
-        if value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
-            return value
-        shown = _without_controls(value)
-        return f"'{shown}" if _FORMULA.match(shown) else shown
+def _cell(value: JSON) -> str:
+    """One field as RFC 4180 has it; the standard library's writer looks up every character several times."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _without_controls(dumps(value).decode("utf-8"))
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if not isinstance(value, str):
+        text = _without_controls(dumps(value).decode("utf-8"))
+    elif value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
+        text = value
+    else:
+        shown = _without_controls(value)
+        text = f"'{shown}" if _FORMULA.match(shown) else shown
+    if '"' in text:
+        return '"' + text.replace('"', '""') + '"'
+    return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
 
 
 def _without_controls(text: str) -> str:
