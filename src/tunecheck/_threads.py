@@ -124,7 +124,7 @@ class Threads:
             raise LateError(f"is not called: {self.left} calls before have not come back")
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        call, watch = self.submit(function), loop.call_later(limit_s, lambda: look())
+        call = self.submit(function)
 
         def end() -> None:
             if not ended.done():
@@ -134,20 +134,14 @@ class Threads:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
                 loop.call_soon_threadsafe(end)
 
-        def look() -> None:
-            nonlocal watch
-            since = call.begun if begun is None else begun()
-            left_s = limit_s if since is None else since + limit_s - time.monotonic()
-            if left_s > 0:
-                watch = loop.call_later(left_s, look)
-            else:
-                end()
-
         call.add_done_callback(tell)
+        left_s = limit_s
         try:
-            await ended
+            while not ended.done() and left_s > 0:
+                await asyncio.wait((ended,), timeout=left_s)
+                since = call.begun if begun is None else begun()
+                left_s = limit_s if since is None else since + limit_s - time.monotonic()
         finally:
-            watch.cancel()
             call.cancel()  # where it has not begun
         if self._leave(call):
             raise LateError(f"took longer than {limit_s:g} s")
