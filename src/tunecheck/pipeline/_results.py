@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,7 +225,15 @@ class RowsView(Sequence[ResultRow]):
     def loaded(self) -> Sequence[ResultRow]:
         """The rows as a plain list where they are few, so that they are read once; else this view of them."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
-        return list(self) if few else self
+        if not few:
+            return self
+        collects = gc.isenabled()
+        gc.disable()  # it would go through all of them again and again, and there are no cycles among them
+        try:
+            return list(self)
+        finally:
+            if collects:
+                gc.enable()
 
     def only(self, indices: Sequence[int]) -> RowsSelection:
         """Some of the rows, read each time they are asked for."""
