@@ -87,6 +87,8 @@ class _Copy:
     def of(self, value: object, depth: int) -> JSON:
         if type(value) is str or value is None or isinstance(value, bool):
             return value
+        if type(value) is int:
+            return _integer(value)
         if isinstance(value, str):  # the text itself, whatever a subclass (an enumeration) calls its text
             return str.__str__(value)
         if isinstance(value, int):

@@ -20,6 +20,7 @@ _Taker: TypeAlias = Callable[[_Object, CallCollector], None]
 _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
+_BARE = frozenset({"name", "arguments"})
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer", "no_function"})
 _CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
@@ -246,6 +247,8 @@ def _listed(value: object, key: str) -> Iterable[object]:
 
 def _call_item(item: _Object) -> _Taker | None:
     """Who reads this object as one call; None where it is not one."""
+    if item.keys() == _BARE:  # as most are
+        return _take_bare
     if is_call_part(item):
         return _take_other_part
     kind = item.get("type")

@@ -32,6 +32,8 @@ _TIME = re.compile(
     r"|(?P<word>noon|midnight))"
     r"\s*(?P<zone>z\b|utc|gmt|[+-]\d{2}:?\d{2}(?!\d)|[+-]\d{2}(?![\d:]))?"
 )
+_SAYS_WHEN = re.compile(r"\d|noon|midnight|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
+"""What every date and every time has: most texts are neither."""
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
 _SEPARATORS = re.compile(r"\s+(?:at|on|@)\s*$|^\s*(?:at|on|@)\s+|(?<=\d)t\s*$|[\s,@-]+$|^[\s,@-]+")
 
@@ -88,7 +90,8 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False
-    ones, others = list(_moments(expected)), list(_moments(actual))
+    ones = list(_moments(expected))
+    others = list(_moments(actual)) if ones else []
     alike = (
         _is_ambiguous(ones)
         and _is_ambiguous(others)
@@ -106,6 +109,8 @@ def _moments(value: str | float) -> Iterator[_Moment]:
     if not 1 < len(text) <= _MOST_DATE_CHARACTERS or not text.isascii():
         return
     text = text.strip().lower()
+    if not _SAYS_WHEN.search(text):
+        return
     if text.isdecimal() and len(text) in (10, 13):
         yield _from_unix(int(text) // (1 if len(text) == 10 else 1000))
     compact = _COMPACT.fullmatch(text)
