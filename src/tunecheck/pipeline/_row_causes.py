@@ -48,17 +48,16 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     if (error := state.errors.get("target")) is not None:
         yield Fault(code=error.cause or error_cause(f"{error.type}: {error.message}"))
         return
-    failing = [each for each in evaluators if _fails(state.outputs.get(each.name, {}))]
+    failing = {name: output for name, output in state.outputs.items() if _fails(output)}
     if not failing:
         return
     arguments: dict[str, object] = {}
     given = [each for each in evaluators if each.name in state.outputs]
-    for evaluator in sorted(given, key=lambda each: each in failing):  # what a failing one was given counts
+    for evaluator in sorted(given, key=lambda each: each.name in failing):  # what a failing one was given counts
         arguments |= evaluator.bind(state.row.values, state.target)
-    listed = [state.outputs[each.name] for each in failing]
     faults = tuple(
         fault
-        for output in listed
+        for output in (failing[each.name] for each in given if each.name in failing)
         for key, value in output.items()
         if key.endswith(_PROPERTIES)
         for fault in read_faults(value)

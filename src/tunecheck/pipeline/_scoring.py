@@ -277,6 +277,8 @@ _DEEPEST_COPY = 200
 
 
 def _copy(value: object) -> object:
+    if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
+        return value.copy()
     try:
         return marshal.loads(marshal.dumps(value))  # type: ignore[arg-type]  # noqa: S302 - written right here
     except ValueError:  # not plain data throughout, or a deep chain
@@ -306,8 +308,8 @@ def as_output(result: object, name: str) -> Output | Partial:
     for key, value in given.items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             output[key] = value
-        elif type(value) is dict and _is_flat(value):
-            output[key] = value.copy()
+        elif type(key) is str and type(value) is dict and _is_flat(value, lists=True):
+            output[key] = cast("JSON", _copy(value))
         else:
             output[key] = None  # its place among the others
             odd[key] = value
@@ -372,9 +374,15 @@ def _is_plain_number(value: object) -> bool:
     return type(value) is int and value.bit_length() <= 64
 
 
-def _is_flat(value: Mapping[str, object]) -> bool:
+def _is_flat(value: Mapping[str, object], *, lists: bool) -> bool:
+    """Whether it is text, numbers and the like throughout; with `lists`, lists of such objects too, as of faults."""
     for key, item in value.items():
-        if type(key) is not str or not (type(item) in _ALWAYS_PLAIN or _is_plain_number(item)):
+        if type(key) is not str:
+            return False
+        if type(item) is list and lists:
+            if not all(type(each) is dict and _is_flat(each, lists=False) for each in item):
+                return False
+        elif not (type(item) in _ALWAYS_PLAIN or _is_plain_number(item)):
             return False
     return True
 
