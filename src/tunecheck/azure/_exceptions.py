@@ -108,7 +108,7 @@ def in_azure_s_terms(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[Non
         raise
     except TunecheckError as error:
         raise _both(error, target) from error
-    except Exception as error:  # a script catches EvaluationException, whatever happened; the cause is kept
+    except Exception as error:  # noqa: BLE001 - a script catches EvaluationException, whatever happened; the cause is kept
         raise EvaluationException(
             str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
         ) from error
