@@ -20,7 +20,7 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.bfcl._result_files import ResultFile
 from tunecheck.bfcl._scorer import Scorer
 from tunecheck.bfcl._scoring import score_results
-from tunecheck.bfcl._summary import ModelScore
+from tunecheck.bfcl._summary import CategoryScore, ModelScore
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
@@ -97,6 +97,23 @@ def test_a_figure_is_left_out_where_one_of_its_categories_is_missing(tmp_path: P
     assert model.categories["multi_turn_base"].accuracy == 1
     assert model.categories["multi_turn_base"].missing == 199
     assert {*model.figures("v3").values(), *model.figures("v4").values()} == {None}
+
+
+def test_a_figure_of_pooled_categories_is_the_share_of_their_rows_to_the_last_digit() -> None:
+    rows = {
+        "live_simple": (150, 258),
+        "live_multiple": (800, 1_053),
+        "live_parallel": (9, 16),
+        "live_parallel_multiple": (13, 24),
+    }
+    model = ModelScore(
+        "m",
+        {
+            name: CategoryScore(name, [(str(number), Verdict(number < right)) for number in range(total)])
+            for name, (right, total) in rows.items()
+        },
+    )
+    assert model.figures("v4")["live"] == 972 / 1_351
 
 
 # -- rows of any shape -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ A figure is a share from 0 to 1, and None where one of its categories was not sc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -21,8 +22,8 @@ _CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_pa
 FIGURES = {"v3": ("overall", "non_live", "live", "multi_turn"), "v4": ("non_live", "live", "irrelevance", "multi_turn")}
 """The leaderboard's figures by its version; V4's overall score needs agentic categories that are not checked here."""
 
-Weights = Mapping[str, float]
-"""How much each category's accuracy counts in a figure; they sum up to 1."""
+Weights = Mapping[str, Fraction]
+"""How much each category's accuracy counts in a figure; they sum up to 1, exactly."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class ModelScore:
     def _figure(self, weights: Weights | None) -> float | None:
         if weights is None:
             return None
-        return sum(weight * (self.categories[name].accuracy or 0.0) for name, weight in weights.items())
+        scores = {name: self.categories[name] for name in weights}
+        return float(sum(weights[name] * Fraction(score.correct, score.total) for name, score in scores.items()))
 
     def summary(self, compat: Literal["bfcl", "strict"]) -> ModelSummary:
         return ModelSummary(
@@ -117,13 +119,13 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
 
 
 def _alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
-    return [{category: 1.0} if totals.get(category) else None for category in categories]
+    return [{category: Fraction(1)} if totals.get(category) else None for category in categories]
 
 
 def _pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
     rows = [totals.get(category) for category in categories]
     total = sum(filter(None, rows))
-    return None if None in rows or not total else {name: totals[name] / total for name in categories}
+    return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}
 
 
 def _mean(parts: Sequence[Weights | None]) -> Weights | None:

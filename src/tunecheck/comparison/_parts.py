@@ -64,8 +64,6 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     for version, figures in figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True))).items():
         parts = []
         for name, weights in figures.items():
-            if weights is None:
-                continue
             rows = sides.both & numpy.isin(categories, list(weights))
             places = {category: place for place, category in enumerate(weights)}
             of_part = numpy.array([places[category] for category in categories[rows]])
@@ -73,7 +71,7 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
                 sides.base[rows],
                 sides.new[rows],
                 of_part,
-                [*weights.values()],
+                [float(weight) for weight in weights.values()],
                 sides.labels_of(rows),
                 confidence=pair.settings.confidence,
                 seed=pair.settings.seed,
