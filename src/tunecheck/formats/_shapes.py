@@ -14,6 +14,7 @@ from tunecheck.formats._profiles import Shape
 _AFTER_VALUE = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _VALUE_END = {quote: re.compile(quote + _AFTER_VALUE) for quote in "'\""}
 _CALL = re.compile(rf"\[?\s*+{CALL}")
+_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,20 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
     try:
         return decode_at(text, position)
     except UnreadableError as error:
-        scanner = PythonScanner(text, position)
-        try:
-            return scanner.value(), scanner.position
-        except UnreadableError:
-            if text[skip_space(text, position + 1) : skip_space(text, position + 1) + 1] == "'":
-                raise
-        raise error from None
+        return literal_at(text, position, error)
+
+
+def literal_at(text: str, position: int, error: UnreadableError) -> tuple[JSON, int]:
+    """A dict or list as Python writes it; for what is neither this nor JSON, the problem of what it looks like.
+
+    Raises:
+        UnreadableError: it is neither.
+    """
+    scanner = PythonScanner(text, position)
+    try:
+        return scanner.value(), scanner.position
+    except UnreadableError as python_error:
+        raise (python_error if _APOSTROPHE_FIRST.match(text, position) else error) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tunecheck._json import JSON
 from tunecheck.calls._schemas import Schema
-from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted
+from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted, skip_space
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._values import typed, untyped
 
@@ -65,7 +65,7 @@ class TaggedCalls:
         schema = collector.schema(name)
         arguments: dict[str, JSON] = {}
         while True:
-            position = after_space(text, position)
+            position = skip_space(text, position)
             if last := self.last.match(text, position):
                 break
             opening = self.argument.match(text, position)
@@ -102,12 +102,6 @@ def _of_kind(value: str, kind: str, key: str) -> JSON:
         return decode(value)
     except UnreadableError as error:
         raise UnreadableError(f"the argument {quoted(key)} is {error}") from None
-
-
-def after_space(text: str, position: int) -> int:
-    """The first position from here on without white space of any kind."""
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
 
 
 @functools.cache
@@ -232,9 +226,9 @@ class _BracedScanner:
         self._expect(bracket)
 
     def _closed(self, bracket: str) -> bool:
-        self.position = after_space(self._text, self.position)
+        self.position = skip_space(self._text, self.position)
         if self._text.startswith(",", self.position):
-            self.position = after_space(self._text, self.position + 1)
+            self.position = skip_space(self._text, self.position + 1)
         if not self._text.startswith(bracket, self.position):
             return False
         self.position += 1
@@ -249,7 +243,7 @@ class _BracedScanner:
         return key
 
     def _value(self, schema: Schema | None, depth: int) -> JSON:
-        self.position = after_space(self._text, self.position)
+        self.position = skip_space(self._text, self.position)
         if self._text.startswith(self._shape.quote, self.position):
             said = self._quoted()
             return typed(said, schema) if self._shape.textual else said
@@ -275,7 +269,7 @@ class _BracedScanner:
         return match[0]
 
     def _expect(self, token: str) -> None:
-        self.position = after_space(self._text, self.position)
+        self.position = skip_space(self._text, self.position)
         if not self._text.startswith(token, self.position):
             self._fail(f"expected {token!r}")
         self.position += len(token)

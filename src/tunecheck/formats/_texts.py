@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tunecheck.calls._model import Reading
-from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._python_text import NAME
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at
 from tunecheck.formats._bare import take_bare
@@ -15,6 +15,7 @@ from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prose import may_hold_calls, may_hold_marks
+from tunecheck.formats._shapes import literal_at
 from tunecheck.formats._spellings import refuse_cut, take_value
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
@@ -40,7 +41,6 @@ _ANNOUNCING_STARTS = (
     ),
     re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
 )
-_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class TextReader:
             if not announced and not (collector.gated and collector.names_tool(body)):
                 return None
             try:
-                value, end = _literal_at(body, position, error)
+                value, end = literal_at(body, position, error)
             except UnreadableError:
                 if announced:
                     raise
@@ -255,15 +255,6 @@ def _plain(text: str) -> str:
 def _announces(body: str, position: int) -> bool:
     keys = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
     return keys or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
-
-
-def _literal_at(body: str, position: int, error: UnreadableError) -> tuple[object, int]:
-    """A dict or list as Python writes it; for what is neither this nor JSON, the problem of what it looks like."""
-    scanner = PythonScanner(body, position)
-    try:
-        return scanner.value(), scanner.position
-    except UnreadableError as python_error:
-        raise (python_error if _APOSTROPHE_FIRST.match(body, position) else error) from None
 
 
 def _is_json(body: str) -> bool:
