@@ -63,7 +63,7 @@ class WorldFile(Written, frozen=True, kw_only=True):
     left_out: list[str] = field(default_factory=list)
 
 
-class Edge(Written, frozen=True, kw_only=True, omit_defaults=True):
+class Edge(Written, frozen=True, kw_only=True):
     """A value that feeds a parameter: `source` is a function's result (`place_order.order_id`) or a part of a
     simulator's state (`TradingBot.stocks.@`, where `@` stands for the keys and `*` for each of several).
 

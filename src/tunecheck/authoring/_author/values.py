@@ -74,7 +74,7 @@ def _below(pattern: str, step: str) -> str:
 
 def _is_table(value: Mapping[object, object]) -> bool:
     """Whether the keys are names of things, not of fields."""
-    held = all(isinstance(item, (Mapping, list)) for item in value.values())
+    held = len(value) > 1 and all(isinstance(item, Mapping) for item in value.values())
     return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
 
 

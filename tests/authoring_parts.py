@@ -1,0 +1,158 @@
+"""What the tests of `datasets author` share: a small service, and a workspace in which sets are authored."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tunecheck.authoring._author.pipeline import AuthorPlan, AuthorReport, author
+from tunecheck.calls._model import FunctionCall
+from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck.formats._reading import read_python_calls
+from tunecheck.simulators._backend import Backends
+
+LIBRARY = '''
+from tunecheck.simulators import Simulator, SimulatorError, tool
+
+
+class Library(Simulator):
+    bounded = True
+
+    @classmethod
+    def sample(cls):
+        return {
+            "reader": {"$one_of": [7, 7, 9, None]},
+            "shelf": {"$some": ["Emma", "Ulysses", "Dracula", "Middlemarch", "Walden", "Ivanhoe"]},
+            "next_loan": {"$between": [4000, 4999]},
+        }
+
+    def load(self, config, *, long_context=None):
+        self.reader = config.get("reader")
+        self.shelf = list(config.get("shelf", []))
+        self.loans = {}
+        self.notes = []
+        self.next_loan = config.get("next_loan", 1)
+
+    def state(self):
+        return {"reader": self.reader, "shelf": self.shelf, "loans": self.loans, "notes": self.notes}
+
+    @tool
+    def sign_in(self, reader_id: int) -> dict:
+        """Signs a reader in.
+
+        Args:
+            reader_id: The reader's number.
+        """
+        if self.reader == reader_id:
+            return {"status": "signed in already"}
+        self.reader = reader_id
+        return {"reader": reader_id}
+
+    @tool
+    def list_shelf(self) -> dict:
+        """List the books on the shelf."""
+        return {"titles": list(self.shelf)}
+
+    @tool
+    def borrow(self, title: str, weeks: int = 2) -> dict:
+        """Borrow a book.
+
+        Args:
+            title: Its title.
+            weeks: For how long.
+        """
+        if self.reader is None:
+            raise SimulatorError("sign in to borrow")
+        if title not in self.shelf:
+            raise SimulatorError(f"{title} is not on the shelf")
+        self.shelf.remove(title)
+        self.next_loan += 1
+        self.loans[self.next_loan] = [title, weeks]
+        return {"loan_id": self.next_loan}
+
+    @tool
+    def give_back(self, loan_id: int) -> dict:
+        """Give a borrowed book back.
+
+        Args:
+            loan_id: The number of the loan.
+        """
+        if loan_id not in self.loans:
+            raise SimulatorError(f"there is no loan {loan_id}")
+        title, _ = self.loans.pop(loan_id)
+        self.shelf.append(title)
+        return {"returned": title}
+
+    @tool
+    def leave_note(self, text: str) -> dict:
+        """Leave a note for the staff.
+
+        Args:
+            text: What it says.
+        """
+        self.notes.append(text)
+        return {"notes": len(self.notes)}
+
+    @tool
+    def ring_bell(self, tone: str) -> dict:
+        """Ring the bell on the desk.
+
+        Args:
+            tone: Which tone.
+        """
+        self.notes.append("bell")
+        return {"rung": True}
+
+    @tool
+    def open_vault(self, key: str) -> dict:
+        """Open the vault.
+
+        Args:
+            key: The key.
+        """
+        raise SimulatorError("the vault stays closed")
+'''
+
+
+@contextmanager
+def workspace(folder: Path) -> Iterator[Path]:
+    """A workspace with the library, which is the current folder."""
+    (folder / "simulators").mkdir(exist_ok=True)
+    (folder / "simulators" / "library.py").write_text(LIBRARY)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield folder
+    finally:
+        os.chdir(before)
+
+
+def authored(name: str = "loans", simulators: Sequence[str] = ("library",), **options: Any) -> AuthorReport:
+    """A data set authored in the current folder."""
+    plan = {"tasks": 12, "turns": (2, 3), "work": Path("authoring", name), "out": Path("datasets", f"{name}.jsonl")}
+    return author(AuthorPlan(name=name, simulators=simulators, **{**plan, **options}), Backends())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def rewritten(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def calls_of(row: dict[str, Any]) -> list[list[FunctionCall]]:
+    """The ground truth's calls by turn."""
+    return [[call for text in turn for call in read_python_calls(text).calls] for turn in row["ground_truth"]]
+
+
+def passes(row: dict[str, Any], turns: Sequence[Sequence[FunctionCall]]) -> bool:
+    """Whether an agent that makes these calls passes the row, by the evaluator that users have."""
+    result = [[[{call.name: json.dumps(call.arguments)}] for call in turn] for turn in turns]
+    columns = {name: row.get(name) for name in ("ground_truth", "involved_classes", "initial_config", "turns")}
+    verdict = MultiTurnStateEvaluator()(result=result, free_calls=row.get("free_calls"), **columns)
+    return verdict["multi_turn_state"] == 1.0

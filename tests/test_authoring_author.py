@@ -1,0 +1,293 @@
+"""`datasets author`: rows that hold, made in stages whose files a person may edit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, workspace
+from tests.test_schemas import check
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.authoring._author.pipeline import AuthorReport
+from tunecheck.cli._app import main
+from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, AuthorReport]]:
+    """A set of twelve conversations with the library, each with a variant, split in two."""
+    with workspace(tmp_path_factory.mktemp("library")) as folder:
+        yield folder, authored(split=0.3, draw=Path("graph.svg"))
+
+
+@pytest.fixture
+def folder(library: tuple[Path, AuthorReport]) -> Path:
+    return library[0]
+
+
+@pytest.fixture
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """All rows, of the test set and the training set."""
+    return [*lines(folder / "datasets/loans.jsonl"), *lines(folder / "datasets/loans-train.jsonl")]
+
+
+def of_variant(rows: list[dict[str, Any]], variant: str) -> list[dict[str, Any]]:
+    found = [row for row in rows if row["variant"] == variant]
+    assert found, f"no row is of variant {variant}"
+    return found
+
+
+def test_the_ground_truth_of_every_row_passes_and_an_agent_that_does_nothing_fails(rows: list[dict[str, Any]]) -> None:
+    assert len(of_variant(rows, "base")) == 12
+    for row in rows:
+        assert passes(row, calls_of(row)), row["id"]
+        assert not passes(row, [[] for _ in row["ground_truth"]]), row["id"]
+
+
+def test_leaving_out_any_call_fails_the_row(rows: list[dict[str, Any]]) -> None:
+    for row in rows[::4]:
+        turns = calls_of(row)
+        for number, turn in enumerate(turns):
+            for at in range(len(turn)):
+                fewer = [*turns[:number], [*turn[:at], *turn[at + 1 :]], *turns[number + 1 :]]
+                assert not passes(row, fewer), (row["id"], turn[at])
+
+
+def test_the_words_name_what_the_calls_need(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "base"):
+        for messages, turn in zip(row["turns"], calls_of(row), strict=True):
+            for call in turn:
+                if "title" in call.arguments:
+                    assert (
+                        f'"{call.arguments["title"]}"' in messages[0]["content"] or "titles" in messages[0]["content"]
+                    )
+
+
+def test_a_missing_parameter_is_asked_for_and_said_in_the_next_turn(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "missing_parameter"):
+        at = row["ground_truth"].index([])
+        (call,) = calls_of(row)[at + 1]
+        before, after = row["turns"][at][0]["content"], row["turns"][at + 1][0]["content"]
+        assert any(str(value) in after and str(value) not in before for value in call.arguments.values())
+
+
+def test_a_missing_function_is_held_out_until_it_is_needed(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "missing_function"):
+        ((turn, names),) = row["held_out"].items()
+        assert row["turns"][int(turn)] == [] and row["ground_truth"][int(turn) - 1] == []
+        assert [call.name for call in calls_of(row)[int(turn)]] == names
+        assert all(call.name not in names for calls in calls_of(row)[: int(turn)] for call in calls)
+
+
+def test_an_irrelevant_request_is_right_when_nothing_is_called(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "irrelevant"):
+        turns = calls_of(row)
+        at = turns.index([])
+        spurious = [*turns[:at], calls_of(row)[at - 1][:1], *turns[at + 1 :]]
+        assert passes(row, turns) and not passes(row, spurious)
+
+
+def test_who_changes_their_mind_gets_the_last_value(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "change_of_mind"):
+        said = next(m["content"] for turn in row["turns"] for m in turn if "changed my mind" in m["content"])
+        last = said.partition("changed my mind")[2]
+        values = [str(value) for turn in calls_of(row) for call in turn for value in call.arguments.values()]
+        assert any(value in last for value in values)
+
+
+def test_distractors_come_with_a_service_that_no_call_uses(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "distractors"):
+        assert row["involved_classes"][0] == "library" and len(row["involved_classes"]) == 2
+        assert row["involved_classes"][1] in row["initial_config"]
+
+
+def test_a_long_context_is_long_and_ends_with_the_request(rows: list[dict[str, Any]]) -> None:
+    for row in of_variant(rows, "long_context"):
+        long = max((message["content"] for turn in row["turns"] for message in turn), key=len)
+        assert len(long) > 4_000 and "What I want from you now: " in long[-600:]
+
+
+def test_training_and_test_set_share_no_path_and_no_configuration(folder: Path) -> None:
+    test, train = (lines(folder / "datasets" / name) for name in ("loans.jsonl", "loans-train.jsonl"))
+    assert train and len(train) < len(test)
+    for what in ("path", "initial_config", "task"):
+        sides = [{json.dumps(row[what], sort_keys=True) for row in rows} for rows in (test, train)]
+        assert sides[0].isdisjoint(sides[1]), what
+
+
+def test_the_graph_says_what_feeds_what_and_what_cannot_be_used(folder: Path) -> None:
+    graph = yaml.safe_load((folder / "authoring/loans/graph.yaml").read_text())
+    edges = {(edge["source"], edge["target"]) for edge in graph["edges"]}
+    assert {("borrow.loan_id", "give_back.loan_id"), ("list_shelf.titles.*", "borrow.title")} <= edges
+    assert ["sign_in", "borrow"] in graph["enables"]
+    problems = {name: each.get("problem") for name, each in graph["functions"].items()}
+    assert "nothing depends on tone" in problems["ring_bell"]
+    assert "no call of it" in problems["open_vault"]
+    assert problems["borrow"] is None
+
+
+def test_the_card_says_what_is_covered_and_why_something_is_not(folder: Path) -> None:
+    card = (folder / "datasets/loans.card.md").read_text()
+    assert "Functions used: 5 of 7" in card
+    assert "`ring_bell`: nothing depends on tone" in card
+    assert "License" in card
+
+
+def test_the_drawing_is_a_picture_with_every_function(folder: Path) -> None:
+    picture = ElementTree.fromstring((folder / "graph.svg").read_text())
+    assert {"borrow", "give_back", "library"} <= {element.text for element in picture.iter() if element.text}
+
+
+@pytest.mark.parametrize("name", ["paths", "truth", "tasks", "variants", "rejected"])
+def test_each_line_of_a_stage_fits_its_schema(folder: Path, name: str) -> None:
+    file = folder / "authoring/loans" / f"{name}.jsonl"
+    for line in lines(file):
+        check(f"authoring-{name}.jsonl", line)
+    check("author.json", json.loads((file.parent / "author.json").read_text()))
+    for document in ("world", "graph"):
+        check(f"authoring-{document}.yaml", yaml.safe_load((file.parent / f"{document}.yaml").read_text()))
+
+
+def test_the_set_can_be_checked_and_evaluated_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "check", "datasets/loans.jsonl"]) == 0
+    assert main(["evaluate", "--dataset", "datasets/loans.jsonl", "--quiet", "--limit", "3"]) == 0
+    assert "eval_results" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another workspace; its set has three conversations without variants."""
+    with workspace(tmp_path_factory.mktemp("prepared")) as folder:
+        authored(tasks=3, variants=(), last="variants")
+    return folder
+
+
+@pytest.fixture
+def small(prepared: Path, tmp_path: Path) -> Iterator[Path]:
+    """The stages' files of a copy of it, to edit in."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    with workspace(tmp_path):
+        yield tmp_path / "authoring/loans"
+
+
+def test_the_same_seed_makes_the_same_set_and_another_one_another(small: Path) -> None:
+    again = authored("again", tasks=3, variants=(), last="variants").work
+    other = authored("other", tasks=3, variants=(), last="variants", seed=1).work
+    assert (small / "paths.jsonl").read_bytes() == (again / "paths.jsonl").read_bytes()
+    assert (small / "paths.jsonl").read_bytes() != (other / "paths.jsonl").read_bytes()
+
+
+def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
+    report = authored(tasks=3, variants=(), last="variants")
+    assert set(report.files.values()) == {"unchanged"}
+
+
+def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
+    tasks = lines(small / "tasks.jsonl")
+    tasks[0]["turns"][0] = f"Good morning! {tasks[0]['turns'][0]}"
+    rewritten(small / "tasks.jsonl", tasks)
+    report = authored(tasks=3, variants=())
+    assert report.files["tasks.jsonl"] == "edited, and kept"
+    assert report.files["variants.jsonl"] == "made again"
+    assert lines(Path("datasets/loans.jsonl"))[0]["turns"][0][0]["content"].startswith("Good morning! ")
+
+
+def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: Path) -> None:
+    tasks = lines(small / "tasks.jsonl")
+    needing = next(task for task in tasks if any(mark in "".join(task["turns"]) for mark in '"0123456789'))
+    needing["turns"] = ["Please do what I need." for _ in needing["turns"]]
+    rewritten(small / "tasks.jsonl", tasks)
+    authored(tasks=3, variants=())
+    (rejected,) = lines(small / "rejected.jsonl")
+    assert rejected["id"] == f"loans-{needing['id']}"
+    assert rejected["reason"] == "nobody says a value"
+
+
+def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -> None:
+    graph = yaml.safe_load((small / "graph.yaml").read_text())
+    own = {"source": "leave_note.notes", "target": "borrow.weeks", "found": "own"}
+    graph["edges"].append(own)
+    (small / "graph.yaml").write_text(yaml.safe_dump(graph))
+    world = yaml.safe_load((small / "world.yaml").read_text())
+    world["left_out"] = ["open_vault"]
+    (small / "world.yaml").write_text(yaml.safe_dump(world))
+    assert authored(tasks=3, last="graph").files == {"world.yaml": "edited, and kept", "graph.yaml": "made again"}
+    graph = yaml.safe_load((small / "graph.yaml").read_text())
+    assert own in graph["edges"] and "open_vault" not in graph["functions"]
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "words"),
+    [
+        ("world.yaml", {"left_out": ["borow"]}, "there is no function 'borow'; did you mean 'borrow'"),
+        ("world.yaml", {"simulator": ["library"]}, "simulator"),
+        ("graph.yaml", {"edges": [{"source": "borrow.x", "target": "borrow.titel"}]}, "did you mean 'borrow.title'"),
+        ("graph.yaml", {"format_version": 9}, "written by a newer Tunecheck"),
+    ],
+)
+def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change: dict[str, Any], words: str) -> None:
+    content = yaml.safe_load((small / file).read_text())
+    (small / file).write_text(yaml.safe_dump({**content, **change}))
+    with pytest.raises(ConfigurationError) as raised:
+        authored(tasks=3, last="graph")
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
+    with workspace(tmp_path):
+        authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
+        rows = lines(Path("datasets/loans.jsonl"))
+    assert {row["variant"] for row in rows} == {"one_call", "parallel", "no_call"}
+    judge = CallCheckEvaluator()
+    for row in rows:
+        right = [
+            {name: {each: values[0] for each, values in possible.items()} for name, possible in answer.items()}
+            for answer in row["ground_truth"]
+        ]
+        needed = [
+            {name: {each: values[0] for each, values in possible.items() if "" not in values}}
+            for answer in row["ground_truth"]
+            for name, possible in answer.items()
+        ]
+        for calls in (right, needed):  # what has a default may be given with it, or left out
+            given = [{name: json.dumps(arguments) for name, arguments in call.items()} for call in calls]
+            verdict = judge(result=given or "No.", tools=row["tools"], ground_truth=row["ground_truth"])
+            assert verdict["call_check"] == 1.0, row
+        if row["ground_truth"]:
+            assert judge(result="No.", tools=row["tools"], ground_truth=row["ground_truth"])["call_check"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["x"], "say what to author about"),
+        (["x/y", "--simulator", "library"], "is no name for a file"),
+        (["x", "--simulator", "librari"], "librari"),
+        (["x", "--simulator", "library", "--turns", "4-2"], "--turns '4-2'"),
+        (["x", "--simulator", "library", "--turns", "1-3"], "single questions"),
+        (["x", "--simulator", "library", "--variants", "composit"], "did you mean 'composite'"),
+        (["x", "--simulator", "library", "--stage", "path"], "did you mean 'paths'"),
+        (["x", "--simulator", "elsewhere/library.py"], "put a copy there"),
+        (["loans", "--simulator", "library"], "--overwrite"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["datasets", "author", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+def test_the_command_says_what_it_made(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "author", "loans", "--simulator", "simulators/library.py", "--tasks", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["rows"] == sum(said["variants"].values()) >= 3
+    assert said["written"] == ["datasets/loans.jsonl", "datasets/loans.yaml", "datasets/loans.card.md"]
