@@ -17,10 +17,11 @@ import pytest
 from tests.bfcl_data_parts import make_tree, make_wheel
 from tests.bfcl_reference import reference_wheel
 
+from tunecheck._cache import cache_folder
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.datasets._bfcl import download as bfcl_download
 from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.files import TEXTS, cache_folder, find_bfcl
+from tunecheck.datasets._bfcl.files import TEXTS, find_bfcl
 
 REFUSING = "http://me:hunter2@127.0.0.1:9/simple"
 

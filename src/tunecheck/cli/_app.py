@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -20,6 +20,7 @@ from tunecheck._messages import clean, command_line
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
+from tunecheck.cli._shared_options import results_folder
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -245,7 +246,7 @@ def _interrupted(invocation: Invocation) -> str:
         return f"interrupted; the run is finished: {invocation.finished}"
     from tunecheck.runs._store import list_runs
 
-    for run in reversed(list(list_runs(Path(invocation.results_dir)))):
+    for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
         with contextlib.suppress(TunecheckError, OSError):
             if str(run.manifest().started) >= invocation.started and run.status() == "killed":
                 return f"interrupted; go on with:  {invocation.resuming(run.id)}"

@@ -14,6 +14,7 @@ keeps of the command, and what `--resume` may change of it:
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -135,6 +136,10 @@ class CommandOptions:
 
     debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
 
+    def around(self) -> AbstractContextManager[object]:
+        """What has to be so while the command runs."""
+        return nullcontext()
+
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
         """From a command's parameters, as typer has read them."""
@@ -205,7 +210,9 @@ class Command(Generic[T]):
         """Make it a command of an app."""
 
         def function(context: typer.Context, **given: object) -> int:
-            return self.run(self.options.of_command_line(context.params), context.obj)
+            options = self.options.of_command_line(context.params)
+            with options.around():
+                return self.run(options, context.obj)
 
         described = option_fields(self.options).values()
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean
 from tunecheck.cli._console import print_path
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._output_files import check_output
 from tunecheck.cli._shared_options import ComparingOptions, ResultsOptions
@@ -50,6 +51,8 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(ResultsOptions):
+    whole_storage: ClassVar[bool] = True
+
     port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
 
 
@@ -59,7 +62,8 @@ def view(options: ViewOptions, invocation: Invocation) -> int:
     from tunecheck.report._serving import view as serve
 
     def ready(url: str) -> None:
-        print(f"showing {clean(options.folder)} on {url} (this machine only); Ctrl-C ends it", flush=True)
+        place = clean(options.results_dir or DEFAULT_RESULTS)
+        print(f"showing {place} on {url} (this machine only); Ctrl-C ends it", flush=True)
 
     serve(options.folder, port=options.port, on_ready=ready)
     return 0

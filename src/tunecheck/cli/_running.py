@@ -12,7 +12,7 @@ from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import SIMULATED, console, progress_bar
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
 
@@ -49,7 +49,7 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
     """
     from tunecheck.runs._store import find_run
 
-    invocation.results_dir = str(options.folder)
+    invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     invocation.command = f"{invocation.program} {options.command}"
     trust = trust_of(options)
     if options.resume is None:

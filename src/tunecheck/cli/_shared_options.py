@@ -1,12 +1,19 @@
 """Options that several commands have."""
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from tunecheck._json import JSON
+from tunecheck._messages import clean
 from tunecheck.cli._invocation import DEFAULT_RESULTS
 from tunecheck.cli._options import RUNNING, SCORING, SHOWING, CommandOptions, flag, option
+from tunecheck.storage._address import is_remote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +27,52 @@ class JsonOptions(CommandOptions):
 class ResultsOptions(CommandOptions):
     """Of commands that read or write run folders."""
 
+    whole_storage: ClassVar[bool] = False
+    """Whether the command may open any run that is there, not only those that it names."""
+
     results_dir: str | None = option(
-        "Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False, acts="writes"
+        "Where run folders are: a folder, by default eval_results, or Azure blob storage (az://container/prefix).",
+        "DIR",
+        RUNNING,
+        recorded=False,
+        acts="writes",
     )
 
     @property
     def folder(self) -> Path:
-        """Where run folders are."""
-        return Path(self.results_dir or DEFAULT_RESULTS)
+        """Where run folders are, or what mirrors them here."""
+        return results_folder(self.results_dir or DEFAULT_RESULTS)
+
+    def around(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.results_dir is None else _mirrored(self, self.results_dir)
+
+
+@contextmanager
+def _mirrored(options: ResultsOptions, place: str) -> Iterator[None]:
+    """Where run folders are in a storage, mirror it while a command runs."""
+    if not is_remote(place):
+        yield
+        return
+    from tunecheck.runs._store import find_run
+    from tunecheck.storage._shipping import mirrored
+
+    def tell(line: str) -> None:
+        print(clean(line, 2_000), file=sys.stderr)
+
+    resumed = options.given().get("resume")
+    with mirrored(place, tell, whole=options.whole_storage) as shipping:
+        if resumed is not None:
+            shipping.claim(find_run(resumed, options.folder).id)
+        yield
+
+
+def results_folder(place: str) -> Path:
+    """The folder of runs at a place: the place itself, or the mirror of an address."""
+    if not is_remote(place):
+        return Path(place)
+    from tunecheck.storage._mirror import mirror_folder
+
+    return mirror_folder(place)
 
 
 STATISTICS = "Statistics"

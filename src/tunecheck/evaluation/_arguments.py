@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -14,6 +15,7 @@ from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import Pace
+from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Question
@@ -132,6 +134,8 @@ class Keeping:
         for name, value in (self.tags or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+        if is_remote(os.fspath(self.results_dir)):
+            raise ConfigurationError("results_dir is a folder; storage is for the command line: --results-dir az://…")
 
     @property
     def folder(self) -> Path:

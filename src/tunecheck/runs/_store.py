@@ -200,11 +200,20 @@ def _created(folder: Path) -> tuple[int, str]:
 
 
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
-    """A run by its folder, its id, the beginning of its id, or `last`.
+    """A run by its folder, its id, the beginning of its id, or `last`; where a storage is mirrored, all of it is here.
 
     Raises:
         ConfigurationError: there is no such run, or there are several.
+        RunError: the storage cannot be read.
     """
+    from tunecheck.storage._shipping import complete
+
+    found = _found(run, results_dir)
+    complete(found.folder)
+    return found
+
+
+def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
     path = Path(run)
     name = os.fspath(run)
     if not name:

@@ -23,6 +23,7 @@ from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
 from tunecheck.runs._store import Run, find_run
+from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.comparison._reading import AboutToRun
@@ -126,6 +127,10 @@ class Job:
 def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
     """The options, and below them those of the configuration file and of the run that is resumed or reused."""
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
+    if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
+        raise ConfigurationError(
+            f"{given.config}: results_dir: storage is named on the command line: --results-dir az://…"
+        )
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
     if options.resume is not None:

@@ -19,7 +19,7 @@ from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulate
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
-from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, UNDECIDED, Invocation
+from tunecheck.cli._invocation import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
@@ -40,7 +40,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     trust = trust_of(given)
     options = completed(given, trust, invocation)
     invocation.debug |= options.debug
-    invocation.results_dir = str(options.folder)
+    invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     job = prepare(options, trust, invocation)
     if options.dry_run:
         _show_estimate(job, estimate(job))

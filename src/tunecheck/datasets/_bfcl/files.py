@@ -6,12 +6,12 @@ texts are read. `tunecheck datasets get bfcl` makes one; an unpacked package or 
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tunecheck._cache import cache_folder
 from tunecheck._errors import DataError, told_as
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
@@ -89,21 +89,6 @@ class BfclFiles:
     def is_the_release(self) -> bool:
         """Whether the data is that of the release which our simulators follow, to the byte."""
         return self.digest == DATA_SHA256
-
-
-def cache_folder() -> Path:
-    """The user's cache: `TUNECHECK_CACHE`, else `tunecheck` in the platform's folder for caches."""
-    own = os.environ.get("TUNECHECK_CACHE")
-    if own:
-        return Path(own).expanduser()
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(given).is_absolute():  # the specification says to ignore a relative one
-        return Path(given) / "tunecheck"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "tunecheck" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "tunecheck"
-    return Path.home() / ".cache" / "tunecheck"
 
 
 def default_folder() -> Path:

@@ -1,0 +1,292 @@
+"""A folder that mirrors a storage: fetched when it is read, shipped as it is written.
+
+A journal, which grows, is shipped as numbered parts, `<name>.parts/00000000` and on, each created once: of two machines
+that write the same one the second is told. Every other file is shipped as a whole.
+What is shipped is kept here, and what could not be shipped is shipped by the next process that uses the mirror.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tunecheck._cache import cache_folder
+from tunecheck._errors import RunError, told_as
+from tunecheck._regular_files import open_regular
+from tunecheck._whole_files import write_file
+from tunecheck.storage._address import open_store
+from tunecheck.storage._store import Store
+
+_STATE = ".mirror.json"
+_LOCK = ".mirror.lock"
+_GROWING = "journal.jsonl"
+_MANIFEST = "run.json"
+_PARTS = ".parts/"
+_MOST_IN_A_PART = 4 << 20
+_SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*")
+"""Names of objects that may become files here: below a run, nothing hidden, no way up."""
+
+
+class Stat(NamedTuple):
+    """By what a change of a file is seen."""
+
+    size: int
+    mtime_ns: int
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """A file as it was when both sides were last the same: the version there, and the file's stat here."""
+
+    version: str
+    size: int
+    mtime_ns: int
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """How much of a growing file both sides have."""
+
+    number: int = 0
+    size: int = 0
+
+
+class State(msgspec.Struct):
+    """What `.mirror.json` holds."""
+
+    address: str
+    files: dict[str, Synced] = {}
+    growing: dict[str, Parts] = {}
+
+
+class Mirror:
+    """The folder that stands for what is at an address.
+
+    Args:
+        folder: the mirror; it is made.
+        address: as `open_store` takes it.
+
+    Raises:
+        ConfigurationError, MissingExtraError: as `open_store`.
+    """
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.folder, self.address = folder, address
+        self.store: Store = open_store(address)
+        with told_as(RunError, folder, "cannot be made"):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def found(cls, folder: Path) -> Mirror | None:
+        """The mirror that a folder is, if it is one: a file in it may say so only where we put mirrors."""
+        if folder.parent != _mirrors():
+            return None
+        state = _read_state(folder)
+        return None if state is None else cls(folder, state.address)
+
+    def pull(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
+        """Fetch what changed there, of the names that are wanted; what changed here, too, stays as it is.
+
+        Raises:
+            RunError: the storage cannot be read.
+        """
+        with self._state() as state:
+            there = self.store.list("")
+            parts: dict[str, list[str]] = {}
+            for name, version in there.items():
+                file, growing, _ = name.partition(_PARTS)
+                if not _SAFE.fullmatch(file) or not wanted(file):
+                    continue
+                if growing:
+                    parts.setdefault(file, []).append(name)
+                elif not self._changed(state, file) and _version(state, file) != version:
+                    self._fetch(state, file)
+            for file, names in parts.items():
+                self._fetch_parts(state, file, names)
+            self._forget(state, there, parts)
+
+    def push(self) -> list[str]:
+        """Ship what changed here; gives the names.
+
+        Raises:
+            RunError: the storage cannot be written, or another machine has written on in a file that grows.
+        """
+        with self._state() as state:
+            shipped = []
+            for name in self._names(state):
+                if name.endswith(f"/{_GROWING}"):
+                    changed = self._ship_parts(state, name)
+                else:
+                    changed = self._changed(state, name) and self._ship(state, name)
+                if changed:
+                    shipped.append(name)
+            return shipped
+
+    def _names(self, state: State) -> list[str]:
+        """The files here, in the order in which they are shipped.
+
+        Who reads in `run.json` that a run is finished finds its results; and no journal is there without a `run.json`.
+        """
+        found = [
+            path.relative_to(self.folder).as_posix()
+            for path in self.folder.glob("*/**/*")
+            if path.is_file() and not path.is_symlink()
+        ]
+        safe = [name for name in found if _SAFE.fullmatch(name) and not name.endswith(".lock")]
+
+        def place(name: str) -> tuple[int, str]:
+            run, _, file = name.partition("/")
+            if file == _GROWING and f"{run}/{_MANIFEST}" not in state.files:
+                return 2, name
+            return int(file == _MANIFEST), name
+
+        return sorted(safe, key=place)
+
+    def _changed(self, state: State, name: str) -> bool:
+        here, known = self._stat(name), state.files.get(name)
+        if here is None:
+            return False
+        return known is None or (known.size, known.mtime_ns) != here
+
+    def _stat(self, name: str) -> Stat | None:
+        try:
+            found = os.lstat(self.folder / name)
+        except FileNotFoundError:
+            return None
+        return Stat(found.st_size, found.st_mtime_ns)
+
+    def _fetch(self, state: State, name: str) -> None:
+        stored = self.store.read(name)
+        if stored is None:
+            return
+        path = self.folder / name
+        with told_as(RunError, path, "cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, stored.content)
+        self._synced(state, name, stored.version)
+
+    def _ship(self, state: State, name: str) -> bool:
+        before = self._stat(name)
+        with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
+            content = file.read()
+        self.store.put(name, content)
+        stored = self.store.list(name).get(name, "")
+        if before is not None:  # as it was before it was read: what changed meanwhile is shipped next
+            state.files[name] = Synced(stored, *before)
+        return True
+
+    def _synced(self, state: State, name: str, version: str) -> None:
+        here = self._stat(name)
+        if here is not None:
+            state.files[name] = Synced(version, *here)
+
+    def _ship_parts(self, state: State, name: str) -> bool:
+        """Ship the whole lines that a file has grown by."""
+        known = state.growing.get(name, Parts())
+        first = known
+        with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
+            file.seek(known.size)
+            while True:
+                content = file.read(_MOST_IN_A_PART)
+                content = content[: content.rfind(b"\n") + 1] or (content + file.readline() if content else b"")
+                if not content.endswith(b"\n"):
+                    break
+                if not self.store.create(_part(name, known.number), content):
+                    raise RunError(
+                        f"{self.address}/{name}: another machine has gone on with this run; what only this one has "
+                        f"is in {self.folder / name}"
+                    )
+                known = Parts(known.number + 1, known.size + len(content))
+                state.growing[name] = known
+                file.seek(known.size)
+        return known != first
+
+    def _fetch_parts(self, state: State, name: str, names: list[str]) -> None:
+        """Append the parts that are not here yet."""
+        known, path = state.growing.get(name, Parts()), self.folder / name
+        here = self._stat(name)
+        if len(names) <= known.number and here is not None:
+            return
+        if here is None or here.size != known.size:  # not grown from what is there: both went on, or it was removed
+            if here is not None:
+                self._set_aside(path)
+            known = Parts()
+        with told_as(RunError, path, "cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open_regular(path, "ab") as file:
+                for number in range(known.number, len(names)):
+                    stored = self.store.read(_part(name, number))
+                    if stored is None:
+                        raise RunError(f"{self.address}/{name}: part {number} of {len(names)} is not there")
+                    file.write(stored.content)
+                    known = Parts(number + 1, known.size + len(stored.content))
+        state.growing[name] = known
+
+    def _set_aside(self, path: Path) -> None:
+        """Keep what only this machine has, out of the run's way."""
+        number = 0
+        while (aside := path.with_name(f".{path.name}.unshipped-{number}")).exists():
+            number += 1
+        with told_as(RunError, path, "cannot be renamed"):
+            path.rename(aside)
+
+    def _forget(self, state: State, there: dict[str, str], parts: dict[str, list[str]]) -> None:
+        """Remove here what was removed there, where nothing was changed since."""
+        for name in [name for name in state.files if name not in there and not self._changed(state, name)]:
+            del state.files[name]
+            with told_as(RunError, self.folder / name, "cannot be removed"):
+                (self.folder / name).unlink(missing_ok=True)
+        runs = {name.partition("/")[0] for name in there}
+        for name, known in [*state.growing.items()]:
+            run, here = name.partition("/")[0], self._stat(name)
+            if run not in runs and (here is None or here.size == known.size):
+                del state.growing[name]
+                shutil.rmtree(self.folder / run, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _state(self) -> Iterator[State]:
+        """What is known of both sides, for one process at a time; it is kept whatever comes of it."""
+        from filelock import lock_descriptor
+
+        with told_as(RunError, self.folder / _LOCK, "cannot be locked"):
+            held = open_regular(self.folder / _LOCK, "ab")
+        with held:
+            lock_descriptor(held.fileno())
+            state = _read_state(self.folder) or State(self.address)
+            try:
+                yield state
+            finally:
+                with told_as(RunError, self.folder / _STATE, "cannot be written"):
+                    write_file(self.folder / _STATE, msgspec.json.encode(state))
+
+
+def mirror_folder(address: str) -> Path:
+    """Where an address is mirrored, in the user's cache; another account's storage has another folder."""
+    account = [os.environ.get(name, "") for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT")]
+    return _mirrors() / hashlib.sha256("\n".join([address.rstrip("/"), *account]).encode()).hexdigest()[:16]
+
+
+def _mirrors() -> Path:
+    return cache_folder() / "results"
+
+
+def _part(name: str, number: int) -> str:
+    return f"{name}{_PARTS}{number:08}"
+
+
+def _version(state: State, name: str) -> str | None:
+    known = state.files.get(name)
+    return None if known is None else known.version
+
+
+def _read_state(folder: Path) -> State | None:
+    try:
+        return msgspec.json.decode((folder / _STATE).read_bytes(), type=State)
+    except (OSError, msgspec.MsgspecError):  # without it, everything is compared anew
+        return None
