@@ -103,9 +103,9 @@ class VerdictReader:
         self._properties, self._differences = f"{key}_properties", f"{key}_differences"
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
-    def read(self, row: Mapping[str, JSON]) -> Verdict:
-        """The verdict on this row."""
-        word = self.word(row)
+    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
+        """The verdict on this row; `otherwise` is what is said without a result, where that is known."""
+        word = self.word(row, otherwise)
         if self.metric is None or word == "error":
             return Verdict(word)
         score = row[self._score] if self._score in row else row.get(self._other_score)
@@ -117,14 +117,14 @@ class VerdictReader:
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return Verdict(word, score, threshold, reason, faults)
 
-    def word(self, row: Mapping[str, JSON]) -> Word:
+    def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
         """What became of the row, without the rest of the verdict."""
         if self._error in row:  # some keys may be there all the same
             return "error"
         result = row.get(self._result)
         if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
             return word
-        return "scored" if any(key.startswith(self._own) for key in row) else "error"
+        return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
         named = read_faults(row.get(self._properties))

@@ -230,7 +230,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
     """What is said of a row's calls: by who looks at their arguments, before who looks at functions only."""
     judged: list[tuple[int, JudgedCalls]] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
-        faults = tuple(fault for fault in verdict.faults if fault.call is not None)
+        faults = verdict.faults and tuple(fault for fault in verdict.faults if fault.call is not None)
         if faults or (evaluator.compares is not None and verdict.word == "pass"):
             arguments = evaluator.compares == "arguments"
             judged.append((2 * (not arguments) + (not faults), JudgedCalls(faults, arguments, evaluator.alternatives)))

@@ -199,7 +199,7 @@ class Columns:
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
         """What each evaluator says of the row."""
-        return [own.verdicts.read(row) for own in self.evaluators]
+        return [own.verdicts.read(row, "scored" if own.any else "error") for own in self.evaluators]
 
     errors: list[tuple[str, str]] = field(default_factory=list)
 
