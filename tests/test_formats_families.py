@@ -464,7 +464,7 @@ def test_call_check_takes_what_was_read_and_counts_calls_of_functions_that_nobod
         ("[None of the tools (or functions) fits.]", 1.0),
     ):
         reading = read_calls(text, tools=TOOLS)
-        assert reading.calls == ()
+        assert reading.calls == () and read_calls(reading) is reading
         found = CallCheckEvaluator(compat="bfcl")(response=reading, tools=TOOLS, check="irrelevance")
         assert found["call_check"] == passed
 

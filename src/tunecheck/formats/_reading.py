@@ -35,8 +35,8 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 
     Args:
         value: a text, a dict or list in one of `FORMATS`, JSON text of one, a message, a list of messages (its
-            assistant's calls, in order), a reply of another API, a `FunctionCall` or a list of such, an object of the
-            OpenAI client; or anything else, which then holds no call.
+            assistant's calls, in order), a reply of another API, a `FunctionCall` or a list of such, a `Reading`, an
+            object of the OpenAI client; or anything else, which then holds no call.
         tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` takes. Text without types
             gets them from there, and bare JSON and bare calls count only with the name of a tool.
         format: how the model writes calls in text: "auto" goes by unmistakable marks; the name of a family's profile,
@@ -54,8 +54,8 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     profile = chosen(format)
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
-    if value is None:
-        return Reading()
+    if value is None or isinstance(value, Reading):
+        return value or Reading()
     try:
         return _read_value(value, definitions or None, profile)
     except Exception as error:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
