@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tunecheck._messages import clean
@@ -37,14 +36,16 @@ def shown(
     sentences: Iterable[str], figures: Sequence[Figure], heads: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> str:
     """HTML of a result: `figures` are drawn on one scale, with a line at 0 where they lie on both sides of it."""
-    said = "".join(f"<p>{escape(clean(sentence, 600))}</p>" for sentence in sentences)
+    said = "".join(f"<p>{_escaped(clean(sentence, 600))}</p>" for sentence in sentences)
     return f"<div>{said}{_chart(figures)}{_table(heads, rows)}</div>"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     def line(tag: str, cells: Sequence[str]) -> str:
         return (
-            "<tr>" + "".join(f'<{tag} style="{_STYLE}">{escape(clean(cell, 200))}</{tag}>' for cell in cells) + "</tr>"
+            "<tr>"
+            + "".join(f'<{tag} style="{_STYLE}">{_escaped(clean(cell, 200))}</{tag}>' for cell in cells)
+            + "</tr>"
         )
 
     all_rows = list(rows)
@@ -77,7 +78,7 @@ def _chart(figures: Sequence[Figure]) -> str:
 def _lines(figures: Sequence[Figure], at: _Place) -> Iterator[str]:
     for number, (label, value, low, high) in enumerate(figures):
         y = _LINE * number + _LINE // 2 + 2
-        yield f'<text x="0" y="{y + 4}" fill="currentColor">{escape(clean(label, 32))}</text>'
+        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escaped(clean(label, 32))}</text>'
         if low is not None and high is not None:
             yield f'<line x1="{at(low)}" x2="{at(high)}" y1="{y}" y2="{y}" stroke="#3b7dd8" stroke-width="3"/>'
         if value is not None:
@@ -89,6 +90,12 @@ class _Place(Protocol):
 
 
 # -- progress
+
+
+def _escaped(text: str) -> str:
+    from html import escape  # and with it the names of all characters
+
+    return escape(text)
 
 
 def in_notebook() -> bool:
@@ -117,7 +124,7 @@ class NotebookProgress:
         remaining = f"{duration_text(left)} left" if left is not None else ""
         about = (f"{progress.finished:,}{rows} rows", rate_text(self._pace.rate), failed, remaining, progress.remark)
         bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
-        text = escape(" · ".join(clean(part) for part in (self._label, *about) if part))
+        text = _escaped(" · ".join(clean(part) for part in (self._label, *about) if part))
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))
 
     def close(self) -> None:

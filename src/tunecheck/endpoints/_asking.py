@@ -1,16 +1,20 @@
 """Asks a model in its family's form: its calls are read from its text, and tools told in text where that is wanted."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tunecheck._json import JSON
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.formats._reading import read_calls
+
+if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile
+    from tunecheck.formats._prompts import ToolPrompt
 
 Message = Mapping[str, JSON]
 

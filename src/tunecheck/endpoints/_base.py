@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,9 @@ from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._scouting import Scouting
-from tunecheck.formats._profiles import Profile
+
+if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)

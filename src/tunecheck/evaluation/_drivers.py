@@ -4,9 +4,11 @@ A data set whose `target` is `conversation` is answered by `ConversationTarget(e
 others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tunecheck import _plugins as plugins
 from tunecheck._errors import PluginError
@@ -16,8 +18,10 @@ from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.formats._choosing import chosen
-from tunecheck.formats._profiles import Profile
 from tunecheck.pipeline._scoring import BoundEvaluator
+
+if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile
 
 GROUP = "tunecheck.targets"
 

@@ -8,15 +8,17 @@ reading of calls goes through `read_calls`.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tunecheck.formats._profiles import Profile, Thought
-from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile, Thought
+    from tunecheck.formats._prompts import ToolPrompt
     from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
     from tunecheck.formats._tagged import TaggedCalls
 
-_SHAPES = {
+_HOMES = {
+    **dict.fromkeys(("Profile", "Thought"), "tunecheck.formats._profiles"),
+    "ToolPrompt": "tunecheck.formats._prompts",
     **dict.fromkeys(("AnyOf", "JsonCalls", "NamedCalls", "PythonCalls"), "tunecheck.formats._shapes"),
     "TaggedCalls": "tunecheck.formats._tagged",
 }
@@ -35,8 +37,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a shape: only who writes a profile needs one."""
-    if name not in _SHAPES:
+    """Load what a profile is made of: only who writes one needs it."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'tunecheck.formats' has no attribute {name!r}")
-    value: object = getattr(import_module(_SHAPES[name]), name)
+    value: object = getattr(import_module(_HOMES[name]), name)
     return value

@@ -1,9 +1,12 @@
 """Replies of APIs other than OpenAI's chat: Anthropic, Gemini, Bedrock; and where each keeps what the model thought."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from __future__ import annotations
 
-from tunecheck.formats._collector import CallCollector
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tunecheck.formats._collector import CallCollector
 
 _THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
 _THOUGHT_LISTS = ("reasoning_details", "thinking_blocks")

@@ -14,20 +14,23 @@ A text is looked at in this order, and the first that fits decides:
 Where tools are known, bare JSON and bare calls count only with the name of one of them. Everything else is prose.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
 from tunecheck.formats._choosing import chosen
-from tunecheck.formats._collector import CallCollector, failed
-from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prose import may_hold_calls, may_hold_marks
+
+if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile
 
 
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:
@@ -94,6 +97,7 @@ def read_python_calls(text: str) -> Reading:
     For data in which a bare call is not prose, as in BFCL's ground truth. It never raises.
     """
     from tunecheck.calls._python_text import PythonScanner
+    from tunecheck.formats._collector import CallCollector, failed
 
     collector = CallCollector()
     collector.format = "bfcl_text"
@@ -121,6 +125,7 @@ def read_python_calls(text: str) -> Reading:
 def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
+    from tunecheck.formats._collector import CallCollector, failed
     from tunecheck.formats._spellings import take_value
 
     collector = CallCollector(tools, strict=profile is not None)
