@@ -24,7 +24,7 @@ from tunecheck import _loops
 from tunecheck.endpoints import ChatRequest
 from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline import _executors
-from tunecheck.pipeline._executors import ThreadExecutor, Work
+from tunecheck.pipeline._executors import Spent, ThreadExecutor, Work
 from tunecheck.pipeline._lanes import _BatchSize, _Together
 from tunecheck.pipeline._scoring import Scorer
 
@@ -427,8 +427,18 @@ async def test_a_thread_that_gets_no_core_is_not_taken_to_wait(monkeypatch: pyte
     monkeypatch.setattr(_executors, "_queued_s", time.perf_counter)
     _, spent = await ThreadExecutor([Scorer("e", lambda: time.sleep(0.02), pure=True)], 8, 30).run([Work([{}], None)])
     size = _BatchSize(128)
-    size.learn(1, spent)
+    size.learn(1, spent, alone=True)
     assert not size.waits
+
+
+def test_who_computes_alone_takes_longer_batches_than_who_shares_or_waits() -> None:
+    taken = {}
+    for who, cpu, alone in (("computes", 0.002, True), ("shares", 0.002, False), ("waits", 0.0, True)):
+        size = _BatchSize(128)
+        for _ in range(2):
+            size.learn(1, Spent(0.002, cpu), alone=alone)
+        taken[who] = size.rows
+    assert taken == {"computes": 50, "shares": 10, "waits": 10}
 
 
 # -- forks

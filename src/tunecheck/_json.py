@@ -13,6 +13,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final, NoReturn, TypeAlias
 
 import msgspec
@@ -150,11 +151,14 @@ def _plain_object(value: object, path: str, depth: int) -> JSON:
     return plain(listed, path=path, depth=depth + 1) if listed is not value else _refuse(value, path)
 
 
+_fields_of = cache(msgspec.structs.fields)  # which resolves all annotations of a class each time
+
+
 def _fields(value: msgspec.Struct) -> dict[str, object]:
     """What msgspec itself would write of a Struct."""
     config = value.__struct_config__
     found: dict[str, object] = {} if config.tag_field is None else {config.tag_field: config.tag}
-    for each in msgspec.structs.fields(value):
+    for each in _fields_of(type(value)):
         item = getattr(value, each.name)
         default = each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory()
         if item is not msgspec.UNSET and not (config.omit_defaults and item == default):

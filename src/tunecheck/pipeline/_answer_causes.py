@@ -333,11 +333,10 @@ def _of_silence(answer: Answer) -> Iterator[Fault]:
     """A text without a call, where one was needed or not."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")
-    asks = asks_back(text)
-    refused = refuses(text) and not asks and not refuses(answer.wanted.text)
+    refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
     if said or refused or answer.columns.get("finish_reason") == _REFUSED:
         yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
-    elif answer.expects_call and asks:
+    elif answer.expects_call and asks_back(text):
         yield Fault(code="asked_back", actual=text)
     if answer.expects_call:
         about = Fault(code="answered_instead_of_calling")

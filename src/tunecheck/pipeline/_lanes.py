@@ -175,7 +175,7 @@ class Lane:
             for job, outcome in zip(batch, outcomes, strict=True):
                 job.outcomes = outcome
             if self._warm:
-                self._size.learn(len(batch), spent)
+                self._size.learn(len(batch), spent, alone=len(self._slots) == 1)
             self._warm = True
             if self._size.waits:
                 self._open_slots(group, self.executor.slots)
@@ -194,9 +194,12 @@ class Lane:
 
 
 class _BatchSize:
-    """How many rows to take at once, learnt from what they took: about 20 ms of work, so that nothing waits long."""
+    """How many rows to take at once, learnt from what they took: about 20 ms of work, so that nothing waits long.
 
-    _SECONDS = 0.02
+    Who computes alone takes more: with each batch it and the run's own thread wait for the interpreter.
+    """
+
+    _SECONDS, _ALONE_S = 0.02, 0.1
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
@@ -204,10 +207,11 @@ class _BatchSize:
         self.rows = 1
         self.waits = False
 
-    def learn(self, rows: int, spent: Spent) -> None:
+    def learn(self, rows: int, spent: Spent, *, alone: bool) -> None:
         cost = spent.wall / rows
         self._per_row = cost if self._per_row is None else 0.7 * self._per_row + 0.3 * cost
-        self.rows = max(1, min(self._largest, int(self._SECONDS / max(self._per_row, 1e-7))))
+        seconds = self._ALONE_S if alone and not self.waits else self._SECONDS
+        self.rows = max(1, min(self._largest, int(seconds / max(self._per_row, 1e-7))))
         self.waits = self.waits or (spent.wall > 0.001 and spent.cpu < 0.25 * spent.wall)
 
 

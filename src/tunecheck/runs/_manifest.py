@@ -4,6 +4,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from msgspec import structs
@@ -24,13 +25,16 @@ _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp",
 
 def versions() -> dict[str, str]:
     """The versions that results may depend on."""
-    known = {"python": platform.python_version()}
-    for package in _SHOWN_VERSIONS:
-        try:
-            known[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return known
+    installed = {package: found for package in _SHOWN_VERSIONS if (found := _version(package))}
+    return {"python": platform.python_version(), **installed}
+
+
+@cache  # for a package's whole description is parsed
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:
