@@ -244,6 +244,7 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
     with workspace(tmp_path):
         authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
         rows = lines(Path("datasets/loans.jsonl"))
+        assert main(["datasets", "check", "datasets/loans.jsonl"]) == 0
     assert {row["variant"] for row in rows} == {"one_call", "parallel", "no_call"}
     judge = CallCheckEvaluator()
     for row in rows:

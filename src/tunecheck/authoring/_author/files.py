@@ -182,14 +182,15 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
 class QuestionLine(Written, frozen=True, kw_only=True):
     """A line of `variants.jsonl`, and a row of the data set, where there is one turn: a question.
 
-    `variant` is "one_call", "parallel" or "no_call". `ground_truth` has the possible answers: by function and parameter
-    the values that are right, `""` where it may be left out.
+    `variant` is "one_call", "parallel" or "no_call", `check` the same for `call_check`. `ground_truth` has the possible
+    answers: by function and parameter the values that are right, `""` where it may be left out.
     """
 
     id: str
     task: str
     variant: str
     path: str
+    check: str
     messages: list[dict[str, JSON]]
     tools: list[dict[str, JSON]]
     ground_truth: list[dict[str, dict[str, list[JSON]]]]

@@ -11,7 +11,6 @@ import msgspec
 
 from tunecheck._json import JSON, canonical, dumps
 from tunecheck.authoring._author.files import Line, QuestionLine, RowLine
-from tunecheck.authoring._author.questions import right_calls
 from tunecheck.authoring._author.values import free_values, others
 from tunecheck.authoring._author.wording import said
 from tunecheck.authoring._author.world import World
@@ -20,14 +19,14 @@ from tunecheck.bfcl._multi_turn import judged
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
+from tunecheck.datasets._right_calls import right_calls
 from tunecheck.simulators._backend import Backends
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]
-
-_CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
 
 _CHANGES = 3
 """Most other values that are tried in an argument's place."""
@@ -63,8 +62,11 @@ class Trial:
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
-        asked = {"functions": row.tools, "ground_truth": row.ground_truth, "check": _CHECKS[row.variant]}
-        calls = right_calls(row)
+        content = msgspec.to_builtins(row)
+        asked = {**content, "functions": row.tools}
+        calls = [
+            right.call for right in right_calls(content, content["ground_truth"], ToolDefinitions.read(row.tools)).calls
+        ]
 
         def passes(turns: Turns) -> bool:
             result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
