@@ -374,6 +374,11 @@ def test_a_call_in_a_thought_is_no_call(opening: str, closing: str) -> None:
     assert read_calls(f"{opening}{THOUGHT}{closing}Sunny.", tools=TOOLS).calls == ()
 
 
+def test_nor_is_one_in_a_further_thought_after_a_thought_that_the_prompt_has_opened() -> None:
+    reading = read_calls(f"Which?</think>\n\n<think>\n{THOUGHT} stop()\n</think>\nSunny.", tools=TOOLS)
+    assert (reading.calls, reading.reasoning) == ((), f"Which?\n{THOUGHT} stop()")
+
+
 def test_a_closing_mark_inside_a_call_ends_no_thought() -> None:
     bare = "set_code(code='a </think> b')"
     assert read_calls(bare, tools=TOOLS).calls == (FunctionCall("set_code", {"code": "a </think> b"}),)

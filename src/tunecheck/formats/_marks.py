@@ -141,13 +141,7 @@ def take_thoughts(
     A closing mark without an opening ends a thought that the prompt has opened, unless it stands inside a call; `spans`
     finds where the calls of a text stand.
     """
-    for _ in range(_MOST_LEADING):
-        if not body.startswith(marks.beginnings):  # nearly all texts
-            break
-        thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
-        if thought.leading and not any(close in body for close in thought.closes):
-            break
-        body = body[_take_thought(body, 0, thought, collector) :].lstrip()
+    body = _take_leading(body, collector, marks)
     ending = _Looking(body, marks.endings)
     found = ending.after(0)
     if found is None:
@@ -159,6 +153,17 @@ def take_thoughts(
         inside = next((last for first, last in held if first < start < last), None)
         if inside is None and marks.endings[mark].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
-            return body[end:].lstrip()
+            return _take_leading(body[end:].lstrip(), collector, marks)
         found = ending.after(inside or end)
+    return body
+
+
+def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
+    for _ in range(_MOST_LEADING):
+        if not body.startswith(marks.beginnings):  # nearly all texts
+            break
+        thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
+        if thought.leading and not any(close in body for close in thought.closes):
+            break
+        body = body[_take_thought(body, 0, thought, collector) :].lstrip()
     return body
