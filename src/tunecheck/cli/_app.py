@@ -48,6 +48,7 @@ _COMMANDS = {
     "datasets convert": "_datasets",
     "datasets get": "_datasets",
     "datasets check": "_datasets",
+    "datasets audit": "_audit",
     "datasets author": "_author",
     "datasets export": "_export",
     "endpoints check": "_endpoints",
@@ -68,7 +69,7 @@ _COMMANDS = {
 _GROUPS = {
     "azureml": "Run an evaluation as a job of Azure Machine Learning.",
     "bfcl": "Run, score and show BFCL V3.",
-    "datasets": "Make, author, fetch and check data sets, and export failed rows.",
+    "datasets": "Make, author, fetch, check and audit data sets, and export failed rows.",
     "endpoints": "Try endpoints out.",
     "judge": "See how far a judge agrees with people.",
     "memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark.",

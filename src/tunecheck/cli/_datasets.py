@@ -19,8 +19,9 @@ from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck.datasets._converting import ConversionReport
+    from tunecheck.datasets._multi_turn_check import CheckedRow
     from tunecheck.datasets._reading import Dataset
-    from tunecheck.datasets._row_check import Finding
+    from tunecheck.datasets._row_check import Finding, Value
 
 _MOST_SHOWN = 20
 
@@ -140,27 +141,31 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     rows = _Counted(row.values for row in dataset.rows())
-    listed = _findings(dataset, rows, options)
+    listed = (finding for row in checked_rows(dataset, rows, options) for finding in row.findings)
     return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
 
 
-def _findings(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[Finding]:
-    """Of each row what can be wrong with any; of one with turns what its simulators say, too."""
-    from tunecheck.calls._schemas import TOOL_COLUMNS
+def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
+    """The rows, each with what can be wrong with any; one with turns with what its simulators say, too."""
     from tunecheck.datasets._bfcl.files import find_bfcl
-    from tunecheck.datasets._multi_turn_check import findings
+    from tunecheck.datasets._multi_turn_check import checked_rows as check_rows
     from tunecheck.datasets._row_check import RowCheck
-    from tunecheck.pipeline._mapping import parse_mapping, value_reader
     from tunecheck.simulators._backend import Backends
     from tunecheck.simulators._long_context import LongContext
 
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
     backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
-    mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
+    return check_rows(rows, backends, long_context=constants, row_check=RowCheck(*value_readers(dataset)))
 
+
+def value_readers(dataset: Dataset) -> tuple[Value, Value]:
+    """What takes the ground truth and the tool definitions out of a row, by the data set's own mapping."""
+    from tunecheck.calls._schemas import TOOL_COLUMNS
+    from tunecheck.pipeline._mapping import parse_mapping, value_reader
+
+    mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
     truth, tools = (value_reader({"default": mapping}, *names) for names in (("ground_truth",), TOOL_COLUMNS))
-    row_check = RowCheck(lambda row: truth(row, {}), lambda row: tools(row, {}))
-    return findings(rows, backends, long_context=constants, row_check=row_check)
+    return lambda row: truth(row, {}), lambda row: tools(row, {})
 
 
 class _Counted:

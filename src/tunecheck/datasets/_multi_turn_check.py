@@ -32,7 +32,8 @@ from tunecheck.simulators._base import Simulator
 from tunecheck.simulators._long_context import LongContext
 
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
-_ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
+ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
+"""Names of operations that ask for a state."""
 _FAILED = ("error", "failed", "failure")
 
 PROBLEMS: Final = {
@@ -169,7 +170,10 @@ class PlayedCall:
 
 
 class EntryCheck:
-    """Checks one entry by replaying its ground truth; `played` are the calls that were made, in order."""
+    """Checks one entry by replaying its ground truth; `played` are the calls that were made, in order.
+
+    `start` is the state before the first, `is_unchanged` whether the last leaves the same.
+    """
 
     def __init__(self, entry: Conversation, backends: Backends, long_context: LongContext | None) -> None:
         self.entry = entry
@@ -180,6 +184,7 @@ class EntryCheck:
         self._search = ConfigurationSearch(entry.config, self.replay)
         self._made: list[PlayedCall] = []
         self.start: object = {}
+        self.is_unchanged = False
 
     def findings(self) -> Iterator[Finding]:
         self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self.entry.simulators)}
@@ -190,7 +195,7 @@ class EntryCheck:
         yield from self._judging(replay.start)
         self.start = replay.start
         yield from self._truth(self.entry.ground_truth, replay)
-        self.played = self._made
+        self.played, self.is_unchanged = self._made, replay.state == replay.start
         for truth in self.entry.judging.alternatives:
             self._made = []
             yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
@@ -310,7 +315,7 @@ def reports_failure(operation: str, value: object) -> bool:
 
     Not of operations that ask for a state, whose answer may well be no.
     """
-    if not isinstance(value, dict) or _ASKS.search(operation):
+    if not isinstance(value, dict) or ASKS.search(operation):
         return False
     return any(
         item is False or (isinstance(item, str) and item.lower() in _FAILED)

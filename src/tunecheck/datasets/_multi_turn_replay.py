@@ -53,13 +53,13 @@ class Replay:
     """A backend whose calls are made one after another, from the state `start`; `state` is what it holds now."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self.state = _copied(backend.states())
+        self.backend = backend
+        self.state = copied(backend.states())
         self.start = self.state
 
     def call(self, call: FunctionCall) -> Step:
-        result = self._backend.call(call)
-        before, self.state = self.state, _copied(self._backend.states())
+        result = self.backend.call(call)
+        before, self.state = self.state, copied(self.backend.states())
         return Step(result, list(islice(_changes(before, self.state, ()), MAX_CHANGES)))
 
 
@@ -135,11 +135,11 @@ def path_text(path: Path) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _copied(value: object) -> object:
+def copied(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_copied(item) for item in value]
+        return [copied(item) for item in value]
     return frozenset(value) if isinstance(value, set) else value
 
 

@@ -16,14 +16,20 @@ _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 
 @dataclass(frozen=True, slots=True)
 class RightCall:
-    """A call, and by parameter the values of which any is right; "" among several says that it may be left out."""
+    """A call, and by parameter the values of which any is right; "" among several says that it may be left out.
+
+    In a `possible` answer an object's entries have lists of values, too.
+    """
 
     name: str
     accepted: Mapping[str, list[JSON]]
+    possible: bool = False
 
     @property
     def call(self) -> FunctionCall:
         """The call with the first value of each argument that must be there."""
+        if not self.possible:
+            return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
         required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
         return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
 
@@ -56,7 +62,7 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
-            yield RightCall(name, {key: _options(values) for key, values in options.items()})
+            yield RightCall(name, {key: _options(values) for key, values in options.items()}, possible=True)
 
 
 def _options(values: JSON) -> list[JSON]:
@@ -84,9 +90,9 @@ def _plain(value: JSON) -> JSON:
 
 def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
     """How the call breaks the schema of its function: no accepted value of a parameter keeps to it."""
-    if not any(may_be_left_out(values) or len(values) > 1 for values in right.accepted.values()):
-        return [*definition.check({name: _plain(values[0]) for name, values in right.accepted.items()}).violations]
-    return [*_violations_by_parameter(right, definition)]
+    if right.possible:
+        return [*_violations_by_parameter(right, definition)]
+    return [*definition.check(right.call.arguments).violations]
 
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:

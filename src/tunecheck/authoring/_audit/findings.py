@@ -1,0 +1,100 @@
+"""What an audit finds: kinds of findings in words, how certain each is, and their order, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from tunecheck._json import JSON
+from tunecheck.datasets._multi_turn_check import PROBLEMS
+from tunecheck.datasets._row_check import Finding
+
+Certainty: TypeAlias = Literal["sure", "likely", "look"]
+
+CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "likely", "look")
+
+_LIKELY: Final = {
+    "nearly_quoted": "an argument is nearly, not quite, what the user quoted",
+    "mistyped_value": "an argument is one character away from what is given, and given nowhere itself",
+    "ungrounded_number": "a number is in nothing that was said, configured or answered, and follows from none of it",
+    "stale_copy": "an argument shares much with an earlier result, and is not it",
+    "unanswered_request": "the user asks for something that no call does",
+    "unused_text": "the user quotes something that no call has",
+    "superfluous_call": "without this call, state and later results are the same",
+    "shorter_path": "without these calls, state and later results are the same",
+    "conflicting_answers": "the same request has other right calls in another row",
+    "in_training_data": "the row is in the training data",
+    "passes_idle": "an agent that does nothing passes the row",
+    "fails_alike": "all runs fail the row in the same way",
+}
+_LOOK: Final = {
+    "ungrounded_value": "a text is in nothing that was said, configured or answered",
+    "already_as_wanted": "the call finds everything as it is to make it",
+    "near_duplicate": "the row is nearly another one",
+}
+
+KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}
+"""The kinds of findings in words; those of `datasets check` are sure."""
+
+_ORDER = {kind: at for at, kind in enumerate(KINDS)}
+_MOST_EVIDENCE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A fix that can be made by itself: the ground-truth call with this text, in this turn, becomes `new`, or goes."""
+
+    turn: int
+    old: str
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """Something that is probably wrong with the row `id`; `turn` counts from 0, None where it is about all of it."""
+
+    id: str
+    kind: str
+    certainty: Certainty
+    turn: int | None
+    evidence: str
+    fix: str | None = None
+    replacement: Replacement | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "certainty": self.certainty,
+            "turn": self.turn,
+            "evidence": self.evidence,
+            "fix": self.fix,
+        }
+
+
+def found(
+    row: str,
+    kind: str,
+    evidence: str,
+    turn: int | None = None,
+    *,
+    fix: str | None = None,
+    replacement: Replacement | None = None,
+    certainty: Certainty | None = None,
+) -> AuditFinding:
+    """A finding of that kind, as certain as the kind is unless told otherwise."""
+    usual: Certainty = "look" if kind in _LOOK else "likely" if kind in _LIKELY else "sure"
+    text = " ".join(evidence.split())
+    text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"
+    return AuditFinding(row, kind, certainty or usual, turn, text, fix, replacement)
+
+
+def of_check(finding: Finding) -> AuditFinding:
+    """A problem that `datasets check` found."""
+    call = f"{finding.call}: " if finding.call else ""
+    return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
+
+
+def worst_first(findings: Iterable[AuditFinding]) -> list[AuditFinding]:
+    return sorted(findings, key=lambda each: (CERTAINTIES.index(each.certainty), _ORDER[each.kind]))

@@ -1,0 +1,166 @@
+"""What a conversation has given by some point: texts, words, numbers, and what the user quoted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+
+from tunecheck.authoring._audit.dialogue import texts_in
+
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:'((?:[^'\n]|(?<=\w)'(?=\w)){2,}?)'|"([^"\n]{2,}?)"|`([^`\n]{2,}?)`|“([^”\n]{2,}?)”"""
+    r"""|‘([^’\n]{2,}?)’)(?!\w)"""
+)
+_WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_NUMERALS = {
+    word: float(number)
+    for number, words in {
+        0: "zero",
+        0.5: "half",
+        1: "one single january",
+        2: "two twice double both pair february second",
+        3: "three triple march third",
+        4: "four april fourth",
+        5: "five may fifth",
+        6: "six june sixth",
+        7: "seven july seventh",
+        8: "eight august eighth",
+        9: "nine september ninth",
+        10: "ten october tenth",
+        11: "eleven november",
+        12: "twelve dozen december",
+        15: "fifteen",
+        20: "twenty",
+        25: "quarter",
+        30: "thirty",
+        40: "forty",
+        50: "fifty",
+        60: "sixty",
+        100: "hundred percent",
+        1000: "thousand",
+        1_000_000: "million",
+    }.items()
+    for word in words.split()
+}
+_MOST_NUMBERS = 200
+"""From more numbers than these, nearly any follows."""
+_TOLERANCE = 0.006
+_FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
+"""Percent, powers of ten, and the units of time."""
+_NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
+_MOST_NAMES = 50
+
+
+def quotes(text: str) -> list[str]:
+    """What stands between quotation marks; an apostrophe within a word is none."""
+    return [next(part for part in match.groups() if part) for match in _QUOTED.finditer(text)]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in small letters; an address, an id or a file's name is one."""
+    return _WORD.findall(text.casefold())
+
+
+def numbers(text: str) -> Iterator[float]:
+    """The numbers in a text, those in words and the numbers of months included."""
+    for match in _NUMBER.finditer(text):
+        yield float(match[0].replace(",", "")) if len(match[0]) < 30 else 0.0
+    for word in re.findall(r"[a-z]+", text.casefold()):
+        if word in _NUMERALS:
+            yield _NUMERALS[word]
+
+
+class Given:
+    """Grows as a conversation goes on: with what the user says, and with what calls answer."""
+
+    def __init__(self) -> None:
+        self.quoted: list[str] = []
+        self.results: list[str] = []
+        self.words: set[str] = set()
+        self._names: list[str] = []
+        self._texts: list[str] = []
+        self._numbers: set[float] = set()
+        self._derived: set[float] | None = None
+
+    def say(self, text: str) -> None:
+        """The user's words."""
+        self.quoted += quotes(text)
+        self._names += _NAME.findall(text)
+        self.add(text)
+
+    def answer(self, value: object) -> None:
+        """What a call answered."""
+        self.results += (text for text in texts_in(value) if len(text) > 1)
+        self.add(value)
+
+    def names(self) -> list[str]:
+        """What the user says that may be a name: words in capitals, and what was quoted."""
+        return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
+
+    def add(self, value: object) -> None:
+        for text in texts_in(value):
+            folded = text.casefold()
+            self._texts.append(folded)
+            self.words.update(words(folded))
+            self._numbers.update(numbers(folded))
+        self._derived = None
+
+    def has_text(self, text: str) -> bool:
+        """Whether the text stands in something that was given, whatever its letter case."""
+        return text.casefold() in self._all()
+
+    def has_words(self, text: str) -> bool:
+        """The same, and it ends in no middle of a word: 'We are lat' is not given where 'We are late' is."""
+        text, known = text.casefold(), self._all()
+        at = known.find(text)
+        while at >= 0:
+            end = at + len(text)
+            if not _is_within_word(known, at) and not _is_within_word(known, end):
+                return True
+            at = known.find(text, at + 1)
+        return False
+
+    def _all(self) -> str:
+        if len(self._texts) > 1:
+            self._texts = ["\n".join(self._texts)]
+        return "".join(self._texts)
+
+    def has_number(self, value: float) -> bool:
+        """Whether the number was given, rounded, or follows by a sum, product, quotient, power of ten or percentage."""
+        size = abs(value)
+        if (
+            len(self._numbers) > _MOST_NUMBERS
+            or any(abs(size - known) < _TOLERANCE for known in (0.0, 1.0))
+            or self._near(size, self._numbers)
+        ):
+            return True
+        if self._derived is None:
+            self._derived = {*_derived(sorted(self._numbers))}
+        return self._near(size, self._derived)
+
+    @staticmethod
+    def _near(value: float, known: set[float]) -> bool:
+        return value in known or any(abs(value - each) < _TOLERANCE or value == round(each) for each in known)
+
+    def numbers(self) -> set[float]:
+        return self._numbers
+
+
+def _is_within_word(text: str, at: int) -> bool:
+    """Whether a word of Latin letters or digits goes on over this place; other scripts set no spaces between words."""
+    return all(each.isascii() and each.isalnum() for each in text[max(0, at - 1) : at + 1]) and 0 < at < len(text)
+
+
+def _derived(known: list[float]) -> Iterator[float]:
+    for each in known:
+        yield from (each * factor for factor in _FACTORS)
+    if known:
+        yield sum(known) / len(known)
+    for one, other in combinations(known, 2):
+        yield from (one + other, abs(one - other), one * other)
+        if one and other:
+            yield from (one / other, other / one)
+    for three in combinations(known[:20], 3):
+        yield sum(three) / 3

@@ -1,0 +1,92 @@
+"""`tunecheck datasets audit`: what is probably wrong with a data set, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tunecheck._messages import clean, counted
+from tunecheck.cli._console import print_json
+from tunecheck.cli._datasets import CheckOptions, checked_rows, value_readers
+from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
+from tunecheck.cli._options import command, flag, option
+from tunecheck.cli._shared_options import ResultsOptions
+
+if TYPE_CHECKING:
+    from tunecheck.authoring._audit.audit import Audit
+    from tunecheck.authoring._audit.dialogue import Dialogue
+    from tunecheck.authoring._audit.findings import AuditFinding
+
+_WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(CheckOptions, ResultsOptions):
+    remarks: bool = flag("List what is only worth a look, too; --json has it always.", flags=("--all",))
+    against: str | None = option("Training data, of which no row may be among these.", "FILE")
+    runs: list[str] | None = option("A run that tested these rows, two at least (repeatable).", "RUN")
+
+
+@command(AuditOptions)
+def audit(options: AuditOptions, invocation: Invocation) -> int:
+    """Find what is probably wrong with a data set: all that `check` finds, and what only looks wrong, with evidence.
+
+    Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
+    """
+    from tunecheck.authoring._audit.audit import audit as audit_rows
+    from tunecheck.authoring._audit.dialogue import DialogueReader
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.runs._store import find_run
+
+    dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
+    done = audit_rows(
+        checked_rows(dataset, (row.values for row in dataset.rows()), options),
+        DialogueReader(*value_readers(dataset)),
+        training=_training(options.against) if options.against else (),
+        runs=[find_run(run, options.folder) for run in options.runs or []],
+    )
+    if options.json:
+        print_json({"rows": done.rows, "findings": [finding.as_json() for finding in done.findings]})
+    else:
+        _show(done, options)
+    return NOT_MET if done.flagged else DONE
+
+
+def _training(path: str) -> Iterator[Dialogue]:
+    from tunecheck.authoring._audit.dialogue import DialogueReader
+    from tunecheck.datasets._multi_turn_check import CheckedRow
+    from tunecheck.datasets._reading import open_dataset
+
+    dataset = open_dataset(path, number_ids=True)
+    reader = DialogueReader(*value_readers(dataset))
+    for row in dataset.rows():
+        dialogue = reader.read(CheckedRow(row.id, row.values, ()))
+        if dialogue is not None:
+            yield dialogue
+
+
+def _show(done: Audit, options: AuditOptions) -> None:
+    listed = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    for certainty, group in groupby(listed, key=lambda each: each.certainty):
+        print(f"{_WORDS[certainty]}:")
+        for finding in group:
+            print(f"  {clean(_line(finding), 600)}")
+            if finding.fix:
+                print(f"    fix: {clean(finding.fix)}")
+    hidden = len(done.findings) - len(listed)
+    more = f"; {counted(hidden, 'finding')} more to look at (--all lists them)" if hidden else ""
+    print(
+        f"audited {counted(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}"
+    )
+    if done.rows:
+        idle, calling = done.idle / done.rows, done.calling / done.rows
+        print(f"an agent that calls nothing passes {idle:.1%} of the rows, one that always calls {calling:.1%} at most")
+
+
+def _line(finding: AuditFinding) -> str:
+    from tunecheck.authoring._audit.findings import KINDS
+
+    where = finding.id if finding.turn is None else f"{finding.id}, turn {finding.turn}"
+    return f"{where}: {KINDS[finding.kind]}: {finding.evidence}"

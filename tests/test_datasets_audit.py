@@ -1,0 +1,255 @@
+"""`datasets audit`: what is probably wrong with a data set; each kind of finding on a row that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tunecheck._json import JSON
+from tunecheck.authoring._audit.audit import Audit, audit
+from tunecheck.authoring._audit.dialogue import DialogueReader
+from tunecheck.authoring._audit.findings import AuditFinding
+from tunecheck.datasets._multi_turn_check import CheckedRow, checked_rows
+from tunecheck.datasets._row_check import RowCheck
+from tunecheck.simulators._backend import Backends
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._long_context import LongContext
+
+
+class Office(Simulator):
+    """Messages, a door and a lamp, a drawer that must be open to be read, and the codes of cities."""
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        self.sent: list[str] = []
+        self.door = str(config.get("door", "shut"))
+        self.limit: object = config.get("limit", 0)
+        self._open = False
+
+    def state(self) -> dict[str, object]:
+        return {"sent": self.sent, "door": self.door, "limit": self.limit}
+
+    @tool
+    def send_message(self, text: str) -> dict[str, str]:
+        """Send a message."""
+        self.sent.append(text)
+        return {"sent": "yes"}
+
+    @tool
+    def set_door(self, to: str) -> dict[str, str]:
+        """Open the door, or shut it."""
+        self.door = to
+        return {"door": to}
+
+    @tool
+    def set_limit(self, amount: float) -> dict[str, bool]:
+        """Set the most that may be spent."""
+        self.limit = amount
+        return {"done": True}
+
+    @tool
+    def open_drawer(self) -> dict[str, bool]:
+        """Open the drawer."""
+        self._open = True
+        return {"opened": True}
+
+    @tool
+    def read_note(self) -> dict[str, str]:
+        """Read the note in the drawer, which must be open."""
+        if not self._open:
+            raise SimulatorError("the drawer is shut")
+        return {"note": "Costs rose by a tenth in the second quarter."}
+
+    @tool
+    def get_city_code(self, city: str) -> dict[str, str]:
+        """The code of a city's airport."""
+        if city != "Bergen":
+            raise SimulatorError("unknown city")
+        return {"code": "BGO"}
+
+
+def _row(*turns: tuple[str, list[str]], **columns: Any) -> dict[str, Any]:
+    return {
+        "id": "one",
+        "turns": [[{"role": "user", "content": asked}] for asked, _ in turns],
+        "ground_truth": [calls for _, calls in turns],
+        "involved_classes": ["Office"],
+        "initial_config": {},
+        "tools": Office.tool_definitions(),
+    } | columns
+
+
+def _question(asked: str, *calls: str, **columns: Any) -> dict[str, Any]:
+    row = {"id": "one", "messages": [{"role": "user", "content": asked}], "tools": Office.tool_definitions()}
+    return row | {"ground_truth": f"[{', '.join(calls)}]" if calls else "No."} | columns
+
+
+def _audit(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> Audit:
+    readers = (lambda row: row.get("ground_truth")), (lambda row: row.get("tools"))
+    reader = DialogueReader(*readers)
+    training = [reader.read(CheckedRow(row["id"], row, ())) for row in against]
+    checked = checked_rows(rows, Backends({"Office": Office}), row_check=RowCheck(*readers))
+    return audit(checked, reader, training=[each for each in training if each is not None])
+
+
+def _found(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> list[AuditFinding]:
+    return [*_audit(*rows, against=against).findings]
+
+
+def _kinds(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> list[str]:
+    return [finding.kind for finding in _found(*rows, against=against)]
+
+
+GOOD = _row(("Send the message 'We are late' please.", ["send_message(text='We are late')"]))
+
+
+def test_a_good_row_has_no_findings() -> None:
+    assert _kinds(GOOD) == []
+
+
+def test_what_check_finds_is_sure() -> None:
+    [found] = _found(_row(("Read the note.", ["read_note()"])))
+    assert (found.kind, found.certainty, found.turn) == ("call_fails", "sure", 0)
+
+
+def test_a_text_that_is_nearly_what_the_user_quoted_is_found_with_the_call_that_is_meant() -> None:
+    [found] = _found(_row(("Send the message 'We are late' please.", ["send_message(text='We are lat')"])))
+    assert found.kind == "nearly_quoted"
+    assert found.fix == "send_message(text='We are late')"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("Tag it 'Sale'.", "#Sale"),
+        ("Send 'It costs xxx euros.' The price is 12.", "It costs 12 euros."),
+        ("Send 'It costs {price} euros.' The price is 12.", "It costs 12 euros."),
+        ('Say "we\'ll come" to them.', "We'll come"),
+    ],
+    ids=["a mark before a word", "a placeholder", "a placeholder in braces", "another letter case"],
+)
+def test_what_fills_a_template_or_carries_a_mark_is_quoted_well_enough(asked: str, text: str) -> None:
+    assert _kinds(_row((asked, [f'send_message(text="{text}")']))) == []
+
+
+def test_a_long_text_that_is_nearly_an_earlier_result_is_a_stale_copy() -> None:
+    copied = "Costs rose by a fifth in the third quarter."
+    row = _row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]), ("Send it.", [_send(copied)]))
+    [found] = _found(row)
+    assert (found.kind, found.turn) == ("stale_copy", 1)
+    assert found.fix == _send("Costs rose by a tenth in the second quarter.")
+
+
+def test_an_id_one_character_off_is_mistyped() -> None:
+    [found] = _found(_row(("Send order NL-204417 to them.", ["send_message(text='NL-204471')"])))
+    assert (found.kind, found.fix) == ("mistyped_value", "is 'nl-204417' meant?")
+
+
+def test_a_value_that_nothing_gives_is_found_and_one_that_is_looked_up_by_a_name_is_not() -> None:
+    said = "Send the code of the airport of Bergen."
+    assert _kinds(_row((said, ["send_message(text='OSL')"]))) == ["ungrounded_value"]
+    assert _kinds(_row((said, ["send_message(text='BGO')"]))) == []
+
+
+@pytest.mark.parametrize("amount", [350, 3000, 0.5])
+def test_a_number_may_follow_from_what_was_given(amount: float) -> None:
+    said = "The limit is half of one euro, or what 7 days of 50 cost, or 50 minutes in seconds."
+    assert _kinds(_row((said, [f"set_limit(amount={amount})"]))) == []
+
+
+def test_a_number_that_follows_from_nothing_is_found() -> None:
+    assert _kinds(_row(("Set the limit to 300.", ["set_limit(amount=7777)"]))) == ["ungrounded_number"]
+
+
+def test_a_date_may_be_said_in_words() -> None:
+    assert _kinds(_row(("Send the date, the 6th of October 2026.", ["send_message(text='2026-10-06')"]))) == []
+
+
+def test_an_order_that_no_call_carries_out_is_found() -> None:
+    row = _row(("Open the drawer, read the note, then set the door to open.", ["open_drawer()", "read_note()"]))
+    [found] = _found(row)
+    assert (found.kind, found.fix) == ("unanswered_request", "call set_door?")
+
+
+def test_an_order_that_is_carried_out_in_the_next_turn_is_none() -> None:
+    row = _row(("Open the drawer and set the door.", ["open_drawer()"]), ("To 'ajar'.", ["set_door(to='ajar')"]))
+    assert _kinds(row) == []
+
+
+def test_a_quote_that_nothing_uses_is_found() -> None:
+    row = _row(("I am 'Ramona'. Send 'We are late'.", ["send_message(text='We are late')"]))
+    assert [found.kind for found in _found(row) if "Ramona" in found.evidence] == ["unused_text"]
+
+
+def test_a_call_that_is_made_twice_can_be_left_out() -> None:
+    row = _row(("Set the door to 'ajar'.", ["set_door(to='ajar')", "set_door(to='ajar')", "get_city_code('Bergen')"]))
+    assert "superfluous_call" in _kinds(row)
+
+
+def test_calls_that_undo_each_other_make_the_path_longer_than_it_need_be() -> None:
+    calls = ["set_door(to='ajar')", "set_door(to='shut')", "send_message(text='Done')"]
+    [found] = [each for each in _found(_row(("Door 'ajar', 'shut', 'Done'.", calls))) if each.certainty == "likely"]
+    assert found.kind in ("superfluous_call", "shorter_path")
+
+
+def test_a_call_that_another_needs_is_not_left_out_though_no_state_shows_it() -> None:
+    assert _kinds(_row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]))) == []
+
+
+def test_a_state_that_is_already_as_wanted_is_to_be_looked_at() -> None:
+    moved = _row(("Set the door to 'ajar', send 'Done'.", ["set_door(to='ajar')", "send_message(text='Done')"]))
+    there = moved | {"id": "two", "initial_config": {"Office": {"door": "ajar"}}}
+    assert [(found.id, found.kind) for found in _found(moved, there)] == [("two", "already_as_wanted")]
+
+
+def test_the_same_request_with_other_calls_is_a_conflict() -> None:
+    other = GOOD | {"id": "two", "ground_truth": [["send_message(text='late')"]]}
+    assert [(found.id, found.kind) for found in _found(GOOD, other)] == [("two", "conflicting_answers")]
+
+
+def test_rows_that_say_nearly_the_same_are_found() -> None:
+    words = "please open the big door on the left side of the hall and tell everybody who waits there to come in"
+    first = _question(f"{words} now", "set_door(to='left')")
+    assert _kinds(first, _question(f"{words} soon", "set_door(to='left')", id="two")) == ["near_duplicate"]
+
+
+def test_an_earlier_part_of_the_same_chat_is_no_repetition() -> None:
+    later = GOOD | {"id": "two", "turns": [[*GOOD["turns"][0], {"role": "system", "content": "Sent."}]]}
+    later |= {"ground_truth": [[]]}
+    assert "conflicting_answers" not in _kinds(GOOD, later)
+
+
+def test_rows_of_the_training_data_are_found_by_their_words_and_by_their_calls() -> None:
+    trained = _question("Set the door to left, send word.", "set_door(to='left')", "send_message(text='word')", id="t")
+    same = trained | {"id": "same"}
+    otherwise = _question("Left goes the door, and word goes out.", "set_door(to='left')", "send_message(text='word')")
+    found = [each for each in _found(same, otherwise, against=(trained,)) if each.kind == "in_training_data"]
+    assert [(each.id, each.certainty) for each in found] == [("same", "sure"), ("one", "look")]
+
+
+def test_a_row_that_an_agent_passes_by_doing_nothing_is_found() -> None:
+    row = _row(("Shut the door: 'shut'.", ["set_door(to='shut')"]), final_state_only=True)
+    assert "passes_idle" in _kinds(row)
+
+
+def test_agents_without_skill_are_scored() -> None:
+    rows = [_question("Shut it: 'shut'.", "set_door(to='shut')", id="a"), _question("Hello there.", id="b")]
+    done = _audit(*rows, _question("Who are you?", id="c"))
+    assert (done.rows, done.idle, done.calling) == (3, 2, 1)
+
+
+def test_of_possible_answers_one_that_is_given_is_enough() -> None:
+    row = _question("Set the door to 'ajar'.", check="simple", ground_truth=[{"set_door": {"to": ["open", "ajar"]}}])
+    assert _kinds(row) == []
+
+
+def test_the_worst_comes_first() -> None:
+    row = _row(
+        ("Send 'We are late'; limit 30.", ["read_note()", "send_message(text='We were late')", "set_door('XQ')"])
+    )
+    assert [found.certainty for found in _found(row)] == ["sure", "likely", "look"]
+
+
+def _send(text: str) -> str:
+    return f"send_message(text='{text}')"
