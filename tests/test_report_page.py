@@ -417,11 +417,11 @@ def three_runs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> st
 def test_rows_are_found_by_which_runs_got_them_right(browser: Browser, three_runs: str) -> None:
     with looking_at(browser, three_runs) as looked:
         patterns = dict(zip(looked.texts(".patterns td.words"), looked.texts(".patterns button"), strict=True))
-        assert patterns == {"right": "3", "flaky": "1", "never right": "1", "fixed since ck3": "1"}
+        assert patterns == {"right": "3", "back and forth": "1", "never right": "1", "fixed since ck3": "1"}
         looked.page.locator(".patterns tr", has_text="fixed since ck3").get_by_role("button").click()
         assert looked.ids() == ["r4"]
         looked.page.get_by_role("button", name="Clear all").click()
-        looked.choose("calls over the runs", "flaky")
+        looked.choose("calls over the runs", "back and forth")
         assert looked.ids() == ["r1"]
 
 

@@ -297,7 +297,7 @@ class HeldAgainst(Result):
     metric: MetricComparison
 
 
-RowHistory = Literal["right", "never right", "fixed", "broken", "flaky"]
+RowHistory = Literal["right", "never right", "fixed", "broken", "back and forth", "flaky"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +315,9 @@ class RowsOverRuns(Result):
     """What became of the rows over all runs, by the verdicts on one metric, over the rows that every run has.
 
     `right` and `never right` are so in every run. `fixed` and `broken` went to the other side once and stayed there.
-    `flaky` are all others: they went back and forth, or their trials disagree in the last run, or in some run while all
-    others agree. `counts` is complete; `broken_since` counts by the run that broke them. `rows` holds the first of
-    those that are not right.
+    `back and forth` changed more than once. `flaky` are all others: their trials disagree in the last run, or in some
+    run while all others agree, or while they went back and forth. `counts` is complete; `broken_since` counts by the
+    run that broke them. `rows` holds the first of those that are not right.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""What became of each row over several runs: right, never right, fixed, broken, or flaky."""
+"""What became of each row over several runs: right, never right, fixed, broken, back and forth, or flaky."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tunecheck.comparison._pairs import Runs
     from tunecheck.statistics._samples import Floats
 
-OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "flaky")
+OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ def row_histories(passed: Floats) -> RowHistories:
     """What became of rows; `passed` is the share of each row's trials that passed in each run: shape (rows, runs).
 
     Only runs in which all trials of a row agree say that it changed. A row is fixed, or broken, since the first of
-    those in which it stayed as it is in the last run; where it changed more than once, where its trials disagree in the
-    last run, or where they disagree in some run and all others agree, it is flaky.
+    those in which it stayed as it is in the last run; one that changed more than once went back and forth, unless its
+    trials disagree in some run: such a one is flaky, as are those that disagree in the last run, or in some run while
+    all others agree.
     """
     import numpy
 
@@ -51,13 +52,15 @@ def row_histories(passed: Floats) -> RowHistories:
         last[told] = run
         known |= told
     ends_right = passed[:, -1] == 1
-    steady, once = agreeing.all(axis=1) & (changes == 0), (changes == 1) & agreeing[:, -1]
+    whole, once = agreeing.all(axis=1), (changes == 1) & agreeing[:, -1]
+    steady = whole & (changes == 0)
     outcomes = numpy.full(len(passed), OUTCOMES.index("flaky"), dtype=numpy.int8)
     for outcome, which in (
         ("right", steady & ends_right),
         ("never right", steady & ~ends_right),
         ("fixed", once & ends_right),
         ("broken", once & ~ends_right),
+        ("back and forth", whole & (changes > 1)),
     ):
         outcomes[which] = OUTCOMES.index(outcome)
     since[~once] = -1
@@ -79,7 +82,9 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     names = tuple(table.info.id for table in runs.tables)
     counts = numpy.bincount(found.outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(found.since[found.outcomes == OUTCOMES.index("broken")].tolist())
-    order = numpy.argsort(-found.outcomes, kind="stable")  # what is worst told of a run first: flaky, broken, fixed
+    order = numpy.argsort(
+        -found.outcomes, kind="stable"
+    )  # the least sure first, then broken ones
     listed = [int(at) for at in order if found.outcomes[at]][:most]
     return RowsOverRuns(
         metric,

@@ -202,6 +202,7 @@ def _iterations(comparison: Comparison, shown: Sequence[History]) -> Table:
         cells = [_iteration(comparison, each, number) for each in shown]
         table.add_row(Text(f"run {number + 1}", "dim"), *cells)
     table.add_row("", *(Text(line_of(each.values), "dim") for each in shown))
+    table.caption, table.caption_justify = "▲ ▼ better, worse than run 1", "left"
     return table
 
 
@@ -212,14 +213,20 @@ def _iteration(comparison: Comparison, history: History, number: int) -> Text:
 
 
 _MARKS = {1.0: "✓", 0.0: "✗"}
-_OVER_RUNS: Mapping[RowHistory, str] = {"broken": "red", "flaky": "yellow", "fixed": "green"}
+_OVER_RUNS: Mapping[RowHistory, str] = {
+    "broken": "red",
+    "back and forth": "yellow",
+    "flaky": "yellow",
+    "fixed": "green",
+}
 
 
 def rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
     """What became of rows over all runs, and the first rows of each outcome with their verdict in each run."""
     table = Table.grid()
     said = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
-    said += [f"{found.counts[outcome]:,} {outcome}" for outcome in ("fixed", "broken", "flaky")]
+    said += [f"{found.counts[outcome]:,} {outcome}" for outcome in ("fixed", "broken")]
+    said += [f"{count:,} {outcome}" for outcome in ("back and forth", "flaky") if (count := found.counts[outcome])]
     table.add_row(Text(f"{clean(found.metric, 60)}, row by row over {len(found.runs)} runs: {', '.join(said)}", "bold"))
     for outcome, style in _OVER_RUNS.items():
         rows = [row for row in found.rows if row.outcome == outcome][:most]
