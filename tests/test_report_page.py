@@ -430,10 +430,13 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
         looked.page.get_by_label("The run that is held against the base").select_option("ck2")
         looked.page.locator("table.changes tr", has_text="calls").get_by_role("button").click()
         assert looked.ids() == ["r1"]
-        looked.page.locator("tr[data-row] [data-run='1']").click()
+        looked.page.locator("tr[data-row] td.id a").focus()
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "Enter"):  # to the cell of ck2
+            looked.page.keyboard.press(key)
         looked.page.wait_for_selector("dialog[open] .row-body")
         assert [head.split("copy")[0] for head in looked.texts("dialog .heads h4")] == ["Expected", "ck2", "ck3"]
         assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
+        assert "▼ regressed against ck1" in looked.texts("#rows .note")[0]
         assert "beside=ck2" in looked.page.url
         looked.page.get_by_label("Beside").select_option("ck1")
         assert looked.texts("dialog .row-body > .note") == ["ck1 has the same."]

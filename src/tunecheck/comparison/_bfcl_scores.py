@@ -55,12 +55,13 @@ class BfclScores:
     def _rows(self) -> Iterator[dict[str, JSON]]:
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
-            for name, (valid, reason) in rows.items():
+            for name, (valid, reason, answer) in rows.items():
                 word = "not_applicable" if valid is None else "pass" if valid else "fail"
                 yield {
                     "row_id": name,
                     "row_fingerprint": "",
                     "inputs.category": category,
+                    "outputs.result": answer,
                     f"{_POOLED_KEY}_result": word,
                     f"{_POOLED_KEY}_reason": reason,
                 }
@@ -81,7 +82,8 @@ class PooledRows:
             yield {**row, **own} if own else row
 
 
-Rows = dict[str, tuple[bool | None, str | None]]
+Rows = dict[str, tuple[bool | None, str | None, JSON]]
+"""Whether a row passed, why not, and what was answered, where a file beside the verdicts says so."""
 
 
 def find_scores(path: Path) -> BfclScores | None:
@@ -142,7 +144,7 @@ def _verdict_rows(path: Path) -> Rows:
         name, valid = value.get("id"), value.get("valid")
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
             raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
-        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message"))
+        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
     return rows
 
 
@@ -153,7 +155,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
-    failed: Rows = {}
+    failed: dict[str, str | None] = {}
     named = _Names()
     for number, value in lines:
         name, error = value.get("id"), value.get("error")
@@ -161,7 +163,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
             raise DataError(f"{path}: line {number} has no id")
         kind = value.get("error_type") or (error.get("error_type") if isinstance(error, dict) else None)
         said = error.get("error_message") if isinstance(error, dict) else error
-        failed[named(_id(name, category))] = False, _reason(kind, said)
+        failed[named(_id(name, category))] = _reason(kind, said)
     if len(failed) != total - correct:
         raise DataError(
             f"{path}: it counts {total - correct} failed rows and lists {len(failed)}: damaged or half-written"
@@ -171,21 +173,22 @@ def _scored_rows(path: Path, category: str) -> Rows:
     if unknown or len(asked) != total:
         what = f"such as {sorted(unknown)[0]!r} that failed" if unknown else f"{total} rows, not {len(asked)}"
         raise DataError(f"{_result_file(path)}: not the results of {path}, which has {what}")
-    return {name: failed.get(name, (True, None)) for name in asked}
+    return {name: (name not in failed, failed.get(name), answer) for name, answer in asked.items()}
 
 
-def _asked(path: Path, category: str) -> dict[str, None]:
+def _asked(path: Path, category: str) -> dict[str, JSON]:
+    """What was answered, by row."""
     results = _result_file(path)
     if not results.is_file():
         raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
-    names: dict[str, None] = {}
+    answers: dict[str, JSON] = {}
     named = _Names()
     for number, value in _lines(results):
         name = value.get("id")
         if not isinstance(name, str):
             raise DataError(f"{results}: line {number} has no id")
-        names[named(_id(name, category))] = None
-    return names
+        answers[named(_id(name, category))] = value.get("result")
+    return answers
 
 
 def _result_file(path: Path) -> Path:
@@ -223,7 +226,7 @@ def _reason(kind: JSON, message: JSON) -> str | None:
     return ": ".join(parts) or None
 
 
-_FIELDS = ("id", "valid", "error", "error_type", "message", "total_count", "correct_count")
+_FIELDS = ("id", "result", "valid", "error", "error_type", "message", "total_count", "correct_count")
 """What is read of a line; the rest, whole conversations, is passed over."""
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

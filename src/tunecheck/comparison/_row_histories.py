@@ -82,9 +82,7 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     names = tuple(table.info.id for table in runs.tables)
     counts = numpy.bincount(found.outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(found.since[found.outcomes == OUTCOMES.index("broken")].tolist())
-    order = numpy.argsort(
-        -found.outcomes, kind="stable"
-    )  # the least sure first, then broken ones
+    order = numpy.argsort(-found.outcomes, kind="stable")  # the least sure first, then broken ones
     listed = [int(at) for at in order if found.outcomes[at]][:most]
     return RowsOverRuns(
         metric,

@@ -97,8 +97,10 @@ def side_by_side(sides: Sides, wanted: Reading | None = None, tools: ToolDefinit
     compared = SideBySide(expected, actual, wanted=read, tools=tools)
     compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
     aligned = _Aligned(wanted.calls, made.calls, judged.faults if judged is not None else ())
-    compared.pairs = [*_shown(aligned, judged, alternatives=bool(accepted) or alternatives is True)][:_MOST_CALLS]
-    if sides.ground_truth is not None:
+    asked = sides.ground_truth is not None
+    shown = _shown(aligned, judged, "extra" if asked else "alone", alternatives=bool(accepted) or alternatives is True)
+    compared.pairs = [*shown][:_MOST_CALLS]
+    if asked:
         compared.confused = [*(aligned.confused() if wanted.calls and made.calls else _answered(wanted, made, actual))]
     return compared
 
@@ -281,7 +283,7 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
     return max(known, key=len, default=None)
 
 
-def _shown(aligned: _Aligned, judged: JudgedCalls | None, *, alternatives: bool) -> Iterator[JSON]:
+def _shown(aligned: _Aligned, judged: JudgedCalls | None, extra: str, *, alternatives: bool) -> Iterator[JSON]:
     own: list[list[Fault]] = [[] for _ in aligned.pairs]
     moved: set[int] = set()
     for fault in judged.faults if judged is not None else ():
@@ -297,7 +299,7 @@ def _shown(aligned: _Aligned, judged: JudgedCalls | None, *, alternatives: bool)
     for call in aligned.missing:
         yield [shown_call(call, alternatives=alternatives), None, "missing", []]
     for call in aligned.extra:
-        yield [None, shown_call(call), "extra", []]
+        yield [None, shown_call(call), extra, []]
 
 
 def _place(fault: Fault, pairs: Sequence[tuple[FunctionCall, FunctionCall, str]]) -> int | None:

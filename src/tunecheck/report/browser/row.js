@@ -9,6 +9,7 @@ const STATUS = {
   misnamed: ["bad", "another function"],
   missing: ["bad", "not called"],
   extra: ["bad", "not expected"],
+  alone: ["none", "nothing to hold it against"],
 };
 
 /** What of two texts is not alike is marked, where they are not wholly different. */
@@ -21,8 +22,8 @@ function unlike(text, other) {
   return [data(text.slice(0, start)), middle ? data(middle, "mark") : null, data(text.slice(text.length - end))];
 }
 
-function callNode(call, partner, isExpected = false) {
-  if (!call) return el("div", { class: "call nothing" }, "no call");
+function callNode(call, partner, isExpected = false, without = "no call") {
+  if (!call) return el("div", { class: "call nothing" }, without);
   const [title, values] = call;
   const others = new Map((partner ? partner[1] : []).map((each) => [each[0], each[1]]));
   const list = el("dl");
@@ -79,10 +80,11 @@ function words(side, empty) {
 function answers(expected, made) {
   const lines = linesOf(made.map(([, answer]) => answer));
   const kind = `pair of-${made.length + 1}`;
-  const any = lines.some((line) => line.expected);
+  const any = lines.length > 0;
+  const without = (line) => (line.made.some((pair) => pair?.[2] === "alone") ? "nothing is given" : "no call");
   const heads = [["Expected", callsText(expected, lines.map((line) => line.expected))], ...made.map(([title, answer]) => [title, callsText(answer.actual || {}, (answer.pairs || []).map((pair) => pair[1]))])];
   const head = heads.map(([title, text]) => el("h4", {}, data(title), text ? copyButton(text, `Copy: ${title}`) : null));
-  const cells = lines.map((line) => el("div", { class: kind }, el("div", { "data-who": "Expected" }, callNode(line.expected, line.made.at(-1)?.[1], true)), ...made.map(([who], at) => madeNode(who, line.made[at]))));
+  const cells = lines.map((line) => el("div", { class: kind }, el("div", { "data-who": "Expected" }, callNode(line.expected, line.made.at(-1)?.[1], true, without(line))), ...made.map(([who], at) => madeNode(who, line.made[at]))));
   const said = made.map(([who, { actual = {}, pairs = [], reasoning }]) => el("div", { "data-who": pairs.length ? null : who }, ...words(actual, pairs.some((pair) => pair[1]) ? "" : "no answer"), reasoningNode(reasoning)));
   const texts = el("div", { class: kind }, el("div", {}, ...words(expected, any ? "" : "nothing is given")), ...said);
   return el("section", { class: "answers" }, el("h3", {}, "Expected and actual"), el("div", { class: `${kind} heads` }, ...head), ...cells, texts);

@@ -8,18 +8,20 @@ function outcomeMark(rows, at, row) {
   const plain = score === null || (kind !== "neutral" && (score === 0 || score === 1));
   const number = score !== null && Math.abs(score) < 100 && !Number.isInteger(score) ? score.toFixed(2) : figure(score);
   const change = rows.change(at, row);
-  const arrow = change ? el("span", { class: `change ${change}`, title: change, role: "img", "aria-label": change }, change === "fixed" ? "▲" : "▼") : null;
+  const against = `${change} against ${rows.names[0]}`;
+  const arrow = change ? el("span", { class: `change ${change}`, title: against, role: "img", "aria-label": against }, change === "fixed" ? "▲" : "▼") : null;
   const label = score === null ? word : `${word}, ${figure(score)}`;
   return [el("span", { class: `mark ${kind}`, title: label, role: "img", "aria-label": label }, plain ? sign : `${sign} ${number}`), arrow];
 }
 
-/** What came of a row in every run, a cell each; a click opens the row beside that run. */
+/** What came of a row in every run, a cell each, which opens the row beside that run; arrow keys lead to it. */
 function runCells(rows, evaluator, row) {
   const cells = rows.names.map((title, run) => {
     const { sign, word, kind } = OUTCOMES[rows.letter(evaluator, row, run)];
-    return el("span", { class: `mark ${kind}`, title: `${title}: ${word}`, "data-run": run }, sign || "·");
+    const said = `${title}: ${word}`;
+    return el("button", { type: "button", class: `mark ${kind}`, title: said, "aria-label": said, tabindex: -1, "data-run": run }, sign || "·");
   });
-  return el("span", { class: "cells", role: "img", "aria-label": history(rows, evaluator, row) || "over the runs" }, ...cells);
+  return el("span", { class: "cells", role: "group", "aria-label": history(rows, evaluator, row) || "over the runs" }, ...cells);
 }
 
 const MOST_SHOWN = 8;
@@ -39,7 +41,8 @@ class Table {
     this.table = el("table", { class: "rows" }, el("thead", {}, this.head), this.body);
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
-    this.node = el("div", {}, this.columns.node, el("div", { class: "scroll" }, this.table), this.pager);
+    const marks = rows.others.length ? el("p", { class: "note" }, "▲ fixed, ▼ regressed against ", data(rows.names[0])) : "";
+    this.node = el("div", {}, this.columns.node, el("div", { class: "scroll" }, this.table), marks, this.pager);
   }
   show(found, order) {
     Object.assign(this, { found, order, first: 0 });
@@ -100,13 +103,23 @@ class Table {
   }
   key(event) {
     const links = this.links();
-    const at = links.indexOf(document.activeElement);
+    const from = document.activeElement;
+    const line = from.closest("tbody tr");
+    const at = links.findIndex((each) => each.closest("tr") === line);
     if (at < 0) return;
+    const across = { ArrowRight: 1, ArrowLeft: -1 };
     const moves = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: links.length - 1 };
     const pages = { PageDown: this.size, PageUp: -this.size };
     if (event.key in moves) {
       event.preventDefault();
       this.focus(Number(links[Math.max(0, Math.min(links.length - 1, moves[event.key]))].closest("tr").dataset.row));
+      if (from.dataset.run) document.activeElement.closest("tr").querySelector(`[data-run="${from.dataset.run}"]`).focus();
+    } else if (event.key in across) {
+      const stops = [links[at], ...line.querySelectorAll("[data-run]")];
+      const next = stops[stops.indexOf(from) + across[event.key]];
+      if (!next) return;
+      event.preventDefault();
+      next.focus();
     } else if (event.key in pages) {
       event.preventDefault();
       this.turn(this.first + pages[event.key]);
