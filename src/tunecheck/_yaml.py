@@ -63,13 +63,13 @@ def load(path: Path | str) -> JSON:
     return read(path).value
 
 
-def loads(text: str | bytes, name: str) -> JSON:
-    """The value of a YAML text; `name` stands in errors for the file.
+def loads(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
+    """The value of a YAML text; `name` stands in errors for the file. The limits are for what is no definition.
 
     Raises:
         ConfigurationError: the text is not plain YAML; names line and column.
     """
-    return document(text, name).value
+    return document(text, name, most_bytes=most_bytes, most_nodes=most_nodes).value
 
 
 def read(path: Path | str) -> Document:
@@ -83,15 +83,17 @@ def read(path: Path | str) -> Document:
     return document(raw, str(path))
 
 
-def document(text: str | bytes, name: str) -> Document:
+def document(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> Document:
     """The document of a YAML text, with the line of each value.
 
     Raises:
         ConfigurationError: as `loads`.
     """
+    if len(text) > most_bytes:
+        raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, as no file of its kind should be")
     plain = _decoded(text, name)
     try:
-        return _Reader(plain, name).document()
+        return _Reader(plain, name, most_nodes).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not YAML"
@@ -108,8 +110,6 @@ def document(text: str | bytes, name: str) -> Document:
 
 
 def _decoded(text: str | bytes, name: str) -> str:
-    if len(text) > MAX_BYTES:
-        raise ConfigurationError(f"{name}: larger than {MAX_BYTES >> 10} KiB, which no definition should be")
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:
@@ -144,8 +144,8 @@ def _place(name: str, mark: _Mark | None) -> str:
 class _Reader:
     """Builds plain data from the parser's events: nothing of PyYAML's constructors takes part."""
 
-    def __init__(self, text: str, name: str) -> None:
-        self._name = name
+    def __init__(self, text: str, name: str, most_nodes: int) -> None:
+        self._name, self._most_nodes = name, most_nodes
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
         self._anchors: dict[str, tuple[JSON, int]] = {}
         self._nodes = 0
@@ -229,8 +229,8 @@ class _Reader:
 
     def _count(self, event: yaml.Event, nodes: int) -> None:
         self._nodes += nodes
-        if self._nodes > MAX_NODES:
-            self._refuse(event, f"more than {MAX_NODES} values, aliases written out")
+        if self._nodes > self._most_nodes:
+            self._refuse(event, f"more than {self._most_nodes} values, aliases written out")
 
     def _refuse(self, event: yaml.Event, problem: str) -> NoReturn:
         raise ConfigurationError(f"{_place(self._name, event.start_mark)}: {problem}")

@@ -30,6 +30,18 @@ class AuthorOptions(JsonOptions, TrustOptions):
     simulator: list[str] | None = option(
         "A service to author about: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
     )
+    openapi: Path | None = option(
+        "An OpenAPI file (2.0, 3.0, 3.1; JSON or YAML) to make a service of: a simulator of records, written to "
+        "simulators/NAME.py, where you can edit it; one that is there is kept.",
+        "FILE",
+        _WORLD,
+    )
+    only: list[str] | None = option(
+        "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*'.",
+        "PATTERNS",
+        _WORLD,
+        names=True,
+    )
     tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("How many turns each has, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
     seed: int = option("What is drawn is drawn with it.", "N", _SET, default=0, least=0)
@@ -69,7 +81,8 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     from tunecheck.authoring._author.pipeline import author as author_dataset
     from tunecheck.simulators._backend import Backends
 
-    plan = _plan(options, invocation.typed)
+    own = _made_services(options)
+    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], invocation.typed)
     report = author_dataset(plan, Backends(trust=Trust.of_command(options.trust or ())))
     if options.json:
         print_json(_as_json(report))
@@ -78,7 +91,21 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     return DONE
 
 
-def _plan(options: AuthorOptions, command: str) -> AuthorPlan:
+def _made_services(options: AuthorOptions) -> list[str]:
+    """The simulators that are written for this data set."""
+    if options.openapi is None:
+        return []
+    from tunecheck.authoring._openapi.source import write_simulator
+
+    name = options.name.replace("-", "_")
+    path = Path("simulators") / f"{name}.py"
+    is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    if not options.json:
+        print(f"{path}: {'made' if is_new else 'is there, and kept'}")
+    return [name]
+
+
+def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
     from tunecheck.authoring._author.pipeline import STAGES, AuthorPlan
 
     if not _NAME.fullmatch(options.name):
@@ -86,11 +113,11 @@ def _plan(options: AuthorOptions, command: str) -> AuthorPlan:
     stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
     if stage is None:
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
-    if not options.simulator:
-        raise ConfigurationError("say what to author about: --simulator NAME")
+    if not simulators:
+        raise ConfigurationError("say what to author about: --simulator NAME, or --openapi FILE")
     return AuthorPlan(
         name=options.name,
-        simulators=[_simulator(each) for each in options.simulator],
+        simulators=simulators,
         tasks=options.tasks,
         turns=_turns(options.turns),
         seed=options.seed,

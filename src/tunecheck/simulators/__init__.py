@@ -2,5 +2,16 @@
 
 from tunecheck.simulators._backend import Backend, Result, find_simulator
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._resources import Action, Resource, Resources
 
-__all__ = ["Backend", "Result", "Simulator", "SimulatorError", "find_simulator", "tool"]
+__all__ = [
+    "Action",
+    "Backend",
+    "Resource",
+    "Resources",
+    "Result",
+    "Simulator",
+    "SimulatorError",
+    "find_simulator",
+    "tool",
+]

@@ -30,6 +30,11 @@ def values_by_word() -> Mapping[str, list[JSON]]:
     return converted(_shipped()["by_word"], dict[str, list])  # type: ignore[type-arg]  # of JSON
 
 
+def values_by_format() -> Mapping[str, list[JSON]]:
+    """What a parameter may be given whose schema has a format."""
+    return converted(_shipped()["by_format"], dict[str, list])  # type: ignore[type-arg]  # of JSON
+
+
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
     """What users give for the parameters of the built-in simulators, where one of these is among them."""
     own = configurations().keys() & {*classes}

@@ -10,7 +10,7 @@ from random import Random
 from typing import cast
 
 from tunecheck._json import JSON
-from tunecheck.authoring._author.shipped import values_by_word
+from tunecheck.authoring._author.shipped import values_by_format, values_by_word
 from tunecheck.authoring._author.wording import words_of
 from tunecheck.authoring._author.world import Function, Schema, World
 
@@ -103,7 +103,8 @@ def plain_values(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
     if isinstance(schema.get("enum"), list):
         return cast("list[JSON]", schema["enum"])
     described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
-    known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), described]
+    by_format = values_by_format().get(str(schema.get("format")), [])
+    known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), by_format, described]
     known += (values_by_word().get(word, []) for word in words_of(name))
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]

@@ -1,0 +1,219 @@
+"""An OpenAPI file, and its schemas as plain JSON Schemas: references followed, alternatives joined, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from tunecheck import _yaml
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._json import JSON, loads
+from tunecheck._regular_files import read_regular
+
+Node: TypeAlias = Mapping[str, JSON]
+Schema: TypeAlias = dict[str, JSON]
+
+_MAX_BYTES = 64 << 20
+_MOST_YAML_BYTES = 16 << 20
+_MOST_YAML_NODES = 1_000_000
+_MOST_REFERENCES = 40
+"""One after another, until something stands there."""
+
+_MOST_PARTS = 1_000
+"""Of one schema with all that it holds: what lies beyond is left open."""
+
+_DEEPEST = 6
+_LONGEST_TEXT = 1_000
+_KEPT = ("format", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "default")
+_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+
+
+class ApiDocument:
+    """An OpenAPI file, read as data.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no OpenAPI file; says why.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with told_as(ConfigurationError, path):
+            raw = read_regular(path, _MAX_BYTES)
+        content = _parsed(raw, path)
+        if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
+            raise ConfigurationError(f"{path}: no OpenAPI file: it has no paths")
+        version = str(content.get("openapi") or content.get("swagger") or "")
+        if not version.startswith(("2.", "3.0", "3.1", "3.2")):
+            raise ConfigurationError(f"{path}: its version {version!r} is not known; 2.0, 3.0 and 3.1 are")
+        self.root: Node = content
+        self.is_swagger = version.startswith("2.")
+
+    def at(self, value: JSON) -> Node:
+        """An object, its references followed; an empty one where there is none."""
+        return self.named(value)[1]
+
+    def named(self, value: JSON) -> tuple[str, Node]:
+        """The same with the name under which the file keeps it; "" where it stands in its place.
+
+        Raises:
+            ConfigurationError: a reference leaves the file, or leads nowhere.
+        """
+        name = ""
+        for _ in range(_MOST_REFERENCES):
+            if not isinstance(value, dict):
+                return "", {}
+            reference = value.get("$ref")
+            if not isinstance(reference, str):
+                return name, value
+            name, value = reference.rpartition("/")[2], self._target(reference)
+        return "", {}
+
+    def _target(self, reference: str) -> JSON:
+        if not reference.startswith("#"):
+            raise ConfigurationError(
+                f"{self.path}: the reference {reference[:80]!r} leaves the file, and is not followed; bundle it first"
+            )
+        value: JSON = dict(self.root)
+        for step in reference.removeprefix("#").split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~").replace("%7B", "{").replace("%7D", "}")
+            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            elif isinstance(value, dict) and key in value:
+                value = value[key]
+            else:
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads nowhere")
+        return value
+
+    def schema(self, value: JSON) -> Schema:
+        """A schema as plain JSON Schema: without references, nullable as its type alone, too deep parts left open."""
+        return _Plain(self).schema(value, ())
+
+
+def _parsed(raw: bytes, path: Path) -> JSON:
+    if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+        try:
+            return loads(raw.removeprefix(b"\xef\xbb\xbf"))
+        except ValueError as error:
+            if path.suffix.lower() == ".json":
+                raise ConfigurationError(f"{path}: not JSON: {error}") from None
+    return _yaml.loads(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
+
+
+@dataclass
+class _Plain:
+    """One schema being written out."""
+
+    document: ApiDocument
+    parts: int = 0
+
+    def schema(self, value: JSON, above: tuple[str, ...], depth: int = 0) -> Schema:
+        name, node = self.document.named(value)
+        self.parts += 1
+        if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
+            return _open(node)
+        above = (*above, name) if name else above
+        node = self._joined(node, above, depth)
+        options = [each for key in ("oneOf", "anyOf") for each in _listed(node.get(key))]
+        if options:
+            return {**self._alternatives(options, above, depth), **_said(node)}
+        return self._simple(node, above, depth)
+
+    def _joined(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
+        """`allOf` and what stands beside it, as one."""
+        joined: dict[str, JSON] = {}
+        for each in _listed(node.get("allOf")):
+            part = self.document.named(each)[1]
+            if depth < _DEEPEST and part is not node:
+                _join(joined, self._joined(part, above, depth + 1))
+        _join(joined, {key: value for key, value in node.items() if key != "allOf"})
+        return joined
+
+    def _alternatives(self, options: Sequence[JSON], above: tuple[str, ...], depth: int) -> Schema:
+        """Objects joined to one that has the fields of all; of other alternatives any."""
+        plain = [self.schema(each, above, depth + 1) for each in options]
+        plain = [each for each in plain if each.get("type") != "null"]
+        if plain and all(each.get("type") == "object" for each in plain):
+            joined: Schema = {}
+            for each in plain:
+                _join(joined, {key: value for key, value in each.items() if key != "required"})
+            needed = [set(map(str, _listed(each.get("required")))) for each in plain]
+            joined["required"] = sorted(set.intersection(*needed))
+            return joined
+        return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
+
+    def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
+        schema: Schema = {**_open(node), **_said(node)}
+        schema |= {key: node[key] for key in _KEPT if key in node and not isinstance(node[key], (dict, list))}
+        choices = _listed(node.get("enum")) or ([node["const"]] if "const" in node else [])
+        choices = [each for each in choices if each is not None and not isinstance(each, (dict, list))]
+        if choices:
+            schema["enum"] = choices
+        if schema.get("type") == "array":
+            schema["items"] = self.schema(node.get("items"), above, depth + 1)
+        if isinstance(node.get("properties"), dict) and schema.get("type", "object") == "object":
+            schema |= {"type": "object", **self._properties(node, above, depth)}
+        return schema
+
+    def _properties(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
+        properties: dict[str, JSON] = {}
+        for name, each in self.document.at(node.get("properties") or {}).items():
+            if self.parts > _MOST_PARTS:
+                break
+            schema = self.schema(each, above, depth + 1)
+            if self.document.at(each).get("readOnly") is True:
+                schema["readOnly"] = True
+            properties[name] = schema
+        required: list[JSON] = [each for each in _listed(node.get("required")) if each in properties]
+        return {"properties": properties, "required": required}
+
+
+def _open(node: Node) -> Schema:
+    """The type alone."""
+    kinds = node.get("type")
+    named = [each for each in (kinds if isinstance(kinds, list) else [kinds]) if each in _TYPES]
+    return {"type": named[0]} if len(named) == 1 else {}
+
+
+def _said(node: Node) -> Schema:
+    said: Schema = {}
+    text = node.get("description") or node.get("title")
+    if isinstance(text, str) and text.strip():
+        said["description"] = one_line(text)
+    examples = [each for each in (node.get("example"), *_values(node.get("examples"))) if _is_plain(each)]
+    if examples:
+        said["examples"] = examples[:5]
+    return said
+
+
+def one_line(text: str) -> str:
+    """A text of the file as one line of no more than is useful."""
+    line = " ".join(text[: 4 * _LONGEST_TEXT].split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
+
+
+def _is_plain(value: JSON) -> bool:
+    return isinstance(value, (bool, int, float)) or (isinstance(value, str) and 0 < len(value) <= 200)
+
+
+def _values(value: JSON) -> Iterator[JSON]:
+    """Examples stand in a list, or by name, where each may be an object with its value."""
+    for each in value.values() if isinstance(value, dict) else _listed(value):
+        yield each.get("value") if isinstance(each, dict) else each
+
+
+def _listed(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _join(into: dict[str, JSON], other: Node) -> None:
+    """What both have of fields and required names is added up; else what comes later counts."""
+    for key, value in other.items():
+        before = into.get(key)
+        if isinstance(before, dict) and isinstance(value, dict) and key == "properties":
+            into[key] = {**before, **value}
+        elif isinstance(before, list) and isinstance(value, list) and key == "required":
+            into[key] = [*before, *(each for each in value if each not in before)]
+        else:
+            into[key] = value

@@ -1,0 +1,301 @@
+"""Services that keep records: created, read, changed, deleted and listed, as two tables say.
+
+    class Library(Resources):
+        resources = {"book": Resource(key="isbn", makes="text")}
+        actions = {
+            "add_book": Action("create", "book", "Add a book.", {"title": {"type": "string"}}, required=["title"]),
+            "get_book": Action("read", "book", "Get a book.", {"isbn": {"type": "string"}}, ["isbn"], key="isbn"),
+        }
+
+`tunecheck datasets author --openapi` writes such classes; what their tables cannot say is a method marked with `tool`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON, canonical
+from tunecheck.calls._schemas import FunctionDefinition
+from tunecheck.calls._strict_json import quoted
+from tunecheck.simulators._base import Operation, Simulator, SimulatorError, operations_of, tool_definition
+from tunecheck.simulators._figures import copied
+from tunecheck.simulators._long_context import LongContext
+
+Record: TypeAlias = dict[str, JSON]
+
+_LONGEST_NUMBER = 18
+_ONLY = ""
+"""The key of the record of a resource of which there is just one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A kind of records.
+
+    `key` is the field by which they are found, None where there is just one record. `makes` says which key a new one
+    gets that comes without: the next `number`, a `uuid`, or a `text`. `defaults` are the fields that it has anyway.
+    """
+
+    key: str | None = "id"
+    makes: Literal["number", "uuid", "text"] = "number"
+    defaults: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an operation does to a resource, and its tool definition: `parameters` are JSON Schemas by name.
+
+    `create` keeps the arguments as a new record, or each record of the list `each`; `read`, `update` and `delete` are
+    about the record that the argument `key` names; `list` answers with records, under the name `answers`; `act` is
+    anything else that is done to a record: it gets the fields `sets`, or the arguments under the action's own name.
+
+    `matches`, by parameter, is the field in which a record must have the argument to be meant; `refers`, by parameter,
+    the resource that must have a record of this key. `search` is a parameter whose text some field must hold, `limit`
+    one that says how many to list. `ignores` are parameters that have no effect; other required ones that choose
+    nothing are repeated in the answer.
+    """
+
+    does: Literal["create", "read", "update", "delete", "list", "act"]
+    resource: str
+    description: str = ""
+    parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    required: Sequence[str] = ()
+    key: str | None = None
+    matches: Mapping[str, str] = field(default_factory=dict)
+    refers: Mapping[str, str] = field(default_factory=dict)
+    search: str | None = None
+    limit: str | None = None
+    each: str | None = None
+    sets: Mapping[str, JSON] = field(default_factory=dict)
+    answers: str | None = None
+    ignores: Sequence[str] = ()
+
+    @property
+    def schema(self) -> Record:
+        """The JSON Schema of all arguments."""
+        properties = {name: dict(schema) for name, schema in self.parameters.items()}
+        return {"type": "object", "properties": {**properties}, "required": [*self.required]}
+
+    def chosen_by(self) -> set[str | None]:
+        """The parameters that say which records are meant."""
+        return {self.key, self.search, self.limit, *self.matches}
+
+
+class Resources(Simulator):
+    """Configuration: by resource a list of records, or the record of which there is just one.
+
+    State: by resource the records by key, or the one. Arguments are checked against their schemas.
+    """
+
+    bounded: ClassVar[bool] = True
+    resources: ClassVar[Mapping[str, Resource]] = {}
+    actions: ClassVar[Mapping[str, Action]] = {}
+    configuration: ClassVar[Mapping[str, JSON]] = {}
+    """What conversations start from, for `datasets author`; `$one_of`, `$some` and `$between` are drawn."""
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
+        self._made: dict[str, int] = dict.fromkeys(self.resources, 0)
+        for name, content in config.items():
+            if name not in self.resources:
+                raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
+            for record in self._listed(name, content):
+                self._keep(name, self._key_of(name, record), dict(copied(record)))
+
+    def state(self) -> dict[str, object]:
+        return {
+            name: records if self.resources[name].key is not None else records.get(_ONLY, {})
+            for name, records in self._records.items()
+        }
+
+    @classmethod
+    def sample(cls) -> Mapping[str, JSON]:
+        return cls.configuration
+
+    @classmethod
+    def operations(cls) -> Mapping[str, Operation]:
+        """The class's own methods go before actions of the same name."""
+        return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
+
+    @classmethod
+    def tool_definitions(cls) -> list[Record]:
+        own = operations_of(cls)  # type: ignore[arg-type]
+        return [
+            tool_definition(operation) if name in own else _definition(name, cls.actions[name])
+            for name, operation in cls.operations().items()
+        ]
+
+    def _listed(self, name: str, content: JSON) -> list[Record]:
+        records = content if self.resources[name].key is not None else [content]
+        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+            raise DataError(f"initial_config.{name} is no list of records; each is an object")
+        return [record for record in records if isinstance(record, dict)]
+
+    def _key_of(self, name: str, record: Record) -> str:
+        key = self.resources[name].key
+        if key is not None and record.get(key) is None:
+            raise DataError(f"initial_config.{name}: a record has no {key!r}")
+        return _ONLY if key is None else str(record[key])
+
+    def _keep(self, name: str, key: str, record: Record) -> None:
+        self._records[name][key] = record
+        if key.isdecimal() and len(key) < _LONGEST_NUMBER:
+            self._made[name] = max(self._made[name], int(key))
+
+    def _run(self, name: str, arguments: Record) -> Record:
+        action = self.actions[name]
+        check = FunctionDefinition(name, action.schema).check(arguments)
+        if check.violations:
+            raise SimulatorError(f"{name}: {'; '.join(check.violations)}")
+        for parameter, resource in action.refers.items():
+            if parameter in arguments and str(arguments[parameter]) not in self._records[resource]:
+                raise _no_such(resource, self.resources[resource].key, arguments[parameter])
+        if action.does == "act":
+            return self._act(name, action, arguments)
+        does: dict[str, Callable[[Action, Record], Record]] = {
+            "create": self._create,
+            "read": self._read,
+            "update": self._update,
+            "delete": self._delete,
+            "list": self._list,
+        }
+        return does[action.does](action, arguments)
+
+    def _create(self, action: Action, arguments: Record) -> Record:
+        each = None if action.each is None else arguments.get(action.each)
+        if isinstance(each, list):
+            made: list[JSON] = [self._add(action, record) for record in each if isinstance(record, dict)]
+            return {action.answers or action.resource: made}
+        fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
+        return self._add(action, fields)
+
+    def _add(self, action: Action, fields: Record) -> Record:
+        kind, records = self.resources[action.resource], self._records[action.resource]
+        record = {**copied(dict(kind.defaults)), **copied(fields)}
+        if kind.key is not None and record.get(kind.key) is None:
+            record = {kind.key: self._next_key(action.resource, kind), **record}
+        elif kind.key is not None and str(record[kind.key]) in records:
+            raise SimulatorError(f"there is already a {action.resource} with {kind.key} {quoted(record[kind.key])}")
+        self._keep(action.resource, self._key_of(action.resource, record), record)
+        return copied(record)
+
+    def _next_key(self, name: str, kind: Resource) -> JSON:
+        """A key that no record has, nor had: the same for the same calls."""
+        while True:
+            self._made[name] += 1
+            key = made_key(name, kind.makes, self._made[name])
+            if str(key) not in self._records[name]:
+                return key
+
+    def _read(self, action: Action, arguments: Record) -> Record:
+        return {**copied(self._found(action, arguments)), **_repeated(action, arguments)}
+
+    def _update(self, action: Action, arguments: Record) -> Record:
+        record = self._found(action, arguments)
+        chosen = {*action.chosen_by(), *action.ignores}
+        record.update(copied({name: value for name, value in arguments.items() if name not in chosen}))
+        return copied(record)
+
+    def _delete(self, action: Action, arguments: Record) -> Record:
+        self._found(action, arguments)
+        key = arguments.get(action.key or "")
+        del self._records[action.resource][_ONLY if action.key is None else str(key)]
+        return {"deleted": key if action.key is not None else action.resource}
+
+    def _list(self, action: Action, arguments: Record) -> Record:
+        found: list[JSON] = [copied(record) for record in self._meant(action, arguments)]
+        most = arguments.get(action.limit or "")
+        if isinstance(most, int) and most >= 0:
+            found = found[:most]
+        return {action.answers or action.resource: found, **_repeated(action, arguments)}
+
+    def _act(self, name: str, action: Action, arguments: Record) -> Record:
+        record = self._found(action, arguments)
+        given = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
+        if action.sets:
+            record.update(copied({**given, **action.sets}))
+        else:
+            record[name] = copied(given) or True
+        return copied(record)
+
+    def _found(self, action: Action, arguments: Record) -> Record:
+        """The one record that is meant."""
+        kind, records = self.resources[action.resource], self._records[action.resource]
+        if action.key is None:
+            if kind.key is not None:
+                raise SimulatorError(f"it is not said which {action.resource}")
+            return records.setdefault(_ONLY, {})
+        record = records.get(str(arguments.get(action.key)))
+        if record is None or not all(_holds(record, *match) for match in _given(action.matches, arguments)):
+            raise _no_such(action.resource, kind.key, arguments.get(action.key))
+        return record
+
+    def _meant(self, action: Action, arguments: Record) -> Iterator[Record]:
+        matches = [*_given(action.matches, arguments)]
+        text = str(arguments.get(action.search or "", "")).casefold()
+        for record in self._records[action.resource].values():
+            if all(_holds(record, *match) for match in matches) and (not text or _mentions(record, text)):
+                yield record
+
+
+def made_key(name: str, makes: str, number: int) -> int | str:
+    """The key of the record of a resource that is made as the so many-th."""
+    keys = {"uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {number}")), "text": f"{name}-{number}"}
+    return keys.get(makes, number)
+
+
+def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
+    return SimulatorError(f"there is no {resource} with {key} {quoted(value)}")
+
+
+def _given(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
+    return [(name, arguments[parameter]) for parameter, name in matches.items() if parameter in arguments]
+
+
+def _holds(record: Record, name: str, wanted: JSON) -> bool:
+    """Whether a field is as wanted; of several values on either side, one that both have is enough."""
+    own, others = (
+        {canonical(each) for each in (value if isinstance(value, list) else [value])}
+        for value in (record.get(name), wanted)
+    )
+    return not own.isdisjoint(others)
+
+
+def _mentions(value: JSON, text: str) -> bool:
+    if isinstance(value, dict):
+        return any(_mentions(each, text) for each in value.values())
+    if isinstance(value, list):
+        return any(_mentions(each, text) for each in value)
+    return isinstance(value, str) and text in value.casefold()
+
+
+def _repeated(action: Action, arguments: Record) -> Record:
+    silent = {*action.chosen_by(), *action.ignores, *action.refers}
+    return {name: arguments[name] for name in action.required if name in arguments and name not in silent}
+
+
+@functools.cache
+def _operations(simulator: type[Resources]) -> Mapping[str, Operation]:
+    own = operations_of(simulator)  # type: ignore[arg-type]
+    made = {
+        name: Operation(
+            name, functools.partial(_call, name), (*action.parameters,), (*action.required,), len(action.parameters)
+        )
+        for name, action in simulator.actions.items()
+    }
+    return types.MappingProxyType({**made, **own})
+
+
+def _call(name: str, simulator: Resources, /, **arguments: JSON) -> Record:
+    return simulator._run(name, arguments)
+
+
+def _definition(name: str, action: Action) -> Record:
+    function: Record = {"name": name, "description": action.description, "parameters": copied(action.schema)}
+    return {"type": "function", "function": function}
