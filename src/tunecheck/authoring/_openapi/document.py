@@ -26,7 +26,7 @@ _MOST_PARTS = 1_000
 
 _DEEPEST = 6
 _LONGEST_TEXT = 1_000
-_KEPT = ("format", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "default")
+_NUMBERS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
 
@@ -50,11 +50,11 @@ class ApiDocument:
         self.root: Node = content
         self.is_swagger = version.startswith("2.")
 
-    def at(self, value: JSON) -> Node:
+    def at(self, value: JSON | Node) -> Node:
         """An object, its references followed; an empty one where there is none."""
         return self.named(value)[1]
 
-    def named(self, value: JSON) -> tuple[str, Node]:
+    def named(self, value: JSON | Node) -> tuple[str, Node]:
         """The same with the name under which the file keeps it; "" where it stands in its place.
 
         Raises:
@@ -62,7 +62,7 @@ class ApiDocument:
         """
         name = ""
         for _ in range(_MOST_REFERENCES):
-            if not isinstance(value, dict):
+            if not isinstance(value, Mapping):
                 return "", {}
             reference = value.get("$ref")
             if not isinstance(reference, str):
@@ -86,7 +86,7 @@ class ApiDocument:
                 raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads nowhere")
         return value
 
-    def schema(self, value: JSON) -> Schema:
+    def schema(self, value: JSON | Node) -> Schema:
         """A schema as plain JSON Schema: without references, nullable as its type alone, too deep parts left open."""
         return _Plain(self).schema(value, ())
 
@@ -108,7 +108,7 @@ class _Plain:
     document: ApiDocument
     parts: int = 0
 
-    def schema(self, value: JSON, above: tuple[str, ...], depth: int = 0) -> Schema:
+    def schema(self, value: JSON | Node, above: tuple[str, ...], depth: int = 0) -> Schema:
         name, node = self.document.named(value)
         self.parts += 1
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
@@ -125,7 +125,8 @@ class _Plain:
         joined: dict[str, JSON] = {}
         for each in _listed(node.get("allOf")):
             part = self.document.named(each)[1]
-            if depth < _DEEPEST and part is not node:
+            self.parts += 1
+            if depth < _DEEPEST and self.parts < _MOST_PARTS:
                 _join(joined, self._joined(part, above, depth + 1))
         _join(joined, {key: value for key, value in node.items() if key != "allOf"})
         return joined
@@ -139,13 +140,16 @@ class _Plain:
             for each in plain:
                 _join(joined, {key: value for key, value in each.items() if key != "required"})
             needed = [set(map(str, _listed(each.get("required")))) for each in plain]
-            joined["required"] = sorted(set.intersection(*needed))
+            joined["required"] = [*sorted(set.intersection(*needed))]
             return joined
         return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
 
     def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
         schema: Schema = {**_open(node), **_said(node)}
-        schema |= {key: node[key] for key in _KEPT if key in node and not isinstance(node[key], (dict, list))}
+        schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
+        schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
+        if isinstance(node.get("default"), (str, int, float)):
+            schema["default"] = node["default"]
         choices = _listed(node.get("enum")) or ([node["const"]] if "const" in node else [])
         choices = [each for each in choices if each is not None and not isinstance(each, (dict, list))]
         if choices:
@@ -165,7 +169,9 @@ class _Plain:
             if self.document.at(each).get("readOnly") is True:
                 schema["readOnly"] = True
             properties[name] = schema
-        required: list[JSON] = [each for each in _listed(node.get("required")) if each in properties]
+        required: list[JSON] = [
+            each for each in _listed(node.get("required")) if isinstance(each, str) and each in properties
+        ]
         return {"properties": properties, "required": required}
 
 

@@ -194,13 +194,18 @@ class Resourced:
         filters = inside if writes or does == "delete" else [*inside, *self._filters(operation, kind, free)]
         search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
         limit = next((name for name in free if does == "list" and _is_limit(name, parameters[name].schema)), None)
+        named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # who creates it names it
         each = next((name for name in free if does == "create" and _is_list_of_objects(parameters[name].schema)), None)
         return Action(
             cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
             kind.name,
             operation.description or " ".join(words_of(operation.name)),
             {name: parameter.schema for name, parameter in parameters.items()},
-            [name for name, parameter in parameters.items() if parameter.required],
+            [
+                name
+                for name, parameter in parameters.items()
+                if parameter.required or (does == "create" and name == named)
+            ],
             key,
             {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
             dict([*self._references(operation, kind, key), *self._scope_owners(kind, inside)]),

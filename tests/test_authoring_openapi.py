@@ -1,0 +1,270 @@
+"""OpenAPI files as simulators: functions, what they do to records, and files that try to become code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.authoring_parts import calls_of, lines, passes
+
+from tunecheck import FunctionCall
+from tunecheck._errors import ConfigurationError
+from tunecheck.authoring._openapi.source import write_simulator
+from tunecheck.cli._app import main
+from tunecheck.simulators import Backend
+
+CLINIC = """
+openapi: 3.0.3
+info: {title: A clinic for animals, version: "1"}
+paths:
+  /animals:
+    get:
+      operationId: listAnimals
+      summary: List the animals
+      parameters:
+        - {name: species, in: query, schema: {type: string, enum: [cat, dog]}}
+        - {name: limit, in: query, schema: {type: integer}}
+        - {name: q, in: query, schema: {type: string}}
+      responses: {"200": {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Animal'}}}}}}
+    post:
+      operationId: addAnimal
+      summary: Add an animal
+      requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}
+      responses: {"201": {description: made, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}}
+  /animals/{animalId}:
+    parameters: [{name: animalId, in: path, required: true, schema: {type: integer}}]
+    get:
+      operationId: getAnimal
+      responses: {"200": {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}}
+    patch:
+      operationId: changeAnimal
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}
+      responses: {"200": {description: ok}}
+    delete: {operationId: removeAnimal, responses: {"204": {description: gone}}}
+  /animals/{animalId}/visits:
+    parameters: [{name: animalId, in: path, required: true, schema: {type: integer}}]
+    get:
+      responses: {"200": {description: ok, content: {application/json: {schema: {type: object, properties: {data: {type: array, items: {$ref: '#/components/schemas/Visit'}}}}}}}}
+    post:
+      operationId: planVisit
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Visit'}}}}
+      responses: {"201": {description: made}}
+  /animals/{animalId}/visits/{visitId}/cancel:
+    post:
+      operationId: cancelVisit
+      parameters:
+        - {name: animalId, in: path, required: true, schema: {type: integer}}
+        - {name: visitId, in: path, required: true, schema: {type: string, format: uuid}}
+      responses: {"200": {description: ok}}
+  /animals/{animalId}/visits/{visitId}:
+    get:
+      operationId: getVisit
+      parameters:
+        - {name: animalId, in: path, required: true, schema: {type: integer}}
+        - {name: visitId, in: path, required: true, schema: {type: string, format: uuid}}
+      responses: {"200": {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Visit'}}}}}
+components:
+  schemas:
+    Animal:
+      allOf:
+        - {type: object, required: [name], properties: {id: {type: integer, readOnly: true}, name: {type: string}}}
+        - {type: object, properties: {species: {type: string, enum: [cat, dog], default: cat}, age: {type: integer}}}
+    Visit:
+      type: object
+      required: [day]
+      properties: {id: {type: string, format: uuid}, day: {type: string, format: date}, status: {type: string, enum: [planned, cancelled]}}
+"""  # noqa: E501
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clinic.yaml").write_text(CLINIC)
+    yield tmp_path
+
+
+def service(folder: Path, content: str | dict[str, Any] = CLINIC, name: str = "clinic") -> Backend:
+    """The service of an OpenAPI file, with two animals."""
+    file = folder / "api.yaml"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    path = folder / "simulators" / f"{name}.py"
+    path.unlink(missing_ok=True)
+    write_simulator(file, path)
+    animals: Any = [{"id": 1, "name": "Mika", "species": "cat"}, {"id": 2, "name": "Rex", "species": "dog"}]
+    return Backend.start([name], {name: {"animal": animals}} if content is CLINIC else {}, workspace=folder)
+
+
+def call(backend: Backend, function: str, /, **arguments: Any) -> Any:
+    return backend.call(FunctionCall(function, arguments)).value
+
+
+def test_records_are_created_read_changed_listed_and_deleted(folder: Path) -> None:
+    clinic = service(folder)
+    assert call(clinic, "addAnimal", name="Olga") == {"id": 3, "species": "cat", "name": "Olga"}
+    assert call(clinic, "changeAnimal", animalId=3, age=4)["age"] == 4
+    assert call(clinic, "getAnimal", animalId=3) == {"id": 3, "species": "cat", "name": "Olga", "age": 4}
+    assert [each["id"] for each in call(clinic, "listAnimals", species="cat")["animal"]] == [1, 3]
+    assert [each["id"] for each in call(clinic, "listAnimals", q="rex")["animal"]] == [2]
+    assert len(call(clinic, "listAnimals", limit=1)["animal"]) == 1
+    assert call(clinic, "removeAnimal", animalId=3) == {"deleted": 3}
+    assert call(clinic, "addAnimal", name="Olga")["id"] == 4, "a key is never given twice"
+
+
+def test_what_stands_in_something_else_belongs_to_it(folder: Path) -> None:
+    clinic = service(folder)
+    visit = call(clinic, "planVisit", animalId=1, day="2026-05-04")
+    assert call(clinic, "get_animals_animalId_visits", animalId=1) == {"data": [visit]}
+    assert call(clinic, "get_animals_animalId_visits", animalId=2) == {"data": []}
+    assert "there is no visit" in call(clinic, "getVisit", animalId=2, visitId=visit["id"])["error"]
+    assert "there is no animal with id 9" in call(clinic, "planVisit", animalId=9, day="2026-05-04")["error"]
+
+
+def test_a_verb_below_a_record_sets_the_value_that_it_speaks_of(folder: Path) -> None:
+    clinic = service(folder)
+    visit = call(clinic, "planVisit", animalId=1, day="2026-05-04")
+    assert call(clinic, "cancelVisit", animalId=1, visitId=visit["id"])["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "error"),
+    [
+        ("addAnimal", {}, "needs 'name'"),
+        ("addAnimal", {"name": "A", "species": "fish"}, '"fish" is not one of'),
+        ("addAnimal", {"name": 4}, "name: 4 is not of type"),
+        ("getAnimal", {"animalId": 7}, "there is no animal with id 7"),
+        ("addAnimal", {"name": "A", "colour": "red"}, "has no parameter 'colour'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_the_reason(
+    folder: Path, function: str, arguments: dict[str, Any], error: str
+) -> None:
+    clinic = service(folder)
+    before = json.dumps(clinic.states())
+    assert error in call(clinic, function, **arguments)["error"]
+    assert json.dumps(clinic.states()) == before
+
+
+def test_a_key_that_is_given_may_not_be_taken(folder: Path) -> None:
+    properties = {"isbn": {"type": "string"}, "title": {"type": "string"}}
+    books = {"post": {"operationId": "add", "requestBody": body({"type": "object", "properties": properties})}}
+    book = {"get": {"operationId": "get", "parameters": [{"name": "isbn", "in": "path", "required": True}]}}
+    library = service(folder, api({"/books": books, "/books/{isbn}": book}), "library")
+    assert call(library, "add", isbn="a-1", title="Emma") == {"isbn": "a-1", "title": "Emma"}
+    assert "there is already a book with isbn 'a-1'" in call(library, "add", isbn="a-1", title="Walden")["error"]
+
+
+def test_an_api_in_swagger_is_the_same_service(folder: Path) -> None:
+    new = service(folder).tool_definitions()
+    old = yaml.safe_load(CLINIC)
+    schemas = old.pop("components")["schemas"]
+    text = json.dumps({**old, "definitions": schemas}).replace("#/components/schemas/", "#/definitions/")
+    document = json.loads(text)
+    document["swagger"] = "2.0"
+    del document["openapi"]
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            if method == "parameters":
+                continue
+            given = operation.pop("requestBody", None)
+            if given is not None:
+                schema = given["content"]["application/json"]["schema"]
+                operation.setdefault("parameters", []).append({"name": "body", "in": "body", "schema": schema})
+            for answer in operation["responses"].values():
+                answer |= answer.pop("content", {}).get("application/json", {})
+    document["paths"]["/animals"]["post"]["parameters"][0]["required"] = True
+    assert service(folder, document, "swagger").tool_definitions() == new
+
+
+def api(paths: dict[str, Any], **components: Any) -> dict[str, Any]:
+    return {"openapi": "3.1.0", "paths": paths, "components": components}
+
+
+def body(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+HOSTILE = [
+    "__class__",
+    '"""\nimport os; os.abort()\n"""',
+    "'); raise SystemExit #",
+    "\\",
+    "class",
+    "1 + 1",
+    "",
+    "\u202e\u2028\ud800",
+    "{x}",
+]
+
+
+def test_nothing_of_the_file_becomes_code(folder: Path) -> None:
+    """Each text stands in every place: names are letters and digits, all else is a literal of the same value."""
+    for text in HOSTILE:
+        field = {"type": "string", "description": text, "enum": [text, "b"], "default": text, "examples": [text]}
+        operation = {
+            "operationId": text,
+            "summary": text,
+            "tags": [text],
+            "requestBody": body({"type": "object", "properties": {text: field, "kept": field}}),
+            "parameters": [{"name": text, "in": "query", "schema": field}],
+        }
+        hostile = service(folder, api({f"/{text}": {"post": operation}}), "hostile")
+        (definition,) = hostile.tool_definitions()
+        function: Any = definition["function"]
+        assert function["name"].isidentifier() and not function["name"].startswith("_")
+        assert all(name.isidentifier() and not name.startswith("_") for name in function["parameters"]["properties"])
+        assert function["parameters"]["properties"]["kept"]["enum"] == [text, "b"]
+
+
+def test_lines_of_the_file_are_no_longer_than_people_read(folder: Path) -> None:
+    text = "A long description with a good many words. " * 20
+    service(folder, api({"/things": {"get": {"operationId": "f", "description": text}}}), "long")
+    assert max(map(len, (folder / "simulators/long.py").read_text().splitlines())) <= 120
+
+
+def test_references_that_come_back_or_multiply_end(folder: Path) -> None:
+    doubling = {f"S{n}": {"allOf": [{"$ref": f"#/components/schemas/S{n + 1}"}] * 50} for n in range(20)}
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/components/schemas/Tree"}, "name": {"type": "string"}}}
+    itself = {"$ref": "#/components/schemas/Itself"}
+    schemas = {**doubling, "S20": {}, "Tree": tree, "Itself": itself}
+    for name in ("S0", "Tree", "Itself"):
+        post = {"operationId": "f", "requestBody": body({"$ref": f"#/components/schemas/{name}"})}
+        (definition,) = service(folder, api({"/x": {"post": post}}, schemas=schemas), "deep").tool_definitions()
+        assert len(json.dumps(definition)) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (api({"/x": {"get": {"parameters": [{"$ref": "https://example.com/a.json#/b"}]}}}), "leaves the file"),
+        (api({"/x": {"get": {"parameters": [{"$ref": "../other.yaml"}]}}}), "leaves the file"),
+        (api({"/x": {"get": {"parameters": [{"$ref": "#/nowhere"}]}}}), "leads nowhere"),
+        (api({}), "there is no operation"),
+        ({"openapi": "4.0", "paths": {}}, "its version '4.0' is not known"),
+        ({"info": {}}, "no OpenAPI file: it has no paths"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_line(folder: Path, content: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigurationError, match=error) as told:
+        service(folder, content)
+    assert "\n" not in str(told.value)
+    assert not [*folder.glob("simulators/*")]
+
+
+def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "4", "--overwrite"]
+    assert main([*command, "--only", "/animals*"]) == 0
+    rows = lines(folder / "datasets/clinic.jsonl")
+    assert {name for row in rows for name in row["involved_classes"]} >= {"clinic"}
+    assert all(passes(row, calls_of(row)) for row in rows)
+    simulator = folder / "simulators/clinic.py"
+    edited = simulator.read_text().replace("List the animals", "List all animals of the clinic")
+    simulator.write_text(edited)
+    assert main(command) == 0
+    assert "is there, and kept" in capsys.readouterr().out
+    assert simulator.read_text() == edited
