@@ -116,6 +116,7 @@ class _Walk:
             self._sources[edge.target].add(edge.source)
         self._configuration = world.configuration(self._services, random)
         self._session = world.session(self._services, self._configuration)
+        self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
         self._places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
         self._recoveries: dict[str, str] = {}
@@ -243,7 +244,9 @@ class _Walk:
         schema = function.parameters[name]
         fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
         results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
-        held = [atom for atom, at in fitting if at is None]
+        shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
+        known = shown | self._known_from_the_start  # what the turn itself makes, nobody can name before
+        held = [atom for atom, at in fitting if at is None and atom.value in known]
         if results and self._random.random() < _FROM_A_RESULT:
             atom, at = self._random.choice(results)
             return Argument(value=atom.value, source=self._places[at], path=[*atom.path], edge=atom.pattern)

@@ -60,31 +60,31 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
     """Please cancel an order, with the order id 7. Then ..."""
-    said = [ask.request + _with(ask) for ask in asks]
+    said = [ask.request + _details(ask, _with, " and ", ", with ") for ask in asks]
     return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
 
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Could you cancel an order? The order id is 7."""
-    said = [f"{ask.request}?{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
+    said = [f"{ask.request}?{_details(ask, _is, ', ', ' The ', '.')}" for ask in asks]
     return "Could you " + (" And could you then " if in_order else " And could you also ").join(said)
 
 
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
     """Cancel an order (order id: 7)."""
-    said = [ask.request + (f" ({_listed('', '{}: {}', ask, '; ')})" if ask.details else "") for ask in asks]
+    said = [ask.request + _details(ask, "{}: {}".format, "; ", " (", ")") for ask in asks]
     return _capital(("; then " if in_order else "; and ").join(said)) + "."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """I need you to cancel an order. The order id is 7."""
-    said = [f"need you to {ask.request}.{_sentence(_listed('the ', '{} is {}', ask, ', the '))}" for ask in asks]
+    said = [f"need you to {ask.request}.{_details(ask, _is, ', ', ' The ', '.')}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
 def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
     """There is something you can do for me: cancel an order. Take 7 for the order id."""
-    said = [f"{ask.request}.{_sentence(_listed('take ', '{1} for the {0}', ask))}" for ask in asks]
+    said = [f"{ask.request}.{_details(ask, '{1} for the {0}'.format, ' and ', ' Take ', '.')}" for ask in asks]
     between = " And when that is done: " if in_order else " And at the same time: "
     return "There is something you can do for me: " + between.join(said)
 
@@ -98,23 +98,20 @@ VOICES: Mapping[str, Voice] = {
 }
 
 
-def _with(ask: Ask) -> str:
-    """ ", with the order id 7": what is called by where it comes from stands before what it is for."""
-    said = [
-        f"{value} as the {label}" if value.startswith("the ") else f"the {label} {value}"
-        for label, value in ask.details
-    ]
-    return f", with {' and '.join(said)}" if said else ""
+def _details(ask: Ask, say: Callable[[str, str], str], between: str, before: str, after: str = "") -> str:
+    """What is said of the parameters, if there are any."""
+    said = between.join(say(label, value) for label, value in ask.details)
+    return f"{before}{said}{after}" if said else ""
 
 
-def _listed(before: str, form: str, ask: Ask, between: str = " and ") -> str:
-    if not ask.details:
-        return ""
-    return before + between.join(form.format(label, value) for label, value in ask.details)
+def _is(label: str, value: str) -> str:
+    several = label.endswith("s") and value.endswith('"') and " and " in value
+    return f"{label} {'are' if several else 'is'} {value}"
 
 
-def _sentence(text: str) -> str:
-    return f" {_capital(text)}." if text else ""
+def _with(label: str, value: str) -> str:
+    """Of a value by itself "the order id 7"; what is called by where it comes from stands before what it is for."""
+    return f"{value} as the {label}" if value.startswith("the ") else f"the {label} {value}"
 
 
 def _capital(text: str) -> str:
