@@ -335,7 +335,10 @@ class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True):
 
 
 class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
-    """A failure, noted for people: what failed is tried again, never replayed."""
+    """A failure: a run that goes on tries again what failed; only workers' results are put together with theirs.
+
+    `out` is what an evaluator gave all the same.
+    """
 
     i: int
     id: str
@@ -343,6 +346,8 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
     type: str
     message: str
     request_id: str | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+    out: dict[str, JSON] | UnsetType = UNSET
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):

@@ -28,7 +28,7 @@ from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_foreign, is_of_workspace
-from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
+from tunecheck.pipeline._results import ResultsWriter, RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
 _WINDOW = 1_024
@@ -65,11 +65,12 @@ class Engine:
         self,
         plan: Plan,
         journal: Journal,
-        results: ResultsWriter,
+        results: ResultsWriter | None,
         aggregator: Aggregator,
         cached: CachedResults,
         calls: RunCalls,
     ) -> None:
+        """Without `results`, all that is kept is the journal."""
         self.plan = plan
         self.tally = Tally()
         self._journal = journal
@@ -255,7 +256,7 @@ class Engine:
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""
         target = self.plan.target
-        state = RowState(row, group=None if target is None else self._group_of(row, target))
+        state = RowState(row, group=self.plan.group_of(row))
         self.tally.read += 1
         self._under_way += 1
         if target is None:
@@ -263,13 +264,6 @@ class Engine:
         else:
             self._queue.put(state)
         return state.group is not None
-
-    def _group_of(self, row: Row, target: Target) -> str | None:
-        group = target.group_key(row)
-        if group is not None or self.plan.group_column is None:
-            return group
-        value = row.values.get(self.plan.group_column)
-        return None if value is None else str(value)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -289,11 +283,12 @@ class Engine:
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
         try:
-            columns = await self._columns(target, state.row)
-            self._check_columns(columns)
-            state.target = columns
-            self.tally.masked += columns.get("masked") is True
-            self.tally.simulated |= columns.get("simulated") is True
+            if not self._has_failed(state, "target"):
+                columns = await self._columns(target, state.row)
+                check_columns(columns, self._names)
+                state.target = columns
+                self.tally.masked += columns.get("masked") is True
+                self.tally.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; what is our own goes on
@@ -308,6 +303,8 @@ class Engine:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
+        if recorded is None and self.plan.is_merge:
+            raise RunError(f"row {row.id}: no worker has recorded an answer to it")
         if recorded is None:
             parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
             context = CallContext(
@@ -330,14 +327,6 @@ class Engine:
         if self.tally.reused % _BURST == 0:
             await asyncio.sleep(0)
         return columns
-
-    def _check_columns(self, columns: Mapping[str, JSON]) -> None:
-        for column in columns:
-            name = next((name for name in self._names if column.startswith(f"{name}.")), None)
-            if name is not None:
-                raise ValueError(
-                    f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename one"
-                )
 
     # -- evaluating
 
@@ -364,7 +353,9 @@ class Engine:
         job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
         for evaluator, first in zip(lane.evaluators, lane.bound_like, strict=True):
-            if first < len(bound) and bound[first] is not None:
+            if self._has_failed(state, evaluator.name):
+                arguments, input_hash = None, None
+            elif first < len(bound) and bound[first] is not None:
                 arguments, input_hash = bound[first], job.hashes[first]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
@@ -388,6 +379,16 @@ class Engine:
             return None
         state.readings = row or state.readings
         return job
+
+    def _has_failed(self, state: RowState, stage: str) -> bool:
+        """Whether the target or an evaluator has failed on a row, and is not tried again."""
+        failed = self._cached.failure(state.row.index, stage) if self.plan.is_merge else None
+        if failed is None:
+            return False
+        state.errors[stage], output = failed
+        if output:
+            state.outputs[stage] = output
+        return True
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """An evaluator's arguments and their hash."""
@@ -449,7 +450,7 @@ class Engine:
         if error.type == UntrustedError.__name__:
             self._refused[error.message] += 1
         try:
-            self._journal.error(state.row.index, state.row.id, stage, error)
+            self._journal.error(state.row.index, state.row.id, stage, error, state.outputs.get(stage))
         except RunError as lost:
             self.stop(lost)
         if self.plan.pace.fail_on_evaluator_errors and stage != "target":
@@ -470,6 +471,13 @@ class Engine:
 
     def _settle(self, state: RowState) -> None:
         """A row counts: its result is written and added to the metrics."""
+        if self._results is not None:
+            self._add(state, self._results)
+        self.tally.finished += 1
+        self.tally.failed += bool(state.errors)
+        self.tally.unanswered += "target" in state.errors
+
+    def _add(self, state: RowState, results: ResultsWriter) -> None:
         begin_row(state.readings)
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
@@ -477,13 +485,10 @@ class Engine:
 
             state.cause = decide_cause(state, self.plan.evaluators)
         begin_row(None)
-        refused = self._results.write(state.row.index, result_row(state, self._names))
+        refused = results.write(state.row.index, result_row(state, self._names))
         if refused is not None:
             state.errors["results"] = refused
         self._aggregator.add(state)
-        self.tally.finished += 1
-        self.tally.failed += bool(state.errors)
-        self.tally.unanswered += "target" in state.errors
 
     def _leave(self) -> None:
         """A row is no longer under way: finished, or given up because the run stops and will come back to it."""

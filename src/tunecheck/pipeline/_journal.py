@@ -34,11 +34,10 @@ from tunecheck._messages import counted
 from tunecheck._records import Damage, RecordFile, WholeRecords
 from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
+from tunecheck.pipeline._places import ByContent, ByRow, Place
 from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64
-_FARTHEST_AHEAD = 1 << 20
-_ROOM_A_PLACE = 4
 _MOST_NAMES = 5
 
 _OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
@@ -92,10 +91,12 @@ class Journal:
         """
         return self._records.append(ModelCall(evaluator, key, cost, currency, dict(columns)))
 
-    def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
-        """Note a failure."""
-        request_id = failure.request_id or UNSET
-        self._records.append(Error(index, row_id, stage, failure.type, failure.message, request_id))
+    def error(self, index: int, row_id: str, stage: str, failure: Failure, output: Output | None = None) -> None:
+        """Note a failure, and what the evaluator gave all the same."""
+        request_id, cause = failure.request_id or UNSET, failure.cause or UNSET
+        self._records.append(
+            Error(index, row_id, stage, failure.type, failure.message, request_id, cause, output or UNSET)
+        )
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record which rows a run has that is finished before all of them were asked."""
@@ -150,11 +151,6 @@ class _SlowRecord(_Record):
     rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
 
 
-class _Place(NamedTuple):
-    offset: int
-    row: int
-
-
 class PaidCall(NamedTuple):
     """A model's answer to an evaluator's call, and what it cost where that is known."""
 
@@ -164,74 +160,23 @@ class PaidCall(NamedTuple):
     currency: str | None
 
 
-class _ByRow:
-    """Places found by the row's index: 8 bytes a row."""
-
-    def __init__(self) -> None:
-        self._offsets = array("Q")
-        self._far: dict[int, int] = {}
-        self._added = 0
-
-    def add(self, _: str | None, place: _Place) -> None:
-        self._added += 1
-        if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
-            # Many rows before it failed, or somebody made it up: memory goes by what is there, not by what it says.
-            self._far[place.row] = place.offset + 1
-            return
-        if place.row >= len(self._offsets):
-            self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
-        self._offsets[place.row] = place.offset + 1
-
-    def rows(self) -> Iterator[int]:
-        """The rows that have a place."""
-        yield from (row for row, offset in enumerate(self._offsets) if offset)
-        yield from self._far
-
-    def find(self, _: str | None, index: int) -> _Place | None:
-        offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
-        return _Place(offset - 1, index) if offset else None
-
-
-class _ByContent:
-    """Places found by the hash of the inputs.
-
-    Of several places with equal inputs, a row gets the one that was recorded for it; else the n-th asking gets the
-    n-th place, then the last.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[int, _Place | dict[int, _Place]] = {}
-
-    def add(self, input_hash: str | None, place: _Place) -> None:
-        if input_hash is None:
-            return
-        key = hash(input_hash)
-        known = self._places.get(key)
-        if isinstance(known, dict):
-            known[place.row] = place
-        else:
-            self._places[key] = place if known is None else {known.row: known, place.row: place}
-
-    def find(self, input_hash: str | None, index: int) -> _Place | None:
-        if input_hash is None:
-            return None
-        known = self._places.get(hash(input_hash))
-        if not isinstance(known, dict):
-            return known
-        row = index if index in known else next(iter(known))
-        return known.pop(row) if len(known) > 1 else known[row]
-
-
 class Recorded:
     """What an earlier run's journal holds, looked up when a row comes by.
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
     on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
-    the hash must be equal.
+    the hash must be equal. With `failures`, what failed is found, too, which is tried again otherwise.
     """
 
     def __init__(
-        self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool, at_least: int = 0
+        self,
+        path: Path,
+        *,
+        by_row: bool,
+        evaluators: frozenset[str],
+        answers: bool,
+        at_least: int = 0,
+        failures: bool = False,
     ) -> None:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
 
@@ -243,13 +188,15 @@ class Recorded:
         check_first_record(path)
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
             self._file = open_regular(path)
-        make = _ByRow if by_row else _ByContent
-        self._answers: _ByRow | _ByContent = make()
-        self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
+        make = ByRow if by_row else ByContent
+        self._answers: ByRow | ByContent = make()
+        self._verdicts: dict[str, ByRow | ByContent] = {name: make() for name in evaluators}
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
+        self._paid = array("Q")
         self._failed: set[int] = set()
+        self._failures: dict[tuple[int, str], int] | None = {} if failures else None
         self._settled: Sequence[int] = ()
         self._asked = answers
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
@@ -262,15 +209,11 @@ class Recorded:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 record = _read_leniently(line)
-            if record.k == "answer" and answers and record.i is not None:
-                self._answers.add(record.h, _Place(offset, record.i))
-                self._steps.pop(record.i, None)  # the answer holds them all
-            elif record.k == "step" and answers and record.i is not None:
-                self._steps.setdefault(record.i, []).append(offset)
+            if record.i is not None:
+                self._index_row(record, record.i, offset, answers)
             elif record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
-            elif record.k == "error" and record.stage == "target" and record.i is not None:
-                self._failed.add(record.i)
+                self._paid.append(offset)
             elif record.k == "accepted":
                 records.accept(record.lost)
             elif record.k == "damaged":  # from before there were checksums
@@ -278,9 +221,37 @@ class Recorded:
             self._settled = record.settled or self._settled
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
+                    self._note_failure(index, name, None)
                     if name in self._verdicts and input_hash is not None:
-                        self._verdicts[name].add(input_hash, _Place(offset, index))
+                        self._verdicts[name].add(input_hash, Place(offset, index))
         return records.damage
+
+    def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
+        if record.k == "answer" and answers:
+            self._answers.add(record.h, Place(offset, index))
+            self._steps.pop(index, None)  # the answer holds them all
+            self._note_failure(index, "target", None)
+        elif record.k == "step" and answers:
+            self._steps.setdefault(index, []).append(offset)
+        elif record.k == "error" and record.stage is not None:
+            self._note_failure(index, record.stage, offset)
+            if record.stage == "target":
+                self._failed.add(index)
+
+    def _note_failure(self, index: int, stage: str, offset: int | None) -> None:
+        """What a row's last try came to: where its failure stands, None where it did not fail."""
+        if self._failures is not None and offset is not None:
+            self._failures[index, stage] = offset
+        elif self._failures:
+            self._failures.pop((index, stage), None)
+
+    def failure(self, index: int, stage: str) -> tuple[Failure, Output] | None:
+        """How the target or an evaluator failed on a row, and what it gave all the same; read with `failures`."""
+        offset = (self._failures or {}).get((index, stage))
+        if offset is None:
+            return None
+        record = self._read(offset)
+        return msgspec.convert(record, Failure), cast("Output", record.get("out", {}))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
         """The recorded answer to a row with these inputs, if there is one."""
@@ -297,7 +268,7 @@ class Recorded:
 
     def answered(self) -> Iterator[int]:
         """The indices of the rows that have an answer."""
-        return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
+        return self._answers.rows() if isinstance(self._answers, ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
         """The hash of the inputs that a row's answer was recorded under."""
@@ -316,8 +287,8 @@ class Recorded:
         return columns if isinstance(columns, dict) else None
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """The calls that this run itself paid for."""
-        for offset in self._calls.values():
+        """The calls that this run itself paid for; of equal ones that several workers made, each."""
+        for offset in self._paid:
             record = self._read(offset)
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
@@ -370,10 +341,10 @@ class Recorded:
 
     def _unanswered(self, rows: int) -> Iterator[int]:
         """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
-        if not self._asked or not isinstance(self._answers, _ByRow):
+        if not self._asked or not isinstance(self._answers, ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
-        judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
+        judged = {row for places in self._verdicts.values() if isinstance(places, ByRow) for row in places.rows()}
         yield from (row for row in settled if row not in known)
         yield from sorted(judged - known - {*settled})
 
@@ -426,6 +397,10 @@ class CachedResults:
         # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         return _first(self._own.answer(index, input_hash) if self._own else None, elsewhere)
+
+    def failure(self, index: int, stage: str) -> tuple[Failure, Output] | None:
+        """How the target or an evaluator failed on a row, where that is not tried again."""
+        return self._own.failure(index, stage) if self._own else None
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
         """What this run itself recorded of an answer that it did not finish, by part."""

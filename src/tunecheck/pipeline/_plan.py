@@ -67,6 +67,16 @@ class Plan:
     """The run's folder, where a target may keep files of its own."""
     order: RandomOrder | None = None
     """Gives the rows of a run that may stop before all of them are asked."""
+    is_merge: bool = False
+    """All answers are recorded: nobody is asked, and what failed has failed."""
+
+    def group_of(self, row: Row) -> str | None:
+        """What a row has in common with those that are answered one after another with it."""
+        group = None if self.target is None else self.target.group_key(row)
+        if group is not None or self.target is None or self.group_column is None:
+            return group
+        value = row.values.get(self.group_column)
+        return None if value is None else str(value)
 
 
 @dataclass(slots=True)

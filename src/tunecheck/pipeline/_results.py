@@ -65,6 +65,16 @@ class RowState:
         return "target" in self.errors
 
 
+def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
+    """Raise ValueError where an answer's column has a name as an evaluator's results have."""
+    for column in columns:
+        name = next((name for name in evaluators if column.startswith(f"{name}.")), None)
+        if name is not None:
+            raise ValueError(
+                f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename one"
+            )
+
+
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     """The row as it stands in `eval_results.jsonl`, evaluators in the order they were given."""
     row = state.row
