@@ -103,6 +103,13 @@ def test_a_prefix_may_end_within_a_name(store: Store) -> None:
     assert list(store.list("lease/7-")) == ["lease/7-1", "lease/7-2"]
 
 
+def test_nothing_is_left_of_what_is_cleared(store: Store) -> None:
+    store.put("done/1", b"")
+    store.put("lease/1", b"")
+    store.clear()
+    assert store.list("") == {}
+
+
 def test_what_is_deleted_is_gone(store: Store) -> None:
     store.put("lease/1", b"mine")
     store.delete("lease/1")

@@ -177,6 +177,19 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows < self.of
 
 
+class WorkerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker of a run that several shared: its process, what ran there, from when to when, and how much it did."""
+
+    id: str
+    host: str
+    versions: dict[str, str]
+    started: str
+    ended: str
+    chunks: int = 1
+    rows: int = 0
+    taken_over: int = 0
+
+
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     """`run.json`: what was run, and how it ended.
 
@@ -185,7 +198,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     it lies elsewhere. `api` holds what was found out about the APIs that the target and evaluators ask. `command` is
     what a command line needs to resume the run. `records` says how many the journal had when this was written; `sha256`
     and `sizes` (in bytes) are of the results, by file name, as the run last wrote them.
-    `decision` stands in a run that may stop early.
+    `decision` stands in a run that may stop early, `workers` in one that several processes shared.
     `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
     """
 
@@ -215,6 +228,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: dict[str, str] | UnsetType = UNSET
     sizes: dict[str, int] | UnsetType = UNSET
     decision: Decision | UnsetType = UNSET
+    workers: list[WorkerEntry] | UnsetType = UNSET
 
     @property
     def stopped(self) -> Decision | None:

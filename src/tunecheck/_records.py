@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -101,6 +101,17 @@ class RecordFile:
         self._dirty.set()
         begin, self._size = self._size, self._size + written
         return begin
+
+    def hold(self, lines: Iterable[bytes]) -> None:
+        """Write the records of other files, as their lines are, in place of all that this one has."""
+        for file in (self._synced, self._file):  # in this order: what is counted must be there
+            os.ftruncate(file.fileno(), 0)
+        self.count = self._size = 0
+        with open_regular(self.path, "ab", _BLOCK) as file:
+            for line in lines:
+                self._size += file.write(sealed(line.rpartition(_SEAL)[0] + b"}", self.count))
+                self.count += 1
+        self.sync()
 
     def _take_back(self, written: int) -> None:
         """Cut off what was written of a record, so that the next one does not begin in the middle of a line."""
@@ -223,12 +234,13 @@ class WholeRecords:
     `at_least` is how many records it is known to have had, where that is not what was synced.
     """
 
-    def __init__(self, path: Path, file: BinaryIO, at_least: int = 0) -> None:
+    def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
+        """`path` is where the file stands, if it does."""
         self.damage = Damage()
         self.line = 0
         """The number of the line that was given last."""
         self._file = file
-        self._known = max(at_least, _synced_count(path))
+        self._known = max(at_least, _synced_count(path) if path is not None else 0)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Read the file once."""

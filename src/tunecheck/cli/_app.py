@@ -36,6 +36,7 @@ _ABOUT = (
 _COMMANDS = {
     "evaluate": "_evaluate.command",
     "score": "_evaluate.command",
+    "worker": "_worker",
     "runs": "_runs",
     "verify": "_verify",
     "compare": "_compare.command",

@@ -24,6 +24,7 @@ from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keep
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
+from tunecheck.evaluation._worker import owner_name
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
@@ -142,6 +143,7 @@ def evaluate(
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
         until_decided: stop once it is `better_than` this run or worse, or `no_worse_than` it by `margin`; decided on
             metrics that `decide_on` names, with `confidence`, the rows in an order that goes by `seed`.
+        on: what starts the workers that share a run of the command line, as its --on does.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:
@@ -157,7 +159,30 @@ def evaluate(
     trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
     execution.question = question_of(arguments, allow_simulated=allow_simulated)
+    execution.on = arguments.get("on")
     return run_execution(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
+
+
+def work(
+    *,
+    data: Data,
+    evaluators: Mapping[str, object],
+    target: TargetLike | None,
+    evaluator_config: Mapping[str, object] | None,
+    evaluation_name: str | None,
+    **arguments: Unpack[EvaluateArguments],
+) -> None:
+    """Work on a run that `evaluate` began with `on` and these arguments, until nothing of it is left to do.
+
+    Raises:
+        ConfigurationError: it is not the same run here.
+        RunError: it must stop.
+    """
+    keeping = Keeping.of(arguments, name=evaluation_name, tags=None)
+    pace = pace_of(arguments, fail_on_evaluator_errors=False)
+    rows, trust = _rows(data, arguments), arguments.get("trust") or Trust()
+    execution = _prepared(rows, target, evaluators, evaluator_config, None, pace, keeping, trust)
+    execution.work(find_run(arguments["resume"] or "", keeping.folder), owner_name())
 
 
 _P = ParamSpec("_P")

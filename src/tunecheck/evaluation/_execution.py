@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-from collections.abc import Hashable, Sequence
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from msgspec import UNSET, ValidationError, to_builtins
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from tunecheck._describe import converted
-from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
+from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DatasetEntry, Decision, Failure, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
@@ -25,11 +24,12 @@ from tunecheck._targets import Target
 from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
-from tunecheck.endpoints._api_facts import ApiFacts
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._scouting import Scouting
 from tunecheck.evaluation._arguments import Keeping
+from tunecheck.evaluation._ending import now, stopped_by
+from tunecheck.evaluation._facts import EndpointFacts
 from tunecheck.evaluation._loop import Closable, run_engine
+from tunecheck.evaluation._worker import Worker
+from tunecheck.evaluation._workers import Launcher, share, workers_of
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
@@ -38,12 +38,14 @@ from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
-from tunecheck.pipeline._plan import Pace, Plan, Tally
+from tunecheck.pipeline._plan import Pace, Plan, Remarks, Tally
 from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
+from tunecheck.runs._claims import Claims
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
 from tunecheck.runs._manifest import (
+    check_versions,
     describe_evaluators,
     describe_mapping,
     describe_target,
@@ -52,7 +54,7 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
-from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now
+from tunecheck.runs._store import Run, create_run, dumps_readably, find_run
 from tunecheck.runs._verify import damaged
 
 if TYPE_CHECKING:
@@ -98,9 +100,12 @@ class Execution:
     """Whether what some parameter needs and no row has is an error before anything runs; else it is one of the row."""
     question: Question | None = None
     """What the run decides, so that it may stop before all rows are asked."""
+    on: Launcher | None = None
+    """What starts the workers that share the run; None: this process does all of it."""
     inherited: Decision | None = None
     """That of the run whose rows these are, where it stopped early."""
     deciding: Deciding | None = field(init=False, default=None)
+    _of_workers: Remarks = field(init=False, default_factory=Remarks)
 
     @property
     def name(self) -> str:
@@ -122,6 +127,8 @@ class Execution:
         """
         if resume is not None and reuse is not None:
             raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
+        if self.on is not None and (reuse is not None or self.question is not None or self.pace.max_cost is not None):
+            raise ConfigurationError("--on shares no run with --reuse, --until-decided or --max-cost: leave one out")
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
@@ -150,7 +157,7 @@ class Execution:
                 at_home = parent.folder.resolve().parent == self.keeping.folder.resolve()
                 source = parent.id if at_home else str(parent.folder.resolve())
             folder, created_ns = create_run(self.keeping.folder, self.name)
-            begun = replace(described, id=folder.id, created=_time(), created_ns=created_ns, parent=source)
+            begun = replace(described, id=folder.id, created=now(), created_ns=created_ns, parent=source)
             manifest = signed(begun)
         finished = self._run_in(folder, manifest, scan, earlier, notes, resumed=resume is not None)
         if output_path is not None:
@@ -182,7 +189,7 @@ class Execution:
                 target_columns=None,
                 has_target=False,
             )
-        self._check_prices()
+        self._facts.check_prices(self.pace.max_cost)
         declared = self.dataset.defaults
         grouping = [
             *(("group_by", column) for column in self.keeping.grouping),
@@ -204,40 +211,9 @@ class Execution:
         rows = AboutToRun(self.dataset, mapping, self.keeping.cluster)
         return Deciding(self.question, rows, [each.name for each in self.evaluators], self.keeping.folder)
 
-    def _check_prices(self) -> None:
-        """A limit on cost holds only for calls whose price is known."""
-        asked = self._endpoints
-        priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]
-        if self.pace.max_cost is None or len(priced) == len(asked) > 0:
-            return
-        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked.items() if e.price is None and n != "target"]
-        if unknown or not priced:
-            raise ConfigurationError(
-                f"max_cost: unknown price of {unknown[0] if unknown else 'the calls'}: "
-                "write `price:` in the endpoint's definition, or give --prices FILE"
-            )
-
     @property
-    def _endpoints(self) -> dict[str, Endpoint]:
-        """The endpoints that are asked, by the evaluator's name or as `target`."""
-        own = getattr(self.target, "endpoint", None)
-        target = {"target": own} if isinstance(own, Endpoint) else {}
-        return target | {each.name: each.endpoint for each in self.evaluators if each.endpoint is not None}
-
-    def _with_facts(self, manifest: RunFile) -> RunFile:
-        """The manifest with what was found out about the endpoints' APIs, so that a resumed run knows it."""
-        known = {name: endpoint.facts for name, endpoint in self._endpoints.items() if endpoint.facts != ApiFacts()}
-        found = replace(manifest, api={name: to_builtins(facts) for name, facts in known.items()})
-        return signed(found) if began_here(manifest) else found
-
-    def _recall_facts(self, manifest: RunFile) -> None:
-        """What an earlier part of this run found out; what one endpoint finds out, others of the same API know."""
-        known: dict[Hashable, Scouting] = {}
-        found_out = manifest.api if began_here(manifest) else {}  # by it, others would change what is asked
-        for name, endpoint in self._endpoints.items():
-            endpoint.share_facts(known)
-            with contextlib.suppress(ValidationError):  # written by another version: it is found out again
-                endpoint.facts = converted(found_out[name], ApiFacts) if name in found_out else endpoint.facts
+    def _facts(self) -> EndpointFacts:
+        return EndpointFacts.of(self.target, self.evaluators)
 
     def _describe(self, scan: Scan) -> RunFile:
         path, declared = self.dataset.path, self.dataset.defaults
@@ -279,19 +255,66 @@ class Execution:
         self, run: Run, manifest: RunFile, scan: Scan, earlier: Recorded | None, notes: list[str], *, resumed: bool
     ) -> Finished:
         known = manifest.records or 0
-        self._recall_facts(manifest)
+        self._facts.recall_from(manifest)
+        claims = Claims.of(run)
+        shared = self.on is not None or claims.exist
         path = run.journal.absolute()  # evaluators may go to another folder
         with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
-            cached = self._cached(run, manifest, journal, notes) if resumed else CachedResults(parent=earlier)
-            opened.callback(cached.close)
             try:
-                return self._run_locked(run, manifest, scan, journal, cached, opened, notes)
+                if shared:
+                    manifest = self._share(run, manifest, scan, claims, journal)
+                    resumed = True
+                if resumed:
+                    cached = self._cached(run, manifest, journal, notes, final=shared)
+                else:
+                    cached = CachedResults(parent=earlier)
+                opened.callback(cached.close)
+                finished = self._run_locked(run, manifest, scan, journal, cached, opened, notes)
+                if shared:
+                    claims.clear()
+                return finished
             except BaseException as error:  # noqa: BLE001 - the manifest says how the run ended, Ctrl-C too
-                stopped = _stopped(run, self._with_facts(replace(manifest, records=journal.sync())), error)
+                stopped = stopped_by(run, self._facts.added_to(replace(manifest, records=journal.sync())), error)
                 if stopped is error:
                     raise
                 raise stopped from error
+
+    def _share(self, run: Run, manifest: RunFile, scan: Scan, claims: Claims, journal: Journal) -> RunFile:
+        """Have workers do the run; what its manifest says of them."""
+        if self.on is None:
+            raise ConfigurationError(f"run {run.id} is shared by workers: go on with --on local:N")
+        run.write(replace(manifest, status="running", started=now()))
+        share(self.on, self._plan(run, scan), claims, journal, self._progress())
+        for chunk in sorted(claims.done()):
+            self._facts.recall(claims.done_with(chunk).api)
+            self._of_workers.add(claims.done_with(chunk).remarks)
+        return replace(manifest, workers=workers_of(claims))
+
+    def work(self, run: Run, owner: str) -> None:
+        """Work on a run that was begun elsewhere, until nothing of it is left to do.
+
+        Raises:
+            ConfigurationError: it is not the same here.
+            RunError: the run must stop.
+        """
+        scan = self.dataset.scan()
+        self._check(scan)
+        before = run.manifest()
+        manifest = resumed(run.id, before, self._describe(scan), reuses_answers=False)
+        check_versions(run.id, before.versions)
+        holds = reusable(before, manifest)
+        self._facts.recall_from(manifest)
+        with tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
+            Worker(
+                Claims.of(run, owner),
+                self._plan(run, scan, workers=self.pace.workers or 0),  # it is one of several processes itself
+                lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
+                Budget(None),
+                self._closing,
+                self._facts.known,
+                Path(folder),
+            ).work()
 
     def _run_locked(
         self,
@@ -303,7 +326,7 @@ class Execution:
         opened: contextlib.ExitStack,
         notes: list[str],
     ) -> Finished:
-        run.write(replace(manifest, status="running", started=_time()))
+        run.write(replace(manifest, status="running", started=now()))
         results = ResultsWriter(run.results.absolute())
         opened.callback(results.abandon)
         aggregator = Aggregator(self.evaluators, ["row_kind", *self.keeping.grouping])
@@ -316,28 +339,29 @@ class Execution:
             *dict.fromkeys((*notes, *remarks)),
             *(self.target.notes if self.target is not None else ()),
         ]
-        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
-        opened_by_name = {"the target": self.target, **models}
-        closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
-        run_engine(engine, closing, self._progress())
+        engine.tally.remarks.add(self._of_workers.counts())
+        run_engine(engine, self._closing, None if cached.is_final else self._progress())
+        if cached.is_final:  # its own workers' results are none that it reuses
+            engine.tally.reused = engine.tally.reused_verdicts = 0
         engine.tally.simulated |= calls.simulated
         if masked := engine.tally.masked + calls.masked:
             engine.tally.notes.append(
                 f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "${env:NAME:plain} in the definition or prompt marks one that is no secret"
             )
-        found_out = (
-            f"endpoint {endpoint.name!r}: {sentence}"
-            for endpoint in self._endpoints.values()
-            for sentence in endpoint.facts.sentences()
-        )
-        engine.tally.notes += dict.fromkeys(found_out)
+        engine.tally.notes += dict.fromkeys(self._facts.sentences())
         decision = self.inherited if self.deciding is None else self.deciding.finish(cached.answered(), journal)
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of
 
             engine.tally.notes += sentences_of(decision, str(manifest.parent) if self.deciding is None else run.id)
         return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage(), decision)
+
+    @property
+    def _closing(self) -> dict[str, Closable]:
+        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
+        opened_by_name = {"the target": self.target, **models}
+        return {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
 
     def _progress(self) -> ProgressCallback | None:
         """Who is told how far the run is: where nobody says, a notebook's reader is."""
@@ -346,7 +370,7 @@ class Execution:
             return NotebookProgress(self.name) if in_notebook() else ProgressBar(self.name) if wanted else None
         return wanted or None
 
-    def _plan(self, run: Run, scan: Scan) -> Plan:
+    def _plan(self, run: Run, scan: Scan, workers: int | None = None) -> Plan:
         return Plan(
             run_id=run.id,
             rows=self.dataset.rows,
@@ -354,7 +378,7 @@ class Execution:
             evaluators=self.evaluators,
             pace=self.pace,
             concurrency=self.pace.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
-            workers=self._worker_count(scan),
+            workers=self._worker_count(scan) if workers is None else workers,
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
@@ -362,9 +386,9 @@ class Execution:
             order=None if self.deciding is None else self.deciding.begin(self.target),
         )
 
-    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
+    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str], *, final: bool) -> CachedResults:
         """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
-        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True)
+        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True, final=final)
         parent = None
         if manifest.parent:
             elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
@@ -381,7 +405,9 @@ class Execution:
             journal.accept(own.lost)
         return CachedResults(own, parent)
 
-    def _recorded(self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
+    def _recorded(
+        self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool, final: bool = False
+    ) -> Recorded:
         """What a run has recorded that still holds.
 
         Raises:
@@ -395,6 +421,7 @@ class Execution:
             evaluators=holds.evaluators,
             answers=holds.answers,
             at_least=before.records or 0,
+            final=final,
         )
         loss = recorded.told_loss(before.row_count or 0)
         if loss is not None:
@@ -444,9 +471,9 @@ class Execution:
         files = (run.results, run.table, run.metrics_file)
         digests = {path.name: sha256_of(path) for path in files}
         sizes = {path.name: path.stat().st_size for path in files}
-        ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
+        ended = replace(manifest, status="finished", ended=now(), row_count=aggregator.rows, simulated=simulated)
         ended = replace(ended, records=journal.sync(), sha256=digests, sizes=sizes, decision=decision or UNSET)
-        run.write(self._with_facts(ended))
+        run.write(self._facts.added_to(ended))
         return Finished(
             run=run,
             rows=rows,
@@ -463,27 +490,3 @@ class Execution:
             unanswered_count=tally.unanswered,
             decision=decision,
         )
-
-
-def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
-    """Note in the manifest how a run ended early; what to raise for it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
-    expected = isinstance(error, (TunecheckError, OSError))
-    status = "interrupted" if interrupted else "stopped" if expected else "failed"
-    reason = "interrupted" if interrupted else told(error) if expected else f"{type(error).__name__}: {error}"
-    with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
-        run.write(replace(manifest, status=status, reason=reason, ended=_time()))
-    if interrupted:
-        return RunInterruptedError(run.folder)
-    if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
-        return error
-    if not run.journal.exists():
-        gone = f"its folder {run.folder} was removed or moved while it went on"
-        return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, --resume its new folder")
-    return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
-
-
-def _time() -> str:
-    return utc_now().isoformat()

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -34,6 +34,9 @@ _GRACE_S = 10.0
 
 _PROGRESS_EVERY_S = 0.1
 
+_PAUSE_S = 0.3
+"""Between two looks whether there is something to run."""
+
 _BLOCKED_S = 5.0
 """From when on it is said whose code keeps the event loop, and with it every call."""
 
@@ -47,17 +50,33 @@ def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
         RunError: the run was stopped.
     """
     stopper = _Stopper(engine)
+    _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
+
+
+def run_each(
+    engine_to_run: Callable[[], Engine | None], finished: Callable[[], bool], closing: Mapping[str, Closable]
+) -> None:
+    """Run one engine after the other in one event loop, until `finished`; None: there is none at present.
+
+    Raises:
+        RunError: a run was stopped.
+    """
+    stopper = _Stopper(None)
+    _run_in_loop(lambda: _run_each(engine_to_run, finished, closing, stopper), stopper)
+
+
+def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _Stopper) -> None:
     here = Path.cwd()
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         try:
-            asyncio.run(_run(engine, closing, show, stopper))
+            asyncio.run(run())
         except KeyboardInterrupt:
             stopper.forget()
             raise
     else:
-        _run_in_thread(lambda: asyncio.run(_run(engine, closing, show, stopper)), stopper)
+        _run_in_thread(lambda: asyncio.run(run()), stopper)
     finally:
         with contextlib.suppress(OSError):  # it was removed meanwhile
             os.chdir(here)
@@ -86,10 +105,10 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
 class _Stopper:
     """Asks a run to stop, from a signal handler or another thread."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine | None) -> None:
         self._engine = engine
         self._pending = False
-        self._stopping = False
+        self.stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -115,12 +134,19 @@ class _Stopper:
         assert self._loop is not None
         assert self._task is not None
         self._pending = False
-        if self._stopping:
+        if self.stopping:
             self._task.cancel()
             return
-        self._stopping = True
-        self._engine.stop(RunInterruptedError(None))
+        self.stopping = True
+        if self._engine is not None:
+            self._engine.stop(RunInterruptedError(None))
         self._loop.call_later(_GRACE_S, self._task.cancel)
+
+    def turn_to(self, engine: Engine) -> None:
+        """Say that this engine is the one to stop from now on."""
+        self._engine = engine
+        if self.stopping:
+            engine.stop(RunInterruptedError(None))
 
     def forget(self) -> None:
         """Look at what the task came to, or asyncio complains later that nobody did."""
@@ -145,6 +171,30 @@ async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
             engine.tally.notes.append(load.sentence())
         for name, each in closing.items():
             await _close(name, each, engine.tally.notes)
+
+
+async def _run_each(
+    engine_to_run: Callable[[], Engine | None],
+    finished: Callable[[], bool],
+    closing: Mapping[str, Closable],
+    stopper: _Stopper,
+) -> None:
+    stopper.bind()
+    try:
+        with _interruptible(stopper):
+            while not stopper.stopping and not await asyncio.to_thread(finished):
+                engine = await asyncio.to_thread(engine_to_run)
+                if engine is None:
+                    await asyncio.sleep(_PAUSE_S)
+                    continue
+                stopper.turn_to(engine)
+                with _watched(engine, None):
+                    await engine.run()
+        if stopper.stopping:
+            raise RunInterruptedError(None)
+    finally:
+        for name, each in closing.items():
+            await _close(name, each, [])
 
 
 async def _tick(engine: Engine, show: Show) -> None:

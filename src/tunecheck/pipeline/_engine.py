@@ -8,7 +8,6 @@ Rows are read as they are needed. A row is finished when its last evaluator is; 
 import asyncio
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -86,12 +85,6 @@ class Engine:
         self._ready = asyncio.Event()
         """The lanes are open."""
         self._queue = AnswerQueue()
-        self._lost: Counter[str] = Counter()
-        """By evaluator, key and reason in words, the rows on which the key is null."""
-        self._refused: Counter[str] = Counter()
-        """By what was said of it, the rows that named what they may not."""
-        self._late: Counter[str] = Counter()
-        """By evaluator, the rows on which it took too long."""
         self._answering: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._changed = asyncio.Event()
@@ -211,12 +204,12 @@ class Engine:
     def _remarks(self) -> list[str]:
         """What a person should know of how the evaluators fared."""
         alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
-        limit = f"{self.plan.pace.evaluator_timeout:g} s (--evaluator-timeout)"
+        told, limit = self.tally.remarks, f"{self.plan.pace.evaluator_timeout:g} s (--evaluator-timeout)"
         return [
             *(f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone),
-            *(f"refused on {counted(c, 'row')}: {said}" for said, c in self._refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in self._late.items()),
-            *(f"{why}: null on {counted(count, 'row')}" for why, count in self._lost.most_common(_MOST_LOST)),
+            *(f"refused on {counted(c, 'row')}: {said}" for said, c in told.refused.most_common(_MOST_REFUSED)),
+            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in told.late.items()),
+            *(f"{why}: null on {counted(count, 'row')}" for why, count in told.lost.most_common(_MOST_LOST)),
         ]
 
     def waiting_for(self) -> str:
@@ -303,7 +296,7 @@ class Engine:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
-        if recorded is None and self.plan.is_merge:
+        if recorded is None and self._cached.is_final:
             raise RunError(f"row {row.id}: no worker has recorded an answer to it")
         if recorded is None:
             parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
@@ -382,7 +375,7 @@ class Engine:
 
     def _has_failed(self, state: RowState, stage: str) -> bool:
         """Whether the target or an evaluator has failed on a row, and is not tried again."""
-        failed = self._cached.failure(state.row.index, stage) if self.plan.is_merge else None
+        failed = self._cached.failure(state.row.index, stage) if self._cached.is_final else None
         if failed is None:
             return False
         state.errors[stage], output = failed
@@ -431,14 +424,14 @@ class Engine:
         verdicts: RowVerdicts = {}
         for evaluator, input_hash, outcome in zip(lane.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
-                self._lost.update(outcome.lost.values())
+                self.tally.remarks.lost.update(outcome.lost.values())
                 if outcome.failure is not None:  # no verdict: a resumed run tries again
                     job.state.outputs[evaluator.name], outcome = outcome.output, outcome.failure
                 else:
                     outcome = outcome.output
             if isinstance(outcome, Failure):
                 if outcome.type == LATE:
-                    self._late[evaluator.name] += 1
+                    self.tally.remarks.late[evaluator.name] += 1
                 self._note_error(job.state, evaluator.name, outcome)
             elif outcome is not None:
                 job.state.outputs[evaluator.name] = outcome
@@ -448,7 +441,7 @@ class Engine:
     def _note_error(self, state: RowState, stage: str, error: Failure) -> None:
         state.errors[stage] = error
         if error.type == UntrustedError.__name__:
-            self._refused[error.message] += 1
+            self.tally.remarks.refused[error.message] += 1
         try:
             self._journal.error(state.row.index, state.row.id, stage, error, state.outputs.get(stage))
         except RunError as lost:

@@ -6,15 +6,15 @@ What its records hold is said in `tunecheck._files`, how they are kept in `tunec
 import re
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import (
     Accepted,
     Answer,
@@ -29,9 +29,9 @@ from tunecheck._files import (
     Verdicts,
     check_first_record,
 )
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import counted
-from tunecheck._records import Damage, RecordFile, WholeRecords
+from tunecheck._records import Damage, RecordFile, WholeRecords, sealed
 from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
 from tunecheck.pipeline._places import ByContent, ByRow, Place
@@ -63,6 +63,11 @@ class Journal:
     def sync(self) -> int:
         """See to it that all records so far are on the disk; how many that are."""
         return self._records.sync()
+
+    def hold(self, lines: Iterable[bytes]) -> None:
+        """Take the records of other journals, without their first, in place of its own."""
+        with told_as(RunError, self.path, "cannot be written"):
+            self._records.hold(chain([sealed(dumps(Header()), 0)], lines))
 
     def accept(self, lost: int) -> None:
         """Record that the run goes on although so many records are damaged or missing."""
@@ -165,7 +170,7 @@ class Recorded:
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
     on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
-    the hash must be equal. With `failures`, what failed is found, too, which is tried again otherwise.
+    the hash must be equal. Of what is `final`, failures are found, too; else they are tried again.
     """
 
     def __init__(
@@ -176,7 +181,7 @@ class Recorded:
         evaluators: frozenset[str],
         answers: bool,
         at_least: int = 0,
-        failures: bool = False,
+        final: bool = False,
     ) -> None:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
 
@@ -196,7 +201,7 @@ class Recorded:
         self._calls: dict[str, int] = {}
         self._paid = array("Q")
         self._failed: set[int] = set()
-        self._failures: dict[tuple[int, str], int] | None = {} if failures else None
+        self._failures: dict[tuple[int, str], int] | None = {} if final else None
         self._settled: Sequence[int] = ()
         self._asked = answers
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
@@ -245,8 +250,13 @@ class Recorded:
         elif self._failures:
             self._failures.pop((index, stage), None)
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nobody is asked any more."""
+        return self._failures is not None
+
     def failure(self, index: int, stage: str) -> tuple[Failure, Output] | None:
-        """How the target or an evaluator failed on a row, and what it gave all the same; read with `failures`."""
+        """How the target or an evaluator failed on a row, and what it gave all the same, where that is final."""
         offset = (self._failures or {}).get((index, stage))
         if offset is None:
             return None
@@ -391,6 +401,11 @@ class CachedResults:
 
     def __bool__(self) -> bool:
         return self._own is not None or self._parent is not None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nobody is asked any more, and what failed has failed."""
+        return self._own is not None and self._own.is_final
 
     def answer(self, index: int, input_hash: str | None) -> tuple[dict[str, JSON], bool] | None:
         """The answer to a row with these inputs, if there is one."""

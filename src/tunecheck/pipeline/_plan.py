@@ -1,6 +1,7 @@
 """What a run is made of, and how far it is."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,8 +68,6 @@ class Plan:
     """The run's folder, where a target may keep files of its own."""
     order: RandomOrder | None = None
     """Gives the rows of a run that may stop before all of them are asked."""
-    is_merge: bool = False
-    """All answers are recorded: nobody is asked, and what failed has failed."""
 
     def group_of(self, row: Row) -> str | None:
         """What a row has in common with those that are answered one after another with it."""
@@ -77,6 +76,27 @@ class Plan:
             return group
         value = row.values.get(self.group_column)
         return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """How often something happened that a person should know of, by what it is."""
+
+    lost: Counter[str] = field(default_factory=Counter)
+    """By evaluator, key and reason in words, the rows on which the key is null."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """By what was said of it, the rows that named what they may not."""
+    late: Counter[str] = field(default_factory=Counter)
+    """By evaluator, the rows on which it took too long."""
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """All of them, by the names of these fields."""
+        return {"lost": dict(self.lost), "refused": dict(self.refused), "late": dict(self.late)}
+
+    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Count what happened elsewhere, too."""
+        for name, counter in (("lost", self.lost), ("refused", self.refused), ("late", self.late)):
+            counter.update(counts.get(name, {}))
 
 
 @dataclass(slots=True)
@@ -96,3 +116,4 @@ class Tally:
     masked: int = 0
     """Answers of the target that repeated a secret, which is masked."""
     notes: list[str] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)

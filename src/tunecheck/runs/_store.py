@@ -65,6 +65,11 @@ class Run:
         return self.folder / "metrics.json"
 
     @property
+    def shared(self) -> str:
+        """Where workers keep what they share of it, until it is finished."""
+        return str(self.folder.absolute() / "shared")
+
+    @property
     def manifest_file(self) -> Path:
         """What was run, and how it ended."""
         return self.folder / "run.json"

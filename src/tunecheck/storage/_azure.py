@@ -98,6 +98,11 @@ class AzureStore:
         with self._told(name, "cannot be removed"), contextlib.suppress(FileNotFoundError):
             self._obstore.delete(self._container, name)
 
+    def clear(self) -> None:
+        """As `Store.clear`."""
+        for name in self.list(""):
+            self.delete(name)
+
     @contextlib.contextmanager
     def _told(self, name: str, failed: str = "cannot be read") -> Iterator[None]:
         try:

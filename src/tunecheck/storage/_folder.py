@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,10 @@ class FolderStore:
         """As `Store.delete`."""
         with told_as(RunError, self._folder / name, "cannot be removed"):
             (self._folder / name).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """As `Store.clear`; files that were being written by processes that are gone, too."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[Path]:

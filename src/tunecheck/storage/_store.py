@@ -35,3 +35,6 @@ class Store(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove it, if it is there."""
+
+    def clear(self) -> None:
+        """Remove everything."""

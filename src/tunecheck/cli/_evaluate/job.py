@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -14,6 +14,7 @@ from tunecheck._trust import Trust
 from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
+from tunecheck.cli._evaluate.launching import launcher_of
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, check_base, check_each_row_tells, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from tunecheck.comparison._reading import AboutToRun
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
+
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -79,24 +83,29 @@ class Job:
 
     def run(self) -> EvaluationResult:
         from tunecheck.evaluation._evaluate import evaluate, even_unanswered, score
+
+        options = self.options
+        if self.source is not None:
+            on = launcher_of(options)
+            run = partial(even_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
+            return self._started(self._of_source(run, self.source), self.source.dataset.name)
+        assert self.recorded is not None
+        return self._started(partial(score, self.recorded.folder), self.label)
+
+    def work(self) -> None:
+        """Work on the run, which was begun elsewhere, as one of several processes."""
+        from tunecheck.evaluation._evaluate import work
+
+        assert self.source is not None
+        self._started(self._of_source(work, self.source), self.source.dataset.name)
+
+    def _of_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
+        return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
+
+    def _started(self, run: Callable[..., R], title: str) -> R:
         from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 
         options = self.options
-        run: Callable[..., EvaluationResult]
-        if self.source is not None:
-            run = partial(
-                even_unanswered,
-                evaluate,
-                data=self.source.dataset,
-                target=self.source.endpoint,
-                reuse=options.reuse,
-                repeat=options.repeat or 1,
-                **self._until_decided(),
-            )
-            title = self.source.dataset.name
-        else:
-            assert self.recorded is not None
-            run, title = partial(score, self.recorded.folder), self.label
         return run(
             evaluators=self.evaluators,
             evaluator_config=self.config,

@@ -75,6 +75,12 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
         RUNNING,
         recorded=False,
     )
+    on: str | None = option(
+        "Share the run among processes: local, or local:N. More join it with `tunecheck worker RUN`.",
+        "WHERE",
+        RUNNING,
+        fixed=False,
+    )
     upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
     dry_run: bool = flag(
         "Check everything, and say how many calls, tokens and how much money it takes; ask nothing.",

@@ -1,0 +1,49 @@
+"""`tunecheck worker`: one of the processes that share a run."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+
+from tunecheck.cli._evaluate.job import completed, prepare
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._invocation import DONE, Invocation
+from tunecheck.cli._options import RUNNING, argument, command, flag, option
+from tunecheck.cli._running import trust_of
+from tunecheck.cli._shared_options import ResultsOptions, TrustOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions(ResultsOptions, TrustOptions):
+    run: str = argument("A run that was begun with --on: its folder, its id, or last.", "RUN")
+    concurrency: int | None = option("Calls under way at once here.", "N", RUNNING, least=1)
+    attached: bool = flag("End when standard input ends.", RUNNING, recorded=False)
+
+
+@command(WorkerOptions)
+def worker(options: WorkerOptions, invocation: Invocation) -> int:
+    """Work on a run that several processes share, until nothing of it is left to do.
+
+    Start as many as you like, on any machine that sees the run's folder, with the same version and data.
+
+    Exit codes:
+    0 nothing is left to do
+    1 it failed or was interrupted; others go on
+    2 wrong use, or another version or other data than those of the run
+    """
+    if options.attached:
+        threading.Thread(target=_end_with_input, name="tunecheck-attached", daemon=True).start()
+    given = Options(
+        resume=options.run, concurrency=options.concurrency, trust=options.trust, results_dir=options.results_dir
+    )
+    trust = trust_of(given)
+    prepare(completed(given, trust, invocation), trust, invocation).work()
+    return DONE
+
+
+def _end_with_input() -> None:
+    """Whoever started this process holds the other end, and has closed it or is gone."""
+    sys.stdin.buffer.read()
+    signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,79 @@
+"""What a run finds out about the APIs that its target and its evaluators ask, and knows again when it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec import ValidationError, to_builtins
+from msgspec.structs import replace
+
+from tunecheck._describe import converted
+from tunecheck._errors import ConfigurationError
+from tunecheck._files import RunFile
+from tunecheck._json import JSON
+from tunecheck._targets import Target
+from tunecheck.endpoints._api_facts import ApiFacts
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._scouting import Scouting
+from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.runs._authorship import began_here, signed
+
+
+@dataclass(frozen=True)
+class EndpointFacts:
+    """Of the endpoints that are asked, by the evaluator's name or as `target`."""
+
+    endpoints: Mapping[str, Endpoint]
+
+    @classmethod
+    def of(cls, target: Target | None, evaluators: Sequence[BoundEvaluator]) -> EndpointFacts:
+        """Those of a run."""
+        own = getattr(target, "endpoint", None)
+        asked = {"target": own} if isinstance(own, Endpoint) else {}
+        return cls(asked | {each.name: each.endpoint for each in evaluators if each.endpoint is not None})
+
+    def check_prices(self, max_cost: float | None) -> None:
+        """A limit on cost holds only for calls whose price is known.
+
+        Raises:
+            ConfigurationError: the price of some is not.
+        """
+        asked = self.endpoints
+        priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]
+        if max_cost is None or len(priced) == len(asked) > 0:
+            return
+        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked.items() if e.price is None and n != "target"]
+        if unknown or not priced:
+            raise ConfigurationError(
+                f"max_cost: unknown price of {unknown[0] if unknown else 'the calls'}: "
+                "write `price:` in the endpoint's definition, or give --prices FILE"
+            )
+
+    def known(self) -> dict[str, JSON]:
+        """What is known by now, as manifests keep it."""
+        found = {name: endpoint.facts for name, endpoint in self.endpoints.items() if endpoint.facts != ApiFacts()}
+        return {name: to_builtins(facts) for name, facts in found.items()}
+
+    def added_to(self, manifest: RunFile) -> RunFile:
+        """The manifest with it, so that a resumed run knows it."""
+        found = replace(manifest, api=self.known())
+        return signed(found) if began_here(manifest) else found
+
+    def recall_from(self, manifest: RunFile) -> None:
+        """What an earlier part of this run found out; somebody else's would change what is asked."""
+        self.recall(manifest.api if began_here(manifest) else {})
+
+    def recall(self, found: Mapping[str, JSON]) -> None:
+        """What was found out before; what one endpoint finds out, others of the same API know."""
+        shared: dict[Hashable, Scouting] = {}
+        for name, endpoint in self.endpoints.items():
+            endpoint.share_facts(shared)
+            with contextlib.suppress(ValidationError):  # written by another version: it is found out again
+                endpoint.facts = converted(found[name], ApiFacts) if name in found else endpoint.facts
+
+    def sentences(self) -> Iterator[str]:
+        """The same for people."""
+        for endpoint in self.endpoints.values():
+            yield from (f"endpoint {endpoint.name!r}: {sentence}" for sentence in endpoint.facts.sentences())

@@ -1,0 +1,324 @@
+"""The chunks of a run that several workers share: whose each is, what has been recorded of it, and what of that counts.
+
+    chunks                      which rows each chunk has, written once
+    lease/<chunk>-<n>           who works on it, renewed all the time; the highest n holds
+    segments/<chunk>/<owner>-<n>    what an owner has journaled, piece by piece
+    done/<chunk>                the segments that count, in their order, and how many rows and records they have
+
+Whatever of these is made, one makes it. So a worker that is taken for dead, and lives, changes no result: what it
+writes is named by no `done`.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeAlias, TypeVar
+
+import msgspec
+
+from tunecheck._errors import RunError
+from tunecheck._files import FORMAT_VERSION, JSON, WorkerEntry, check_version
+from tunecheck._json import loads
+from tunecheck._messages import counted
+from tunecheck._records import WholeRecords
+from tunecheck.pipeline._plan import Remarks
+from tunecheck.runs._store import Run
+from tunecheck.storage._address import open_store
+from tunecheck.storage._store import Store
+
+STALE_S = 6.0
+"""A lease that has stood still for so long, by the clock of who looks at it, holds no more."""
+
+_Object = TypeVar("_Object", bound=msgspec.Struct)
+
+Ranges: TypeAlias = list[tuple[int, int]]
+"""Indices of rows: from the first of each pair up to, not including, the second."""
+
+
+class Chunks(msgspec.Struct, frozen=True, kw_only=True):
+    """How the rows of a run are cut."""
+
+    format_version: int = FORMAT_VERSION
+    rows: list[Ranges]
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """How far a worker is with its chunk."""
+
+    answered: int = 0
+    finished: int = 0
+    failed: int = 0
+    reused: int = 0
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """Who works on a chunk; `base` are the segments of earlier owners from which this one goes on."""
+
+    format_version: int = FORMAT_VERSION
+    owner: str
+    base: list[str] = []
+    beat: int = 0
+    moment: Moment = Moment()
+    released: bool = False
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a chunk counts; `api` is what its owner found out about the endpoints."""
+
+    format_version: int = FORMAT_VERSION
+    worker: WorkerEntry
+    moment: Moment
+    rows: int
+    records: int
+    segments: list[str]
+    api: dict[str, JSON] = {}
+    remarks: dict[str, dict[str, int]] = {}
+
+
+class LostLeaseError(Exception):
+    """Somebody else has the chunk now, and its results do not come from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    number: int
+    version: str
+    since: float
+    """When this version was first seen, by this process's clock."""
+    lease: Lease
+
+
+def size_of(ranges: Ranges) -> int:
+    """How many rows they are."""
+    return sum(end - begin for begin, end in ranges)
+
+
+class Claims:
+    """What one process sees of the chunks of a run, and claims of them."""
+
+    def __init__(self, store: Store, owner: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.owner = owner
+        self._store = store
+        self._clock = clock
+        self._held: dict[int, _Held] = {}
+        self._next = 0
+        self._chunks: list[Ranges] = []
+        self._done: set[int] = set()
+        self._done_with: dict[int, Done] = {}
+
+    @classmethod
+    def of(cls, run: Run, owner: str = "") -> Self:
+        """Those of a run; `owner` is the name of who claims."""
+        return cls(open_store(run.shared), owner)
+
+    def prepare(self, rows: list[Ranges]) -> None:
+        """Cut the run so, unless it is cut already."""
+        if self._store.read("chunks") is None:
+            self._store.create("chunks", msgspec.json.encode(Chunks(rows=rows)))
+
+    @property
+    def exist(self) -> bool:
+        """Whether the run is cut into chunks."""
+        return self._store.read("chunks") is not None
+
+    @property
+    def chunks(self) -> Sequence[Ranges]:
+        """Which rows each chunk has."""
+        if not self._chunks:
+            self._chunks = _read(self._store, "chunks", Chunks).rows
+            self._next = random.randrange(len(self._chunks))  # not all workers begin at the same
+        return self._chunks
+
+    def done(self) -> set[int]:
+        """The chunks that are finished."""
+        self._done |= {int(name.removeprefix("done/")) for name in self._store.list("done/")}
+        return self._done
+
+    @property
+    def finished(self) -> bool:
+        """Whether all chunks are, or the results are written already."""
+        return not self.exist or len(self.done()) == len(self.chunks)
+
+    def claim(self) -> Claim | None:
+        """A chunk that nobody works on, which is this process's now; None where there is none at present."""
+        count = len(self.chunks)
+        done, held = self.done(), self.held()
+        for chunk in [*range(self._next, count), *range(self._next)]:
+            now = held.get(chunk)
+            if chunk in done or (now is not None and not self._is_free(now)):
+                continue
+            number, base = (1, []) if now is None else (now.number + 1, self._segments_of(chunk, now.lease))
+            lease = Lease(owner=self.owner, base=base)
+            name = f"lease/{chunk}-{number}"
+            if self._store.create(name, msgspec.json.encode(lease)):
+                if not self.exist:  # what was done was removed meanwhile, because all is
+                    self._store.delete(name)
+                    return None
+                self._next = (chunk + 1) % count
+                return Claim(self._store, chunk, number, lease, self.chunks[chunk])
+        return None
+
+    def held(self) -> dict[int, _Held]:
+        """Who holds each chunk that was ever claimed."""
+        newest: dict[int, tuple[int, str]] = {}
+        for name, version in self._store.list("lease/").items():
+            chunk, number = map(int, name.removeprefix("lease/").split("-"))
+            newest[chunk] = max(newest.get(chunk, (0, "")), (number, version))
+        for chunk, (number, version) in newest.items():
+            before = self._held.get(chunk)
+            if before is None or (before.number, before.version) != (number, version):
+                lease = _read(self._store, f"lease/{chunk}-{number}", Lease)
+                self._held[chunk] = _Held(number, version, self._clock(), lease)
+        return self._held
+
+    def _is_free(self, held: _Held) -> bool:
+        return held.lease.released or self._clock() - held.since > STALE_S
+
+    def _segments_of(self, chunk: int, lease: Lease) -> list[str]:
+        """What a chunk's last owner has recorded, with what it began from."""
+        own = self._store.list(_segment(chunk, lease.owner, ""))
+        return [*lease.base, *sorted(own, key=lambda name: int(name.rpartition("-")[2]))]
+
+    def release(self, owner: str) -> None:
+        """Free what a worker held that is known to have ended; its name begins so."""
+        for chunk, held in self.held().items():
+            if held.lease.owner.startswith(owner) and not held.lease.released:
+                name, lease = f"lease/{chunk}-{held.number}", msgspec.structs.replace(held.lease, released=True)
+                self._store.put(name, msgspec.json.encode(lease))
+
+    def working(self) -> list[_Held]:
+        """The leases of chunks that are being worked on."""
+        done = self._done
+        return [held for chunk, held in self._held.items() if chunk not in done and not self._is_free(held)]
+
+    def moment(self) -> Moment:
+        """How far all workers are together."""
+        done = self.done()
+        left = [held.lease.moment for chunk, held in self.held().items() if chunk not in done]
+        return _sum([*left, *(self.done_with(chunk).moment for chunk in done)])
+
+    def done_with(self, chunk: int) -> Done:
+        """What a finished chunk came to."""
+        if chunk not in self._done_with:
+            self._done_with[chunk] = _read(self._store, f"done/{chunk}", Done)
+        return self._done_with[chunk]
+
+    def records(self) -> Iterator[bytes]:
+        """The lines of all journals that count, chunk by chunk.
+
+        Raises:
+            RunError: something of them is not as it was committed.
+        """
+        for chunk, ranges in enumerate(self.chunks):
+            done = self.done_with(chunk)
+            with tempfile.TemporaryFile() as journal:
+                journal.write(_joined(self._store, done.segments))
+                journal.seek(0)
+                records = WholeRecords(None, journal)
+                lines = [line for _, line in records]
+            if records.damage.lost or (len(lines), done.rows) != (done.records, size_of(ranges)):
+                raise RunError(
+                    f"chunk {chunk} has {counted(len(lines), 'whole record')} of {done.records} and "
+                    f"{counted(done.rows, 'row')} of {size_of(ranges)}: what workers wrote is damaged; begin a new run"
+                )
+            yield from lines[1:]  # each journal begins with its version
+
+    def clear(self) -> None:
+        """Remove everything, when the results are written."""
+        self._store.delete("chunks")  # first: without it, nobody takes what is gone for what is not done yet
+        self._store.clear()
+
+
+class Claim:
+    """A chunk that this process works on."""
+
+    def __init__(self, store: Store, chunk: int, number: int, lease: Lease, rows: Ranges) -> None:
+        self.chunk = chunk
+        self.rows = rows
+        self.size = size_of(rows)
+        self.taken_over = bool(number > 1)
+        self._store = store
+        self._number = number
+        self._lease = lease
+        self._segments: list[str] = []
+
+    def journal(self) -> bytes:
+        """What earlier owners have recorded."""
+        return _joined(self._store, self._lease.base)
+
+    def renew(self, moment: Moment) -> None:
+        """Say that this process lives, and how far it is.
+
+        Raises:
+            LostLeaseError: it was taken for dead.
+        """
+        numbers = [int(name.rpartition("-")[2]) for name in self._store.list(f"lease/{self.chunk}-")]
+        if max(numbers, default=0) > self._number:
+            raise LostLeaseError(f"chunk {self.chunk} was taken over")
+        self._put(msgspec.structs.replace(self._lease, beat=self._lease.beat + 1, moment=moment))
+
+    def release(self) -> None:
+        """Leave the chunk to others."""
+        self._put(msgspec.structs.replace(self._lease, released=True))
+
+    def _put(self, lease: Lease) -> None:
+        self._lease = lease
+        self._store.put(f"lease/{self.chunk}-{self._number}", msgspec.json.encode(lease))
+
+    def ship(self, lines: bytes) -> None:
+        """Keep what was journaled since the last call."""
+        name = _segment(self.chunk, self._lease.owner, str(len(self._segments)))
+        if not self._store.create(name, lines):
+            raise LostLeaseError(f"{name} is there already: two workers have one name")
+        self._segments.append(name)
+
+    def commit(self, worker: WorkerEntry, moment: Moment, records: int, api: dict[str, JSON], remarks: Remarks) -> None:
+        """Say that the chunk is finished with what was shipped.
+
+        Raises:
+            LostLeaseError: somebody else has finished it.
+        """
+        done = Done(
+            worker=worker,
+            moment=moment,
+            rows=moment.finished,
+            records=records,
+            segments=[*self._lease.base, *self._segments],
+            api=api,
+            remarks=remarks.counts(),
+        )
+        if not self._store.create(f"done/{self.chunk}", msgspec.json.encode(done)):
+            raise LostLeaseError(f"chunk {self.chunk} was finished by another worker")
+
+
+def _segment(chunk: int, owner: str, number: str) -> str:
+    return f"segments/{chunk}/{owner}-{number}"
+
+
+def _joined(store: Store, names: Sequence[str]) -> bytes:
+    parts = [store.read(name) for name in names]
+    if None in parts:
+        raise RunError(f"{names[parts.index(None)]} is gone, which a worker has recorded: begin a new run")
+    return b"".join(part.content for part in parts if part is not None)
+
+
+def _sum(moments: Sequence[Moment]) -> Moment:
+    columns = zip(*map(msgspec.structs.astuple, moments), strict=True)
+    return Moment(*map(sum, columns)) if moments else Moment()
+
+
+def _read(store: Store, name: str, kind: type[_Object]) -> _Object:
+    stored = store.read(name)
+    if stored is None:
+        raise RunError(f"{name} is not where the run's chunks are kept: it was removed, or the run is finished")
+    try:
+        content = loads(stored.content)
+        if isinstance(content, dict):
+            check_version(content, name)
+        return msgspec.convert(content, kind)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise RunError(f"{name} of the run's chunks is damaged: {error}") from None

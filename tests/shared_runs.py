@@ -1,0 +1,87 @@
+"""Runs whose workers are real processes: their data, their endpoint, the server behind it, and what they left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+SERVER = Path(__file__).parent / "chat_server.py"
+_PASSING = ("latency", "request_id", "started")
+"""Parts of columns that differ between two runs against an endpoint that answers alike."""
+
+
+class Workspace:
+    """A folder with data, and an endpoint that takes some time for each answer."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.folder = folder
+        self.log = folder / "requests.log"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log.touch()
+        lines = (json.dumps({"id": f"r{n}", "query": f"{n}", "ground_truth": f"answer {n}"}) for n in range(rows))
+        (folder / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+    @contextmanager
+    def serving(self, seconds: float, calls: int) -> Iterator[None]:
+        """The service, as a process of its own, and its definition."""
+        command = [sys.executable, str(SERVER), str(self.log), str(seconds)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+            definition = f"kind: openai\nurl: {url}\nmodel: m\nauth: {{type: none}}\nlimits: {{concurrency: {calls}}}\n"
+            (self.folder / "echo.yaml").write_text(definition)
+            try:
+                yield
+            finally:
+                process.stdin.close()
+
+    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """`tunecheck` with these arguments, in this folder."""
+        command = [sys.executable, "-m", "tunecheck", *arguments]
+        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def evaluate(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """`tunecheck evaluate` of the data."""
+        given = ("--dataset", "rows.jsonl", "--endpoint", "echo.yaml", "--evaluators", "f1_score", "--quiet")
+        return self.begin("evaluate", *given, *arguments)
+
+    def requests(self) -> Counter[str]:
+        """How often each row was asked."""
+        return Counter(line.split()[1] for line in self.log.read_text().splitlines())
+
+    def run(self, name: str) -> Path:
+        """The folder of the run of that name."""
+        (folder,) = (self.folder / "eval_results").glob(f"{name}-*")
+        return folder
+
+    def results(self, name: str) -> tuple[list[dict[str, Any]], Any]:
+        """A run's rows and metrics, without what differs each time."""
+        run = self.run(name)
+        rows = [json.loads(line) for line in (run / "eval_results.jsonl").read_text().splitlines()]
+        lasting = [{key: row[key] for key in row if not any(part in key for part in _PASSING)} for row in rows]
+        return lasting, json.loads((run / "metrics.json").read_text())
+
+
+def finished(process: subprocess.Popen[bytes], seconds: float = 120) -> str:
+    """What a process printed that ended well."""
+    printed, errors = process.communicate(timeout=seconds)
+    assert process.returncode == 0, errors.decode()
+    return printed.decode()
+
+
+def workers_below(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The workers that a process has started."""
+    try:
+        children = psutil.Process(process.pid).children()
+        return [child for child in children if "worker" in child.cmdline()]
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,255 @@
+"""A run that several workers share leaves what one process would have left, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+from tests.platforms import posix_only
+from tests.shared_runs import Workspace, finished, workers_below
+
+from tunecheck import ConfigurationError, RunError, evaluate
+from tunecheck._records import WholeRecords
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.evaluation._evaluate import work
+from tunecheck.runs._claims import Claims
+from tunecheck.runs._store import Run
+
+ROWS = 60
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"id": f"r{n}", "n": n, "group": n % 7, "ground_truth": f"answer {n}"} for n in range(ROWS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+class Answers(Target):
+    """Answers a row as it stands, fails on every tenth, and knows which rows it was asked."""
+
+    name = "answers"
+    columns = frozenset({"text"})
+    asked: list[int]
+
+    def __init__(self, groups: bool = False) -> None:
+        self.asked = []
+        self.groups = groups
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        self.asked.append(row.index)
+        if row.index % 10 == 3:
+            raise ValueError(f"no answer to {row.id}")
+        return {"text": f"answer {row.index // 2 * 2}"}
+
+    def input_hash(self, row: Row) -> str | None:
+        return row.fingerprint
+
+    def fingerprint(self) -> str:
+        return "answers"
+
+    def group_key(self, row: Row) -> str | None:
+        return str(row.values["group"]) if self.groups else None
+
+
+def length(*, text: str) -> dict[str, object]:
+    """Has no number for some rows, and fails on others."""
+    if text.endswith("4"):
+        raise ValueError(f"not {text}")
+    return {"length": len(text) if not text.endswith("6") else float("nan"), "first": text[:1]}
+
+
+class Mean:
+    """An evaluator with an aggregation of its own, which sees all rows at once."""
+
+    def __call__(self, *, text: str) -> dict[str, float]:
+        return {"number": float(text.split()[1])}
+
+    def __aggregate__(self, rows: list[Mapping[str, Any]]) -> dict[str, float]:
+        return {"spread": max(row["number"] for row in rows) - min(row["number"] for row in rows)}
+
+
+def arguments(data: Path, target: Target) -> dict[str, Any]:
+    return {
+        "data": data,
+        "target": target,
+        "evaluators": {"f1": "f1_score", "length": length, "mean": Mean()},
+        "evaluator_config": {"default": {"column_mapping": {"response": "${target.text}", "text": "${target.text}"}}},
+        "evaluation_name": "shared",
+    }
+
+
+class Threads:
+    """Workers in threads of this process, all started at once; `count` says how many."""
+
+    def __init__(self, work: Callable[[Path], object], count: int = 3) -> None:
+        self.count = count
+        self._work = work
+        self._threads: list[threading.Thread] = []
+        self.errors: list[Exception] = []
+
+    def start(self, run: Path) -> None:
+        self._threads = [threading.Thread(target=self._try, args=(run,)) for _ in range(self.count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _try(self, run: Path) -> None:
+        try:
+            self._work(run)
+        except Exception as error:
+            self.errors.append(error)
+
+    def look(self, claims: Claims, finished: int) -> None:
+        if self.errors:
+            raise self.errors[0]
+
+    def stop(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+def shared(data: Path, folder: Path, targets: list[Answers], **more: Any) -> Run:
+    def one(run: Path) -> None:
+        targets.append(Answers(targets[0].groups))
+        work(**arguments(data, targets[-1]), results_dir=folder, resume=run)
+
+    result = evaluate(**arguments(data, targets[0]), results_dir=folder, on=Threads(one), **more)
+    return Run(result.run_dir)
+
+
+def files(run: Run) -> tuple[list[Any], Any, str]:
+    rows = [json.loads(line) for line in run.results.read_text().splitlines()]
+    return rows, json.loads(run.metrics_file.read_text()), run.table.read_text()
+
+
+def alone(data: Path, folder: Path, target: Answers) -> Run:
+    return Run(evaluate(**arguments(data, target), results_dir=folder).run_dir)
+
+
+def test_the_results_are_those_of_one_process_with_its_failures(data: Path, tmp_path: Path) -> None:
+    targets = [Answers()]
+    run = shared(data, tmp_path / "shared", targets)
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+    assert sorted(row for target in targets for row in target.asked) == list(range(ROWS))
+    assert targets[0].asked == []  # who put the results together asked nobody
+
+
+def test_the_journal_is_whole_and_nothing_else_is_left(data: Path, tmp_path: Path) -> None:
+    run = shared(data, tmp_path, [Answers()])
+    with run.journal.open("rb") as file:
+        assert WholeRecords(run.journal, file).read().lost == 0
+    alone_names = {path.name for path in alone(data, tmp_path / "alone", Answers()).folder.iterdir()}
+    assert {path.name for path in run.folder.iterdir()} == alone_names
+
+
+def test_the_manifest_says_who_did_how_much(data: Path, tmp_path: Path) -> None:
+    manifest = shared(data, tmp_path, [Answers()]).manifest()
+    assert manifest.workers is not UNSET
+    assert sum(worker.rows for worker in manifest.workers) == ROWS
+    assert manifest.status == "finished"
+
+
+def test_rows_of_a_group_are_answered_by_one_worker_in_order(data: Path, tmp_path: Path) -> None:
+    targets = [Answers(groups=True)]
+    run = shared(data, tmp_path / "shared", targets)
+    for target in targets:
+        for group in range(7):
+            of_group = [row for row in target.asked if row % 7 == group]
+            assert of_group in ([], list(range(group, ROWS, 7)))
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+
+
+def test_a_finished_run_goes_on_as_any_other(data: Path, tmp_path: Path) -> None:
+    run = shared(data, tmp_path, [Answers()])
+    target = Answers()
+    evaluate(**arguments(data, target), results_dir=tmp_path, resume=run.folder)
+    assert sorted(target.asked) == [row for row in range(ROWS) if row % 10 == 3]  # what failed is tried again
+
+
+def test_a_run_whose_workers_were_lost_is_taken_up_by_others(data: Path, tmp_path: Path) -> None:
+    class Gone(Threads):
+        def look(self, claims: Claims, finished: int) -> None:
+            raise RunError("all workers are gone")
+
+    first = Answers()
+
+    def one_chunk(run: Path) -> None:
+        claims = Claims.of(Run(run), "dead")
+        assert claims.claim() is not None  # and dies with it
+
+    with pytest.raises(RunError, match="gone"):
+        evaluate(**arguments(data, first), results_dir=tmp_path, on=Gone(one_chunk, 1))
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    Claims.of(Run(folder)).release("dead")
+    run = shared(data, tmp_path, [Answers()], resume=folder)
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+
+
+def test_a_shared_run_is_not_finished_without_workers(data: Path, tmp_path: Path) -> None:
+    def fail(run: Path) -> None:
+        raise RunError("this worker cannot")
+
+    with pytest.raises(RunError, match="this worker cannot"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path, on=Threads(fail, 1))
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    with pytest.raises(ConfigurationError, match="shared by workers"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path, resume=folder)
+
+
+def test_a_worker_with_other_data_is_refused(data: Path, tmp_path: Path) -> None:
+    def one(run: Path) -> None:
+        other = tmp_path / "other.jsonl"
+        other.write_text('{"id": "r0", "group": 1, "ground_truth": "x"}\n')
+        work(**arguments(other, Answers()), results_dir=tmp_path, resume=run)
+
+    with pytest.raises(ConfigurationError, match="the data"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path / "runs", on=Threads(one, 1))
+
+
+@posix_only
+def test_a_killed_worker_process_changes_no_result(tmp_path: Path) -> None:
+    """Real processes: one is killed with calls under way, another takes its place."""
+    workspace = Workspace(tmp_path, rows=120)
+    with workspace.serving(seconds=0.05, calls=2):
+        finished(workspace.evaluate("--name", "alone"))
+        run = workspace.evaluate("--name", "shared", "--on", "local:2")
+        wait_until(lambda: sum(workspace.requests().values()) > 120 + 30)
+        workers_below(run)[0].kill()
+        finished(run)
+    assert workspace.results("shared") == workspace.results("alone")
+    assert set(workspace.requests().values()) <= {2, 3}  # once for each run; in flight or not kept yet: once more
+    assert not (workspace.run("shared") / "shared").exists()
+
+
+@posix_only
+def test_ctrl_c_ends_workers_in_order_and_the_run_goes_on_elsewhere(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, rows=120)
+    with workspace.serving(seconds=0.05, calls=2):
+        finished(workspace.evaluate("--name", "alone"))
+        run = workspace.evaluate("--name", "shared", "--on", "local:2")
+        wait_until(lambda: sum(workspace.requests().values()) > 120 + 30)
+        workers = workers_below(run)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
+        assert b"interrupted; go on with" in errors
+        assert not any(worker.is_running() for worker in workers)
+        asked = sum(workspace.requests().values())
+        finished(workspace.begin("evaluate", "--resume", "last", "--quiet"))
+    assert workspace.results("shared") == workspace.results("alone")
+    assert asked > 150
+    assert set(workspace.requests().values()) == {2}  # what was under way was let finish, and kept
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come to that"
+        time.sleep(0.01)
