@@ -144,12 +144,12 @@ class _Keeper:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, stop: Callable[[RunError], object]) -> None:
+    def start(self, stop: Callable[[Exception], object]) -> None:
         """Begin; `stop` is told when the chunk is another worker's, or may be."""
         self._thread = threading.Thread(target=self._keep, args=(stop,), name="tunecheck-lease", daemon=True)
         self._thread.start()
 
-    def _keep(self, stop: Callable[[RunError], object]) -> None:
+    def _keep(self, stop: Callable[[Exception], object]) -> None:
         renewed = time.monotonic()
         while not self._ended.wait(_SHIPPED_EVERY_S):
             now = time.monotonic()
