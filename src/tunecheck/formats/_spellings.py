@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import islice
 from typing import TypeAlias
 
-from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME
-from tunecheck.calls._strict_json import UnreadableError, decode, place, quoted
-from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
+from tunecheck.calls._strict_json import UnreadableError, place, quoted
+from tunecheck.formats._call_text import BEFORE, LABEL, closed
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import (
     HOLDER,
@@ -44,26 +42,31 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
     """
     if not (collector.gated and is_bfcl(value)) and take_shape(value, collector, read_text):
         return True
-    calls = _calls_in(value, collector) if collector.gated else []
+    calls = _calls_in(value, collector, read_text) if collector.gated else []
     for name, arguments in calls:
         collector.add("bfcl", name, arguments)
     return bool(calls)
 
 
-def _calls_in(value: object, collector: CallCollector) -> _Calls:
+def _calls_in(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
     """The calls of tools that the value consists of; none where any part of it is something else."""
     if isinstance(value, str):
-        with suppress(UnreadableError):
-            return _calls_in(decode(value), collector)
-        return [(call.name, call.arguments) for call in _python_calls(value, collector) if collector.knows(call.name)]
+        reading = read_text(value)
+        offered = not reading.text and all(collector.knows(call.name) for call in reading.calls)
+        return [(call.name, call.arguments) for call in reading.calls] if offered else []
     if isinstance(value, dict):
-        return _named(value, collector) or _under_names(value.items(), collector) or _held(value, collector)
+        return _named(value, collector) or _under_names(value.items(), collector) or _held(value, collector, read_text)
     if not isinstance(value, (list, tuple)):
         return []
-    if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
-        return _under_names([(value[0], value[1])], collector)
-    calls = [_calls_in(item, collector) for item in value]
-    return [call for item in calls for call in item] if all(calls) else []
+    if len(value) == 2 and (pair := _under_names([(value[0], value[1])], collector)):
+        return pair
+    calls: _Calls = []
+    for item in value:
+        found = _calls_in(item, collector, read_text)
+        if not found:
+            return []
+        calls += found
+    return calls
 
 
 def _under_names(items: Iterable[tuple[object, object]], collector: CallCollector) -> _Calls:
@@ -85,7 +88,7 @@ def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
     return _under_names([(name, arguments_in(value))], collector)
 
 
-def _held(value: dict[object, object], collector: CallCollector) -> _Calls:
+def _held(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
     """`{"functions": [{"name": "f", …}]}`, whatever the one key; a single call, or texts beside them, need a word."""
     holders = [key for key, held in value.items() if not isinstance(held, str)]
     if len(holders) != 1:
@@ -96,17 +99,7 @@ def _held(value: dict[object, object], collector: CallCollector) -> _Calls:
         return _named(held, collector)
     if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
         return []
-    return _calls_in(held, collector) if announced or len(value) == 1 else []
-
-
-def _python_calls(text: str, collector: CallCollector) -> list[FunctionCall]:
-    """The calls of `f(a=1)` or `[f(a=1)]`; none where the text is anything else."""
-    scanner = CallScanner(text, 0, collector)
-    try:
-        calls = scanner.calls_here()
-    except UnreadableError:
-        return []
-    return calls if scanner.at_end() else []
+    return _calls_in(held, collector, read_text) if announced or len(value) == 1 else []
 
 
 def refuse_cut(text: str, collector: CallCollector) -> None:
