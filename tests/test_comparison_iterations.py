@@ -10,9 +10,11 @@ import numpy
 import pytest
 from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, verdict, write_run
+from tests.report_parts import data_of
 
-from tunecheck import compare, select
+from tunecheck import compare, select, write_report
 from tunecheck.comparison._row_histories import OUTCOMES, row_histories
+from tunecheck.runs._store import Run
 
 
 @pytest.fixture
@@ -84,6 +86,25 @@ def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
 def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
     found = row_histories(numpy.array([passed]))
     assert (OUTCOMES[found.outcomes[0]], found.since[0]) == (outcome, since)
+
+
+def test_a_row_is_in_the_part_of_each_of_its_tags(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        tags: tuple[list[str], ...] = (["dates"], ["dates", "long"], ["long"], [])
+        rows = [row(n, verdict("match", n not in failed), tags=tags[n % 4]) for n in range(80)]
+        return write_run(tmp_path, name, rows, declares("match"), group_by=["tags"])
+
+    new = run("new", {1, 5, 9})  # dates and long
+    found = compare(run("base", set()), new)
+    parts = {part.value: part for part in found.against[-1].parts if part.column == "tags"}
+    assert {value: part.difference.n for value, part in parts.items()} == {"dates": 40, "long": 40, "[]": 20}
+    assert (parts["dates"].new.value, parts["[]"].new.value) == (37 / 40, 1)
+    (new / "metrics.json").write_text('{"metrics": {}}')
+    write_report(Run(new), tmp_path / "report.html")
+    shown = data_of(tmp_path / "report.html", "head")["summary"]["groups"]
+    assert {group["value"]: group["rows"] for group in shown if group["column"] == "tags"} == {
+        "dates": 40, "long": 40, "[]": 20,
+    }  # fmt: skip
 
 
 def test_parts_say_where_and_are_corrected_among_themselves(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._bfcl_scores import POOLED
 from tunecheck.comparison._comparison import BETTER, WORSE, MetricComparison, Part
 from tunecheck.comparison._families import corrected
@@ -19,6 +20,7 @@ MOST_PARTS = 50
 """Most values of a column; of one that has more, the parts are not told apart."""
 
 _CATEGORY = "category"
+_LONGEST_TAG = 200
 
 _DRAWS = 2_000
 """Of resamples and signs: there are many parts, of every run."""
@@ -34,18 +36,40 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     found: list[Part] = []
     for column in dict.fromkeys([*pair.base.groups, *pair.new.groups]):
         labels = _labels(pair, column)
+        tags = {label: _tags_of_label(label) for label in dict.fromkeys(labels)}
         usable = zip(labels, sides.both.tolist(), strict=True)
-        values = dict.fromkeys(label for label, both in usable if both and label is not None)
+        values = dict.fromkeys(tag for label, both in usable if both for tag in tags[label])
         if not 1 < len(values) <= MOST_PARTS:
             continue
-        array = numpy.array(labels, dtype=object)
-        rows = {value: sides.both & (array == value) for value in values}
+        rows = {
+            value: sides.both & numpy.fromiter((value in tags[label] for label in labels), bool, len(labels))
+            for value in values
+        }
         parts = [
             _part(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS))
             for value, which in rows.items()
         ]
         found += _judged(parts, metric.higher_is_better)
     return tuple(found)
+
+
+def tags_of(value: JSON) -> list[str]:
+    """The parts that a row is in by its value of a column: by each text of a list of them, else by the value itself."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return [str(each)[:_LONGEST_TAG] for each in value]
+    if value is None:
+        return []
+    text = value if isinstance(value, str) else dumps(value).decode("utf-8", "replace")
+    return [text[:_LONGEST_TAG]]
+
+
+def _tags_of_label(label: str | None) -> list[str]:
+    if label is None or not label.startswith('["'):
+        return [] if label is None else [label]
+    try:
+        return tags_of(loads(label))
+    except ValueError:
+        return [label]
 
 
 def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
+from tunecheck.comparison._parts import tags_of
 from tunecheck.pipeline._aggregate import Verdict, Word
 from tunecheck.report._calls import SideBySide
 from tunecheck.report._details import Details
@@ -156,8 +157,7 @@ class Table:
         self._add_faults(row, columns, [verdict for verdict in details.verdicts if verdict.word == "fail"])
         self._add_figures(row)
         for column, coded in self.groups.items():
-            value = row.get(f"inputs.{column}")
-            coded.add([] if value is None else [_group(value)])
+            coded.add(tags_of(row.get(f"inputs.{column}")))
         if "inputs.source_id" in row and "inputs.trial" in row:
             self.sources.append(str(row["inputs.source_id"]))
 
@@ -210,11 +210,6 @@ class Table:
         pairs = zip(evaluators, self.outcomes, strict=True)
         lists["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
         return lists
-
-
-def _group(value: JSON) -> str:
-    """As groups are named in `metrics.json`."""
-    return (value if isinstance(value, str) else dumps(value).decode("utf-8", "replace"))[:200]
 
 
 def rounded(numbers: Iterable[float]) -> list[JSON]:

@@ -53,8 +53,8 @@ def _groups(table: Table) -> Iterator[_Group]:
 def _by_value(column: str, coded: Coded) -> Iterator[_Group]:
     rows: list[list[int]] = [[] for _ in coded.values]
     for at, code in enumerate(coded.rows):
-        if isinstance(code, int):
-            rows[code].append(at)
+        for each in [code] if isinstance(code, int) else code if isinstance(code, list) else ():
+            rows[each].append(at)  # type: ignore[index]
     for value, counts in zip(coded.values, rows, strict=True):
         yield _Group(column, value, counts)
 
