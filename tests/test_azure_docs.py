@@ -16,6 +16,7 @@ from tests.judge_parts import Scripted, judgement
 
 import tunecheck
 from tunecheck import azure
+from tunecheck.endpoints._base import ChatRequest
 
 PAGE = (ROOT / "docs" / "azure.md").read_text("utf-8")
 
@@ -71,6 +72,31 @@ def mapped_target(folder: Path) -> None:
     evaluators = {"e": lambda text: {"text": text}}
     result = evaluate(folder, target=lambda query: {"answer": query}, evaluators=evaluators, evaluator_config=config)
     assert column(result, "outputs.e.text") == ["q1", "q2", "q3"]
+
+
+def mapped_part(folder: Path) -> None:
+    mapped_target(folder)
+    result = evaluate(
+        folder,
+        {"a": {"b": [1]}},
+        evaluators={"e": lambda text: {"text": str(text)}},
+        evaluator_config={"e": mapped(text="${data.a.b}")},
+    )
+    assert column(result, "outputs.e.text") == ["[1]"]
+
+
+def all_columns(folder: Path) -> None:
+    assert evaluate(folder, evaluators={"e": lambda **columns: {"n": len(columns)}})["metrics"] == {"e.n": len(QA[0])}
+
+
+def keywords_of_its_own(folder: Path) -> None:
+    class Weighted(azure.F1ScoreEvaluator):
+        def __call__(self, *, response: str, ground_truth: str, weight: int = 2) -> Any:  # type: ignore[override]
+            score: Any = super().__call__(response=response, ground_truth=ground_truth)["f1_score"]
+            return {"weighted": weight * score}
+
+    rows = {"response": "a b", "ground_truth": "a b"}, {"response": "a b", "ground_truth": "c"}
+    assert evaluate(folder, *rows, evaluators={"e": Weighted()})["metrics"] == {"e.weighted": 1.0}
 
 
 def date(folder: Path) -> None:
@@ -150,11 +176,36 @@ def broken_inputs(folder: Path) -> None:
         azure.SimilarityEvaluator(Scripted())(conversation="none")
     with pytest.raises(azure.EvaluationException):
         azure.RelevanceEvaluator(Scripted(), threshold="x")(query="q", response="r")  # type: ignore[arg-type]
+    with pytest.raises(azure.EvaluationException, match="Unexpected references"):
+        evaluate(folder, evaluators={"e": picky}, evaluator_config={"e": mapped(response=3)})
 
 
 def named_model(folder: Path) -> None:
     config = azure.OpenAIModelConfiguration(api_key="k", model="judge", base_url="http://127.0.0.1:9/v1")
     assert azure.RelevanceEvaluator(config)._asked._model == "judge"
+
+
+def asked_body(folder: Path) -> None:
+    config = azure.AzureOpenAIModelConfiguration(azure_deployment="d", azure_endpoint="http://127.0.0.1:9", api_key="k")
+    endpoint: Any = azure.RelevanceEvaluator(config)._asked.endpoint
+    assert "/deployments/d/" in endpoint._url
+    assert "model" not in endpoint._body(ChatRequest([]), {})
+
+
+def first_refusal(folder: Path) -> None:
+    with pytest.raises(azure.EvaluationException) as caught:
+        azure.QAEvaluator(Scripted())(query="q", response="", context="c", ground_truth="g")
+    assert caught.value.target is azure.ErrorTarget.GROUNDEDNESS_EVALUATOR
+
+
+def no_project(folder: Path) -> None:
+    with pytest.raises(azure.EvaluationException, match="must be an endpoint"):
+        evaluate(folder, evaluators={"e": picky}, azure_ai_project="mine")
+
+
+def public_keys(folder: Path) -> None:
+    keys = {*azure.EvaluatorConfig.__annotations__, *azure.EvaluationResult.__annotations__}
+    assert not [key for key in keys if key.startswith("_")]
 
 
 def rouge_types(folder: Path) -> None:
@@ -202,7 +253,9 @@ def csv(folder: Path) -> None:
 
 OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
-    "`${target.answer}` for a parameter of another name": mapped_target,
+    "`${target.answer}`, or `${data.a.b}`, for a parameter of another name": mapped_part,
+    "`**columns`, under any name but `kwargs`": all_columns,
+    "a subclass of an evaluator whose `__call__` has keywords of its own": keywords_of_its_own,
     "a column called `date`": date,
     "a column of whole numbers with gaps": whole_numbers,
     "a column `__outputs.x`, without a target": reserved_column,
@@ -217,8 +270,12 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
     "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "
-    "an unknown ROUGE type": broken_inputs,
+    "an unknown ROUGE type, a mapping to a number": broken_inputs,
     "the `model` in a judge's properties": named_model,
+    "what a deployment of Azure OpenAI is asked": asked_body,
+    "`QAEvaluator`, an input that several judges refuse": first_refusal,
+    "an `azure_ai_project` that is a text and no address": no_project,
+    "`EvaluatorConfig`, `EvaluationResult`": public_keys,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,

@@ -475,6 +475,10 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
     [
         ({"tool_definitions": [{"description": "no name"}]}, "Each tool definitions must contain a 'name' field."),
         ({"tool_calls": [{"type": "tool_call"}]}, "Each tool_call content items must contain a 'name' field."),
+        (
+            {"tool_calls": [{"type": "tool_call", "name": "f", "arguments": "none"}]},
+            "The 'arguments' field must be a dictionary in tool_call content items.",
+        ),
     ],
 )
 def test_calls_and_definitions_without_a_name_are_refused(given: dict[str, Any], said: str) -> None:

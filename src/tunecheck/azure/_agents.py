@@ -86,7 +86,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         if not isinstance(definitions, str) and not isinstance(calls, str):
             names = {call.name for call in called or read_calls(calls).calls}
             if not names:
-                raise mistake("Each tool_call content items must contain a 'name' field.", target=self.error_target)
+                told = "Each tool_call content items must contain a 'name' field."
+                if all(map(_name, _listed(calls))):
+                    told = "The 'arguments' field must be a dictionary in tool_call content items."
+                raise mistake(told, target=self.error_target)
             definitions = [each for each in _listed(definitions) if _name(each) in names]
             if {_name(each) for each in definitions} != names:
                 return "Tool definitions for all tool calls must be provided."

@@ -120,7 +120,7 @@ def _check(
     if not isinstance(data, paths):
         raise mistake("The 'data' parameter must be a string or a path-like object.")
     if not os.path.exists(data):  # noqa: PTH110 - a path of nothing is not the current folder
-        raise mistake(f"The input data file path '{data}' does not exist.")
+        raise mistake(f"The input data file path '{data}' does not exist.", personal=True)
     if target is not None and not callable(target):
         raise mistake("The 'target' parameter must be a callable function.")
     if not evaluators:
@@ -131,7 +131,8 @@ def _check(
         raise mistake("The 'output_path' parameter must be a string or a path-like object.")
     folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - as it was written
     if folder and not Path(folder).exists():
-        raise mistake(f"The output directory '{folder}' does not exist. Please create the directory manually.")
+        told = f"The output directory '{folder}' does not exist. Please create the directory manually."
+        raise mistake(told, personal=True)
     _check_project(project)
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
         raise mistake("The 'evaluation_name' parameter must be a non-empty string.")

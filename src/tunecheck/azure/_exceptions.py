@@ -91,11 +91,16 @@ class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's
 
 
 def mistake(
-    message: str, category: ErrorCategory = ErrorCategory.INVALID_VALUE, target: ErrorTarget = ErrorTarget.EVALUATE
+    message: str,
+    category: ErrorCategory = ErrorCategory.INVALID_VALUE,
+    target: ErrorTarget = ErrorTarget.EVALUATE,
+    *,
+    personal: bool = False,
 ) -> EvaluationException:
-    """A mistake of the caller's."""
+    """A mistake of the caller's; `personal`: the text has a path, which is personal data."""
+    internal = None if personal else message
     return EvaluationException(
-        message, internal_message=message, target=target, category=category, blame=ErrorBlame.USER_ERROR
+        message, internal_message=internal, target=target, category=category, blame=ErrorBlame.USER_ERROR
     )
 
 

@@ -179,7 +179,7 @@ def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
     """What an evaluator's own `__aggregate__` makes of its rows, those that failed among them."""
     aggregate = getattr(evaluator, "__aggregate__", None)
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
-    if aggregate is None or not own:
+    if aggregate is None:
         return {}
     rows: list[object] = own["output"] if [*own] == ["output"] else _attribute_rows(own)
     try:
