@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -92,6 +93,15 @@ def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[s
     return read.question, read.answer
 
 
+class _Entry(NamedTuple):
+    """A line, what it weighs, and what its answer does in the middle and at the end of a list."""
+
+    line: str
+    tokens: int
+    inner: int
+    last: int
+
+
 class FillerWriter:
     """Writes filler messages of a wanted size.
 
@@ -105,21 +115,20 @@ class FillerWriter:
         self._wording = wording
         self._count = tokenizer.count
         self._preface = tokenizer.count(wording.filler.preface)
-        self._weights: dict[int, tuple[int, int, int]] = {}
+        self._entries: dict[int, _Entry] = {}
 
     def write(self, source: random.Random, tokens: int) -> Filler:
         draws = [source.randrange(len(self._pairs))]
-        line, _, _ = self._weight(draws[0])
         answer = repr(self._pairs[draws[0]][1])
-        before, size = self._preface + line, self._count(f"[{answer}]")
+        before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
         open_list = self._count(f"[{answer},")
         while before + size < tokens:
             draws.append(source.randrange(len(self._pairs)))
-            line, inner, last = self._weight(draws[-1])
-            before += line
-            size = open_list + last
-            open_list += inner
-        lines = "".join(map(self._line, draws))
+            entry = self._entry(draws[-1])
+            before += entry.tokens
+            size = open_list + entry.last
+            open_list += entry.inner
+        lines = "".join(self._entries[place].line for place in draws)
         return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
 
     def measure(self, message: str) -> tuple[int, int] | None:
@@ -132,7 +141,7 @@ class FillerWriter:
         return self._size(draws[:-1]), self._size(draws)
 
     def _size(self, draws: list[int]) -> int:
-        lines = sum(self._weight(place)[0] for place in draws)
+        lines = sum(self._entry(place).tokens for place in draws)
         return self._preface + lines + self._count(self._answers(draws))
 
     def _answers(self, draws: list[int]) -> str:
@@ -142,11 +151,10 @@ class FillerWriter:
         question, answer = self._pairs[place]
         return fill(self._wording.filler.line, {"question": question, "answer": answer})
 
-    def _weight(self, place: int) -> tuple[int, int, int]:
-        """Tokens of an entry's line, and of its answer in the middle and at the end of a list."""
-        weight = self._weights.get(place)
-        if weight is None:
-            answer = repr(self._pairs[place][1])
-            weight = (self._count(self._line(place)), self._count(f" {answer},"), self._count(f" {answer}]"))
-            self._weights[place] = weight
-        return weight
+    def _entry(self, place: int) -> _Entry:
+        entry = self._entries.get(place)
+        if entry is None:
+            line, answer = self._line(place), repr(self._pairs[place][1])
+            entry = _Entry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
+            self._entries[place] = entry
+        return entry
