@@ -21,13 +21,12 @@ from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.memory._event_log import refuse_damage
 from tunecheck.memory._filler import FillerPool, load_filler
-from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._making import Made, Mode, make_definitions
-from tunecheck.memory._restaurant.word_judge import WordJudge
 from tunecheck.memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._scoring.by_words import needs_judge
+from tunecheck.memory._session import Judge
 from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer, load_tokenizer
@@ -38,6 +37,9 @@ DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
 
 EVALUATOR = "memory"
+
+_JUDGED_BY_WORDS = "restaurant"
+"""The kind of tests whose questions `WordJudge` answers."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class _Benchmark:
             endpoint,
             self.tests,
             self.settings,
-            judge=lambda: WordJudge() if judge is None else EndpointJudge(judge),
+            judge=lambda: _consulted(judge),
             judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
             judge_endpoint=judge,
             max_prompt_size=max_prompt_size,
@@ -233,7 +235,7 @@ def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     """Refuse, before anything is made or said, tests that only a judge can go on with or score."""
-    asking = [kind.title for kind in kinds if kind.consults and not WordJudge.knows(kind.name)]
+    asking = [kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS]
     if asking:
         raise ConfigurationError(f"{', '.join(asking)}: a judge is asked while it runs; name a model with --judge")
     scored = [] if unjudged else [kind.title for kind in kinds if _is_judged(kind)]
@@ -242,6 +244,17 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
             f"{', '.join(scored)}: only a judge can score it; name a model with --judge, or have it without a score "
             "with --unjudged"
         )
+
+
+def _consulted(judge: Endpoint | None) -> Judge:
+    """Whom tests ask while they run; loaded when one asks."""
+    if judge is None:
+        from tunecheck.memory._restaurant.word_judge import WordJudge
+
+        return WordJudge()
+    from tunecheck.memory._judging import EndpointJudge
+
+    return EndpointJudge(judge)
 
 
 def _is_judged(kind: Kind) -> bool:

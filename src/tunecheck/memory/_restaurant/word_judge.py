@@ -52,11 +52,6 @@ class WordJudge:
     passed over. Work is bounded: of a long reply the beginning is looked at.
     """
 
-    @staticmethod
-    def knows(kind: str) -> bool:
-        """Whether it can answer what tests of this kind ask."""
-        return kind == "restaurant"
-
     async def ask(self, request: AskJudge, *, key: str) -> str:
         """The judgement as JSON; `key` is not needed."""
         return self.judge(request)
