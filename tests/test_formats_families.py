@@ -139,7 +139,7 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
         json.dumps([["get_weather", JSON]]),
         "[\"get_weather(city='Paris', days=3)\"]",
         json.dumps([f"get_weather\n{JSON}"]),
-        json.dumps(["get\\_weather(city='Paris', days=3);"]),
+        json.dumps(["get_weather(city='Paris', days=3);"]),
         f'{{"function": "get_weather", "args": {JSON}}}',
         "`[get_weather(city='Paris', days=3)]`",
         f"get_weather:\n\n{JSON}",
