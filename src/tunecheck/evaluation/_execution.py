@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -261,24 +261,30 @@ class Execution:
         path = run.journal.absolute()  # evaluators may go to another folder
         with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
-            try:
-                if shared:
+            if shared:
+                with self._ending(run, manifest, journal):
                     manifest = self._share(run, manifest, scan, claims, journal)
-                    resumed = True
-                if resumed:
-                    cached = self._cached(run, manifest, journal, notes, final=shared)
-                else:
-                    cached = CachedResults(parent=earlier)
-                opened.callback(cached.close)
+            if resumed or shared:
+                cached = self._cached(run, manifest, journal, notes, final=shared)
+            else:
+                cached = CachedResults(parent=earlier)
+            opened.callback(cached.close)
+            with self._ending(run, manifest, journal):
                 finished = self._run_locked(run, manifest, scan, journal, cached, opened, notes)
-                if shared:
-                    claims.clear()
-                return finished
-            except BaseException as error:  # noqa: BLE001 - the manifest says how the run ended, Ctrl-C too
-                stopped = stopped_by(run, self._facts.added_to(replace(manifest, records=journal.sync())), error)
-                if stopped is error:
-                    raise
-                raise stopped from error
+            if shared:
+                claims.clear()
+            return finished
+
+    @contextlib.contextmanager
+    def _ending(self, run: Run, manifest: RunFile, journal: Journal) -> Iterator[None]:
+        """Around a part of the run: whatever ends it early, Ctrl-C too, the manifest says so."""
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - it is raised again, or what is told of it
+            stopped = stopped_by(run, self._facts.added_to(replace(manifest, records=journal.sync())), error)
+            if stopped is error:
+                raise
+            raise stopped from error
 
     def _share(self, run: Run, manifest: RunFile, scan: Scan, claims: Claims, journal: Journal) -> RunFile:
         """Have workers do the run; what its manifest says of them."""
