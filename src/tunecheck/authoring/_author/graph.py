@@ -248,7 +248,8 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
                 by_pattern[atom.pattern].append(atom.value)
         made = len(session.calls)
         for pattern, values in by_pattern.items():
-            for value in dict.fromkeys(values[:_TRIED_VALUES]):
+            own = witness.call.arguments[parameter]
+            for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
                 works = succeeded(function.name, session.call(_with(witness, parameter, value)))
                 session.take_back(made)
                 if works:

@@ -11,6 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import counted, did_you_mean
 from tunecheck.authoring._author.files import Argument, GraphFile, PathLine, PlannedCall
 from tunecheck.authoring._author.graph import available, succeeded
+from tunecheck.authoring._author.trial import Weakness
 from tunecheck.authoring._author.values import Atom, fits, free_values
 from tunecheck.authoring._author.world import Function, World
 from tunecheck.calls._model import FunctionCall
@@ -20,7 +21,8 @@ _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
 _CANDIDATES = 10
 _DRAWS = 4
-_WALKS = 30
+_WALKS = 1_000
+"""Most that are tried for one path."""
 _TWO_SERVICES = 0.4
 _RECOVERS = 0.2
 _FROM_A_RESULT = 0.6
@@ -32,9 +34,10 @@ _MOST_OF_ONE = 2
 
 @dataclass
 class Coverage:
-    """How often functions, edges and error replies were used."""
+    """How often functions, edges and error replies were used; and how often a function was why a path did not hold."""
 
     functions: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     edges: Counter[tuple[str, str]] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
@@ -70,38 +73,44 @@ def check_paths(paths: Sequence[PathLine], world: World) -> None:
 
 
 def sample_paths(
-    world: World, graph: GraphFile, count: int, turns: tuple[int, int], seed: int, holds: Callable[[PathLine], bool]
+    world: World,
+    graph: GraphFile,
+    count: int,
+    turns: tuple[int, int],
+    seed: int,
+    weakness: Callable[[PathLine], Weakness | None],
 ) -> Iterator[PathLine]:
-    """Paths that hold, as many as are asked for, as far as there are.
+    """So many paths without a weakness.
 
     Functions, edges and error replies that were used least are chosen first.
 
     Raises:
-        ConfigurationError: no function of the world can be used.
+        ConfigurationError: no function of the world can be used, or there are not so many paths.
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
         raise ConfigurationError("graph.yaml: no function can be used; see the problems there, and edit world.yaml")
     coverage, known = Coverage(), set[str]()
-    failed = 0
     for number in range(1, count + 1):
         for attempt in range(_WALKS):
             walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
             path = walk.path(f"{number:0{len(str(count))}}", turns)
             key = "" if path is None else str([path.configuration if turns != (1, 1) else None, path.turns])
-            if path is not None and key not in known and holds(path):
+            if path is None or key in known:
+                continue
+            found = weakness(path)
+            if found is None:
                 known.add(key)
                 coverage.add(path, planned_calls(path))
                 yield path
-                failed = 0
                 break
+            if found.function is not None:
+                coverage.refused[found.function] += 1
         else:
-            failed += 1
-            if failed == _WALKS:
-                raise ConfigurationError(
-                    f"only {counted(len(known), 'path')} of {count:,} can be found; ask for fewer --tasks, or give "
-                    "world.yaml more values and configurations"
-                )
+            raise ConfigurationError(
+                f"only {counted(number - 1, 'path')} of {count:,} can be found; ask for fewer --tasks, or give "
+                "world.yaml more values and configurations"
+            )
 
 
 class _Walk:
@@ -131,8 +140,8 @@ class _Walk:
 
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
         """Some of the names in an order of chance, in which those come first that were used least."""
-        used = self._coverage.functions
-        return sorted(names, key=lambda name: (used[name] + 1) * self._random.expovariate(1))[:most]
+        used, refused = self._coverage.functions, self._coverage.refused
+        return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def path(self, path_id: str, turns: tuple[int, int]) -> PathLine | None:
         """The path; None where it came to an end too early."""
@@ -218,7 +227,7 @@ class _Walk:
         """Two calls of which the second is refused before the first: a first attempt gets an error reply."""
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
-        for maker, name in pairs[:_DRAWS]:
+        for maker, name in pairs:
             made = len(self._session.calls)
             refused = self._session.call(as_call(self._planned(self._world.functions[name]))).result
             self._session.take_back(made)

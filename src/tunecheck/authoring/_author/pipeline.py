@@ -136,15 +136,15 @@ class _Making:
     def _sampled(self, refused: list[RejectedLine]) -> Iterator[PathLine]:
         plan = self._plan
 
-        def holds(path: PathLine) -> bool:
+        def weakness(path: PathLine) -> Weakness | None:
             truth, task = execute(self._world, path), put_into_words(self._world, path, plan.seed)
             row = next(iter(self._rows_of(path, truth, task, ())))
-            weakness = self._trial.weakness(row)
-            if weakness is not None:
-                refused.append(_rejected(row, "path", weakness))
-            return weakness is None
+            found = self._trial.weakness(row)
+            if found is not None:
+                refused.append(_rejected(row, "path", found))
+            return found
 
-        return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, holds)
+        return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
 
     def truth(self) -> None:
         self._truths = self._bench.lines(
