@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -115,6 +116,10 @@ def test_runs_are_sorted_by_a_column_and_the_address_keeps_it(browser: Browser, 
         assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
         assert "sort=rows" in looked.page.url
         assert looked.page.get_by_label(f"Compare {three.base.id}").is_checked()
+        looked.page.get_by_label(f"Compare {three.new.id}").check()
+        said = looked.page.locator("svg.trend").first.get_attribute("aria-label")
+        assert said is not None
+        assert re.fullmatch(r"calls over the runs\. base: 66\.7% \(30\.0% to 90\.3%\); new: 66\.7% .*", said)
     with looking_at(browser, f"{three.served.url}/#sort=beauty&run=nobody") as looked:
         assert looked.texts("[role=alert] b") == ["the run nobody", "the order beauty"]
 

@@ -25,7 +25,7 @@ _SCRIPTS = {
         *(*_BASE, "charts.js", "timeline.js", "summary.js", "trends.js", "changes.js"),
         *("rows.js", "filters.js", "table.js", "row.js", "main.js"),
     ),
-    RUNS: (*_BASE, "runs.js"),
+    RUNS: (*_BASE, "trends.js", "runs.js"),
 }
 
 

@@ -16,6 +16,7 @@ from tunecheck.report._reading import Evaluated, evaluated
 from tunecheck.runs._calibrations import is_uncalibrated
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run, list_runs
+from tunecheck.statistics._proportions import wilson
 
 _MOST_RUNS = 2_000
 
@@ -77,12 +78,16 @@ def _cost(usage: JSON) -> JSON:
 
 
 def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON], uncalibrated: Container[str]) -> Iterator[JSON]:
-    """An evaluator's pass rate, else its main mean, as `[evaluator, kind, number, remark]`."""
+    """An evaluator's pass rate, else its main mean, as `[evaluator, kind, number, remark, low, high]`."""
     rate = metrics.get(f"{evaluator.name}.binary_aggregate")
     main = evaluator.primary or (evaluator.metrics[0].name if evaluator.metrics else evaluator.name)
     mean = metrics.get(f"{evaluator.name}.{main}")
     remark = "uncalibrated" if evaluator.name in uncalibrated else None
+    scored = metrics.get(f"{evaluator.name}.scored_count")
     if isinstance(rate, (int, float)):
-        yield [evaluator.name, "rate", rate, remark]
+        trials = f"{evaluator.name}.pass_at_1" in metrics  # those of one row are not independent
+        of = scored if isinstance(scored, int) and 0 <= rate <= 1 and not trials else 0
+        share = wilson(round(rate * of), of)
+        yield [evaluator.name, "rate", rate, remark, share.low, share.high]
     elif isinstance(mean, (int, float)):
-        yield [evaluator.name, "mean", mean, remark]
+        yield [evaluator.name, "mean", mean, remark, None, None]

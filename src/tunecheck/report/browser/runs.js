@@ -34,6 +34,16 @@ function comparison(runs, chosen, base) {
   return { picked, first, address: others.length ? `/runs/${encodeURIComponent(others.at(-1).id)}?${against}` : null };
 }
 
+/** Each metric that several of the chosen runs have, over these runs. */
+function chosenTrends(picked) {
+  const names = [...new Set(picked.flatMap((run) => run.figures.map(([who]) => who)))];
+  const history = names.map((who) => {
+    const own = picked.map((run) => run.figures.find((each) => each[0] === who));
+    return { name: who, kind: own.find(Boolean)[1], values: own.map((each) => (each ? { value: each[2], low: each[4], high: each[5] } : {})), known: own.filter(Boolean).length };
+  });
+  return trends(history.filter((line) => line.known > 1), shortNames(picked.map((run) => run.id)), "Each run over its own rows");
+}
+
 class RunList {
   constructor(runs) {
     Object.assign(this, { runs, all: columnsOf(runs), chosen: new Set(), base: "", order: "" });
@@ -44,10 +54,11 @@ class RunList {
     this.select = el("select", { change: () => this.choose(null, this.select.value) });
     this.held = el("label", {}, "against ", this.select);
     this.said = el("p", { class: "note", role: "status", "aria-live": "polite" });
+    this.trends = el("div");
     this.head = el("tr");
     this.body = el("tbody");
     this.bar = el("div", { class: "searchline sticky" }, this.search, this.go, this.held);
-    this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Table of runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)));
+    this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Table of runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)), this.trends);
   }
   follow(asked) {
     const known = new Set(this.runs.filter((run) => run.finished).map((run) => run.id));
@@ -102,6 +113,7 @@ class RunList {
     this.go.textContent = `Compare ${picked.length} runs`;
     if (to) this.go.href = to;
     this.go.hidden = this.held.hidden = !to;
+    this.trends.replaceChildren(to ? chosenTrends(picked) || "" : "");
     this.select.replaceChildren(...picked.map((run) => el("option", { value: run.id, selected: run === first }, run.id)));
     this.said.textContent = `${counted(found, "run")}${found === this.runs.length ? "" : ` of ${whole(this.runs.length)}`}. ${picked.length ? `${whole(picked.length)} chosen.` : "Choose two or more to compare them."}`;
   }

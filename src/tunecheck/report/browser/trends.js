@@ -29,9 +29,9 @@ function trendCard(line, names) {
   return el("article", { class: "card" }, el("h3", {}, name(line.name)), drawn, el("div", { class: "axis" }, end(0), end(names.length - 1)), el("details", {}, el("summary", {}, "As a table"), table));
 }
 
-function trends(history, names) {
+function trends(history, names, over = "Over the rows that every run has a figure for") {
   const cards = history.map((line) => trendCard(line, names)).filter(Boolean);
-  const note = el("p", { class: "note" }, "Over the rows that every run has a figure for; lines are intervals.");
+  const note = el("p", { class: "note" }, `${over}; lines are intervals.`);
   return cards.length ? el("div", {}, el("h3", { class: "part" }, "Over the runs"), el("div", { class: "trends" }, ...cards), note) : null;
 }
 
