@@ -111,6 +111,13 @@ class AggregatingToNumber(AggregatingNumbers):
         return 7
 
 
+def test_a_mapping_to_a_column_with_a_dot_in_its_name_takes_that_column(tmp_path: Path) -> None:
+    row = {"a.b": "dotted", "a": {"b": "nested"}}
+    config = {"e": {"column_mapping": {"text": "${data.a.b}"}}}
+    result = evaluate(tmp_path, row, evaluators={"e": lambda text: {"text": text}}, evaluator_config=config)
+    assert column(result, "outputs.e.text") == ["dotted"]
+
+
 def test_an_aggregate_gets_all_rows_also_those_that_failed(tmp_path: Path) -> None:
     assert evaluate(tmp_path, evaluators={"e": Aggregating()})["metrics"] == {"e.n": 7.5, "e.total": 15, "e.rows": 3}
 

@@ -162,12 +162,16 @@ def _check_mapping(mapping: Mapping[str, object]) -> None:
             )
 
 
-def _needed(mapping: Mapping[str, object], name: str) -> dict[str, Mapped]:
-    parsed = parse_mapping(mapping, f"evaluator_config[{name!r}]")
-    return {
-        parameter: Needed(mapped.source, mapped.steps, mapped.text) if isinstance(mapped, Reference) else mapped
-        for parameter, mapped in parsed.items()
-    }
+def _needed(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
+    """An evaluator's mapping; `${data.a.b}` is the column `a.b` where there is one of that name."""
+    needed: dict[str, Mapped] = {}
+    for parameter, mapped in parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
+        if isinstance(mapped, Reference):
+            whole = ".".join(map(str, mapped.steps))
+            steps = (whole,) if mapped.source == "data" and whole in columns else mapped.steps
+            mapped = Needed(mapped.source, steps, mapped.text)
+        needed[parameter] = mapped
+    return needed
 
 
 # -- what is run
@@ -207,7 +211,7 @@ class _Script:
         self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
         for mapping in self._own.values():
             _check_mapping(mapping)
-        read = {name: _needed(mapping, name) for name, mapping in self._own.items()}
+        read = {name: _needed(mapping, name, self.columns) for name, mapping in self._own.items()}
         default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
