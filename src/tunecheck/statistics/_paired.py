@@ -186,6 +186,20 @@ def paired_scores(
     flipped = None
     if difference.value is not None and not alone:
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
+    found = filled(change, groups, (of_base, of_new, difference), flipped, "" if groups is None else " of clusters")
+    ranked = groups is None and difference.value is not None
+    return replace(found, wilcoxon=signed_ranks(change)) if ranked else found
+
+
+def filled(
+    change: Floats,
+    groups: Clusters | None,
+    estimates: tuple[Estimate, Estimate, Estimate],
+    flipped: "Flips | None",
+    of_what: str,
+) -> PairedScores:
+    """Two runs' scores: the estimates of both and of their difference, and the test by flipped signs."""
+    of_base, of_new, difference = estimates
     return PairedScores(
         n=len(change),
         clusters=None if groups is None else groups.count,
@@ -196,10 +210,8 @@ def paired_scores(
         higher=int(numpy.count_nonzero(change > 0)),
         p_value=None if flipped is None else flipped.mid,
         p_exact=None if flipped is None else flipped.exact,
-        test=f"sign-flip permutation{'' if groups is None else ' of clusters'}, mid-p ({flipped.how})"
-        if flipped
-        else "none",
-        wilcoxon=signed_ranks(change) if groups is None and difference.value is not None else None,
+        test="none" if flipped is None else f"sign-flip permutation{of_what}, mid-p ({flipped.how})",
+        wilcoxon=None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy
 
 from tunecheck.statistics._distributions import t_quantile
-from tunecheck.statistics._paired import FLIPS, flip_scores
+from tunecheck.statistics._paired import FLIPS, filled, flip_scores
 from tunecheck.statistics._proportions import CONFIDENCE
 from tunecheck.statistics._results import Estimate, PairedScores
 from tunecheck.statistics._samples import Clusters, Codes, Floats, Labels, as_clusters
@@ -46,19 +46,7 @@ def paired_weighted(
     of_base, of_new, difference = (
         _estimate(values, parts, of_row, sizes, groups, confidence) for values in (base, new, change)
     )
-    return PairedScores(
-        n=len(parts),
-        clusters=None if groups is None else groups.count,
-        base=of_base,
-        new=of_new,
-        difference=difference,
-        changed=int(numpy.count_nonzero(change)),
-        higher=int(numpy.count_nonzero(change > 0)),
-        p_value=flipped.mid,
-        p_exact=flipped.exact,
-        test=f"sign-flip permutation, weighted, mid-p ({flipped.how})",
-        wilcoxon=None,
-    )
+    return filled(change, groups, (of_base, of_new, difference), flipped, ", weighted")
 
 
 def _estimate(
