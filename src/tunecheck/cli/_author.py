@@ -19,9 +19,10 @@ from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 if TYPE_CHECKING:
     from tunecheck.authoring._author.files import Variant
     from tunecheck.authoring._author.pipeline import AuthorPlan, AuthorReport
+    from tunecheck.cli._author_models import EndpointModels
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_WORLD, _SET = "The services", "The data set"
+_WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,17 @@ class AuthorOptions(JsonOptions, TrustOptions):
     )
     draw: Path | None = option("Draw the graph of functions.", "FILE.svg", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
+    writer: str | None = option(
+        "A model that says the requests as people do: a definition, or the name of one in endpoints/. It chooses no "
+        "calls; rows that the solver does not solve as they are meant go to review.jsonl.",
+        "FILE",
+        _WORDS,
+    )
+    solver: str | None = option("The model that tries the rows; by default the writer.", "FILE", _WORDS)
+    personas: Path | None = option(
+        "Who the users are: a YAML file of `name: who it is, how they talk`.", "FILE", _WORDS
+    )
+    max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
 
 
 @command(AuthorOptions)
@@ -107,6 +119,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
 
 def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
     from tunecheck.authoring._author.pipeline import STAGES, AuthorPlan
+    from tunecheck.authoring._author.writing import read_personas
 
     if not _NAME.fullmatch(options.name):
         raise ConfigurationError(f"{options.name!r} is no name for a file: use letters, digits, - and _")
@@ -123,12 +136,35 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
         seed=options.seed,
         split=options.split,
         variants=_variants(options.variants),
-        work=options.work or Path("authoring") / options.name,
+        work=_work(options),
         out=Path("datasets") / f"{options.name}.jsonl",
         draw=options.draw,
         last=stage,
         command=command,
         overwrite=options.overwrite,
+        personas=None if options.personas is None else read_personas(options.personas),
+        models=_models(options),
+    )
+
+
+def _work(options: AuthorOptions) -> Path:
+    return options.work or Path("authoring") / options.name
+
+
+def _models(options: AuthorOptions) -> EndpointModels | None:
+    if options.writer is None:
+        for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
+            if value is not None:
+                raise ConfigurationError(f"--{name} is about words by a model; name one with --writer")
+        return None
+    from tunecheck.cli._author_models import EndpointModels
+
+    return EndpointModels(
+        options.writer,
+        options.solver or options.writer,
+        _work(options),
+        options.max_cost,
+        Trust.of_command(options.trust or ()),
     )
 
 

@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import dumps_line
 from tunecheck._messages import counted
 from tunecheck._whole_files import write_file
-from tunecheck.authoring._author.files import GraphFile, Line, PathLine, RejectedLine
+from tunecheck.authoring._author.files import GraphFile, Line, PathLine, RejectedLine, RowLine
 from tunecheck.authoring._author.paths import Coverage, planned_calls
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
 
@@ -72,7 +72,7 @@ def _together(rows: Sequence[Line]) -> list[list[Line]]:
     return [*groups.values()]
 
 
-def write_dataset(out: Path, authored: Authored, card: str, name: str, evaluator: str) -> list[Path]:
+def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
     """Write the data set, its sidecar and its card, and the training set beside it; the files' paths.
 
     Raises:
@@ -85,15 +85,26 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str, evaluator
     ):
         if not rows:
             continue
-        defaults = DatasetDefaults(evaluators=[evaluator], cluster="task")
-        with told_as(ConfigurationError, path, "cannot be written"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
-            write_file(sidecar_path(path), sidecar_text(defaults, description=f"{what}: {name}.").encode())
+        write_rows(path, rows, f"{what}: {name}.")
         written += [path, sidecar_path(path)]
     with told_as(ConfigurationError, card_path(out), "cannot be written"):
         write_file(card_path(out), card.encode())
     return [*written, card_path(out)]
+
+
+def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
+    """Write rows, and a sidecar that says how they are answered and judged.
+
+    Raises:
+        ConfigurationError: a file cannot be written.
+    """
+    talk = isinstance(rows[0], RowLine)
+    target, evaluator = ("conversation", "multi_turn_state") if talk else (None, "call_check")
+    defaults = DatasetDefaults(target=target, evaluators=[evaluator], cluster="task")
+    with told_as(ConfigurationError, path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
+        write_file(sidecar_path(path), sidecar_text(defaults, description=description).encode())
 
 
 def train_path(out: Path) -> Path:

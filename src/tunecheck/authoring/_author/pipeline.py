@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -29,12 +29,13 @@ from tunecheck.authoring._author.files import (
 from tunecheck.authoring._author.graph import check_graph, find_graph, keep_own
 from tunecheck.authoring._author.paths import check_paths, sample_paths
 from tunecheck.authoring._author.questions import question_row
-from tunecheck.authoring._author.shipped import configurations
+from tunecheck.authoring._author.shipped import configurations, personas
 from tunecheck.authoring._author.stages import Workbench
 from tunecheck.authoring._author.tasks import execute, put_into_words
 from tunecheck.authoring._author.trial import Trial, Weakness
 from tunecheck.authoring._author.variants import RowAuthor
 from tunecheck.authoring._author.world import World, described, find_world
+from tunecheck.authoring._author.writing import Models, reworded, set_aside
 from tunecheck.simulators._backend import Backends
 
 Stage: TypeAlias = Literal["world", "graph", "paths", "truth", "tasks", "variants", "rows"]
@@ -47,7 +48,8 @@ class AuthorPlan:
 
     `simulators` are plugin names; `turns` the least and the most of a conversation; `split` the share of the tasks
     that goes to the training set; `variants` the kinds of which each task gets one, in turn. `work` is where the
-    stages leave their files, `out` the data set. `last` is the last stage to run.
+    stages leave their files, `out` the data set. `last` is the last stage to run. With `models`, one words the requests
+    in the voice of `personas` (by default those that are shipped), and one tries whether they say what they should.
     """
 
     name: str
@@ -63,6 +65,8 @@ class AuthorPlan:
     last: Stage = "rows"
     command: str = "tunecheck datasets author"
     overwrite: bool = False
+    personas: Mapping[str, str] | None = None
+    models: Models | None = None
 
     @property
     def questions(self) -> bool:
@@ -152,10 +156,20 @@ class _Making:
         )
 
     def tasks(self) -> None:
-        seed = self._plan.seed
-        self._tasks = self._bench.lines(
-            "tasks.jsonl", TaskLine, seed, lambda: [put_into_words(self._world, path, seed) for path in self._paths]
-        )
+        models = self._plan.models
+        inputs: JSON = self._plan.seed
+        if models is not None:
+            inputs = [inputs, models.label(), dict(self._personas)]
+        self._tasks = self._bench.lines("tasks.jsonl", TaskLine, inputs, self._in_words)
+
+    @property
+    def _personas(self) -> Mapping[str, str]:
+        return self._plan.personas or personas()
+
+    def _in_words(self) -> list[TaskLine]:
+        seed, models = self._plan.seed, self._plan.models
+        tasks = [put_into_words(self._world, path, seed) for path in self._paths]
+        return tasks if models is None else reworded(tasks, self._paths, self._personas, seed, models)
 
     def variants(self) -> None:
         kinds = self._plan.variants
@@ -189,17 +203,20 @@ class _Making:
                 authored.rows.append(row)
             else:
                 authored.rejected.append(_rejected(row, row.variant, weakness))
-        if not authored.rows:
-            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl")
         self._bench.lines("rejected.jsonl", RejectedLine, None, lambda: authored.rejected)
+        if plan.models is not None:
+            authored.rows, review = set_aside(authored.rows, plan.models)
+            self._bench.lines("review.jsonl", RejectedLine, [each.id for each in review], lambda: review)
+            authored.rejected += review
+        if not authored.rows:
+            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl and review.jsonl")
         authored.rejected += self._refused
         used = {row.task for row in authored.rows}
         authored.coverage = covered(path for path in self._paths if f"{plan.name}-{path.id}" in used)
         authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
         text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
         report = self.report
-        evaluator = "call_check" if plan.questions else "multi_turn_state"
-        report.written = write_dataset(plan.out, authored, text, plan.name, evaluator)
+        report.written = write_dataset(plan.out, authored, text, plan.name)
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
         report.rejected.update(each.reason for each in authored.rejected if each.variant != "path")

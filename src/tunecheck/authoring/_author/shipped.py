@@ -45,3 +45,8 @@ def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
 def notes() -> Mapping[str, list[str]]:
     """What makes a context long: the parts of its lines."""
     return converted(_shipped()["notes"], dict[str, list[str]])
+
+
+def personas() -> Mapping[str, str]:
+    """Who users are, by name."""
+    return converted(_shipped()["personas"], dict[str, str])
