@@ -16,6 +16,7 @@ from tests.test_schemas import check
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.authoring._author.pipeline import AuthorReport
+from tunecheck.authoring._author.trial import Trial, Weakness
 from tunecheck.cli._app import main
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 
@@ -228,6 +229,8 @@ def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -
     [
         ("world.yaml", {"left_out": ["borow"]}, "there is no function 'borow'; did you mean 'borrow'"),
         ("world.yaml", {"simulator": ["library"]}, "simulator"),
+        ("world.yaml", {"simulators": ["TicketAPI"]}, "name the same, or delete the file"),
+        ("world.yaml", {"configurations": {"library": {"shelf": 5}}}, "library cannot start from what configurations"),
         ("graph.yaml", {"edges": [{"source": "borrow.x", "target": "borrow.titel"}]}, "did you mean 'borrow.title'"),
         ("graph.yaml", {"format_version": 9}, "written by a newer Tunecheck"),
     ],
@@ -238,6 +241,13 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
     with pytest.raises(ConfigurationError) as raised:
         authored(tasks=3, last="graph")
     assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_where_no_path_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness("it answers by chance"))
+    monkeypatch.setattr("tunecheck.authoring._author.paths._WALKS", 5)
+    with pytest.raises(ConfigurationError, match=r"only 0 paths of 4 can be found .*: it answers by chance"):
+        authored(tasks=4)
 
 
 def test_single_questions_have_possible_answers(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def sample_paths(
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
         raise ConfigurationError("graph.yaml: no function can be used; see the problems there, and edit world.yaml")
-    coverage, known = Coverage(), set[str]()
+    coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):
         for attempt in range(_WALKS):
             walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
@@ -104,11 +104,13 @@ def sample_paths(
                 coverage.add(path, planned_calls(path))
                 yield path
                 break
+            reasons[found.reason] += 1
             if found.function is not None:
                 coverage.refused[found.function] += 1
         else:
+            why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {counted(number - 1, 'path')} of {count:,} can be found; ask for fewer --tasks, or give "
+                f"only {counted(number - 1, 'path')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
                 "world.yaml more values and configurations"
             )
 

@@ -115,7 +115,11 @@ class _Making:
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
         file = self._bench.document("world.yaml", WorldFile, inputs, lambda: described(classes))
-        classes = find_world(file.simulators, self._backends)
+        if {*file.simulators} != {*classes}:
+            raise ConfigurationError(
+                f"{self._plan.work / 'world.yaml'} is about {', '.join(file.simulators)}, and the command about "
+                f"{', '.join(classes)}: name the same, or delete the file"
+            )
         self._world = World.of(classes, file, {name: self._backends.find(name) for name in configurations()})
 
     def graph(self) -> None:

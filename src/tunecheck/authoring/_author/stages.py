@@ -7,7 +7,7 @@ from it is made anew.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from tunecheck._describe import read_as, read_fitting
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import check_version, read_object
 from tunecheck._json import JSON, content_hash, dumps_line, loads
-from tunecheck._regular_files import read_regular
+from tunecheck._regular_files import open_regular, sha256_of
 from tunecheck._whole_files import write_file
 from tunecheck.authoring._author.files import AuthorFile, StageRecord
 
@@ -71,9 +71,7 @@ class Workbench:
     def lines(self, file: str, kind: type[T], inputs: JSON, make: Callable[[], Sequence[T]]) -> list[T]:
         """The lines of a JSON Lines file, made if it does not stand."""
         if self._stands(file, inputs):
-            path = self.folder / file
-            numbered = enumerate(self._bytes(path).splitlines(), 1)
-            return [read_as(_json(line, path, at), kind, f"{path}, line {at}") for at, line in numbered if line.strip()]
+            return [*_lines(self.folder / file, kind)]
         content = [*make()]
         self._write(file, b"".join(dumps_line(msgspec.to_builtins(line)) for line in content))
         return content
@@ -85,10 +83,10 @@ class Workbench:
         if not path.is_file():
             self.notes[file] = "made"
         else:
-            edited = known is None or known.made != _hash(self._bytes(path))
+            edited = known is None or known.made != _hash_of(path)
             if (known is not None and known.input == needed) or (edited and keeps_edits):
                 self.notes[file] = "edited, and kept" if edited else "unchanged"
-                self.input = content_hash([needed, _hash(self._bytes(path))])
+                self.input = content_hash([needed, _hash_of(path)])
                 return True
             self.notes[file] = "made again"
         self.input = needed
@@ -102,13 +100,21 @@ class Workbench:
             write_file(self.folder / RECORD, msgspec.json.format(msgspec.json.encode(self._record), indent=2) + b"\n")
         self.input = content_hash([self.input, _hash(content)])
 
-    def _bytes(self, path: Path) -> bytes:
-        with told_as(ConfigurationError, path):
-            return read_regular(path)
-
 
 def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()
+
+
+def _hash_of(path: Path) -> str:
+    with told_as(ConfigurationError, path):
+        return sha256_of(path)
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[T]:
+    with told_as(ConfigurationError, path), open_regular(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield read_as(_json(line, path, number), kind, f"{path}, line {number}")
 
 
 def _json(line: bytes, path: Path, number: int) -> JSON:

@@ -110,7 +110,20 @@ class World:
         return self.file.values.get(name) or request_values(self.spare).get(name) or ()
 
     def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
-        return Backend.of({name: self.known(name) for name in simulators}, configuration)
+        """Simulators of their own, loaded from their parts of a configuration.
+
+        Raises:
+            ConfigurationError: one cannot start from its part.
+        """
+        try:
+            return Backend.of({name: self.known(name) for name in simulators}, configuration)
+        except ConfigurationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a user's simulator loads, and may raise anything
+            raise ConfigurationError(
+                f"world.yaml: {' and '.join(simulators)} cannot start from what configurations says "
+                f"({type(error).__name__}: {error}); give it there what it needs"
+            ) from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Session:
         return Session(self, simulators, configuration)
@@ -205,9 +218,8 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
     sample = simulator.sample() or configurations().get(name)
     if sample:
         return dict(sample)
-    fresh = _loaded(simulator, {})
-    state = {key: shown(value) for key, value in fresh.state().items()}
     try:
+        state = {key: shown(value) for key, value in _loaded(simulator, {}).state().items()}
         again = {key: shown(value) for key, value in _loaded(simulator, state).state().items()}
     except Exception:  # noqa: BLE001 - a user's simulator that takes no such configuration may raise anything
         return {}
