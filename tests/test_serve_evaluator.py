@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -11,7 +12,9 @@ import pytest
 from tests.serve_parts import Starter, servers
 
 from tunecheck import F1ScoreEvaluator, FunctionCallMatchEvaluator
+from tunecheck._trust import Trust
 from tunecheck.cli._app import main
+from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
 from tunecheck.evaluation._served_evaluator import ServedEvaluator
 
 
@@ -66,6 +69,20 @@ async def test_a_row_that_cannot_be_scored_says_why(start: Starter) -> None:
     assert "ground_truth" in missing["reason"]
     _, failed = await evaluated(await start(ServedEvaluator("broken", broken)), row({"response": "Rome"}))
     assert (failed["status"], failed["reason"]) == ("Error", "ValueError: out of order")
+
+
+async def test_an_evaluator_of_the_workspace_that_ends_its_process_costs_that_row_only(
+    start: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evaluators").mkdir()
+    source = "import os\ndef ends(response: str):\n    return 1 if response == 'Rome' else os._exit(3)\n"
+    (tmp_path / "evaluators" / "ends.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    url = await start(ServedEvaluator("ends", make_evaluators(["ends"], {}, None, Trust())["ends"]))
+    _, failed = await evaluated(url, row({"response": "Oslo"}))
+    assert "ended its worker process: exit code 3" in failed["reason"]
+    _, scored = await evaluated(url, row({"response": "Rome"}))
+    assert (scored["status"], scored["score"]) == ("Completed", 1.0)
 
 
 async def test_a_row_on_which_the_evaluator_hangs_or_blocks_costs_no_other(start: Starter) -> None:

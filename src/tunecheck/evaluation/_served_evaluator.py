@@ -20,6 +20,7 @@ from tunecheck.endpoints._serving.wire import BadRequestError, read_object
 from tunecheck.pipeline._aggregate import RESULT, VerdictReader, counted_metric
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, AsyncExecutor, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._mapping import ColumnMissingError
+from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace
 from tunecheck.pipeline._scoring import Outcome, Output, Partial, bind_evaluator
 from tunecheck.upload._foundry.evaluation import as_verdict
 
@@ -44,15 +45,27 @@ class ServedEvaluator(Service):
     def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
         """`limit_s` is how long one call may take."""
         self.name = name
-        self._bound = bind_evaluator(name, evaluator, {})
-        awaited = self._bound.asynchronous and not self._bound.asks_models
+        self._bound = bound = bind_evaluator(name, evaluator, {})
         self._executor: Executor = (
-            AsyncExecutor(self._bound, _MOST_ROWS, limit_s, ForeignLoop())
-            if awaited
-            else ThreadExecutor([self._bound], _MOST_ROWS, limit_s)
+            AsyncExecutor(bound, _MOST_ROWS, limit_s, ForeignLoop())
+            if bound.asynchronous and not bound.asks_models
+            else ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
+        self._process: ProcessExecutor | None = None
+        if is_of_workspace(bound) and can_be_sent(bound):  # as in runs: its crash ends that process, not the server
+            self._process = ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        async def begin(_: web.Application) -> None:
+            if self._process is not None and not await self._process.start():
+                self._executor = self._process
+
+        async def end(_: web.Application) -> None:
+            await self._executor.close()
+
+        app.on_startup.append(begin)
+        app.on_cleanup.append(end)
+
         async def health(_: web.Request) -> web.Response:
             return json_reply({"status": "ok", "evaluator": self.name, **middleware.counts()})
 
