@@ -4,25 +4,21 @@ GET /                                   the runs, and the choice of some to comp
 GET /runs/{id}                          a run's report
 GET /runs/{id}?against={id}&against=…   the same, held against others, the first of which is the base
 
-Only this machine can connect, and only a browser that was sent here by this address: a page elsewhere that has its own
-name point to this machine (DNS rebinding) is refused by the `Host` it names. Runs are found by their ids among those
-that the folder has, so that no address leads to another file.
+Runs are found by their ids among those that the folder has, so that no address leads to another file.
 """
 
 import asyncio
 import contextlib
-import signal
 import tempfile
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TypeAlias
 
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._serving.middleware import NOT_THIS_MACHINE, is_of_this_machine
-from tunecheck.endpoints._serving.server import running
+from tunecheck.endpoints._serving.pages import guarded, serve_pages
 from tunecheck.report._run_list import runs_page
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run, list_runs
@@ -32,24 +28,13 @@ _MOST_COMPARED = 50
 _KEPT = 20
 """Pages that are kept; the one that was asked for longest ago gives way."""
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _Stamp: TypeAlias = tuple[int, ...]
 
 
 def make_app(results_dir: Path) -> web.Application:
     """The pages of a folder of runs as an aiohttp application."""
     pages = _Pages(results_dir)
-    app = web.Application(middlewares=[_guarded])
+    app = web.Application(middlewares=[guarded])
     app.add_routes([web.get("/", pages.index), web.get("/runs/{run}", pages.report)])
     app.cleanup_ctx.append(pages.folder)
     return app
@@ -63,37 +48,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
     """
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
-    asyncio.run(_serve(make_app(results_dir), port, on_ready))
-
-
-async def _serve(app: web.Application, port: int, on_ready: Callable[[str], None] | None) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    async with running(app, "127.0.0.1", port) as url:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
-                loop.add_signal_handler(name, stop.set)
-        if on_ready:
-            on_ready(url)
-        await stop.wait()
-
-
-@web.middleware
-async def _guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Refuse who was not sent here by this machine's name; say what went wrong as plain text."""
-    if not is_of_this_machine(request):
-        response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
-    else:
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            response = web.Response(status=error.status, text=error.text or error.reason)
-        except ConfigurationError as error:
-            response = web.Response(status=409, text=str(error))
-        except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder holds
-            response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
-    response.headers.update(_HEADERS)
-    return response
+    asyncio.run(serve_pages(make_app(results_dir), port, on_ready))
 
 
 class _Pages:

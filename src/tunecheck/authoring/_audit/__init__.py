@@ -6,6 +6,7 @@ requests   what the user asks for and no call does
 paths      calls that can be left out
 repeats    rows that are there twice, or in the training data
 failing    rows that all runs fail alike
+review     what was found, in a browser: accepted, rejected or mended, and written to a new file
 
 `audit.audit` goes through the rows; `findings` has the kinds and their order. What is sure comes from `datasets check`.
 """

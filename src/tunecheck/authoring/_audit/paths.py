@@ -33,8 +33,9 @@ class LeavingOut:
             return
         idle: set[int] = set()
         whole = _outcomes(check, played, ())
-        for at, each in enumerate(played[:-1]):
-            if each.step.result.error:
+        for at, each in enumerate(played):
+            is_last = at + 1 == len(played)  # nothing depends on it: it is made for what it answers, or does
+            if each.step.result.error or (is_last and not _is_repeated(played, at)):
                 continue
             if _outcomes(check, played, (at,)) == _without(whole, (at,)):
                 idle.add(at)
@@ -52,7 +53,7 @@ class LeavingOut:
         text = each.text
         drop = Replacement(each.turn, text, None)
         fix = f"leave out {text}"
-        if any(one.turn == each.turn and one.call == each.call for one in played[:at]):
+        if _is_repeated(played, at):
             evidence = f"{text} is made twice, with nothing changed between"
             self._open.append(("", found(name, "superfluous_call", evidence, each.turn, fix=fix, replacement=drop)))
         elif each.step.changes:
@@ -81,6 +82,11 @@ class LeavingOut:
                         ("", found(name, "shorter_path", evidence, played[start].turn, fix=f"leave out {texts}"))
                     )
                     return
+
+
+def _is_repeated(played: Sequence[PlayedCall], at: int) -> bool:
+    """Whether the same call stands earlier in its turn."""
+    return any(one.turn == played[at].turn and one.call == played[at].call for one in played[:at])
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,12 @@ def _of_call(dialogue: Dialogue, call: TruthCall, given: Given) -> Iterator[Audi
 def _of_texts(
     dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: Given, described: str
 ) -> Iterator[AuditFinding]:
+    cut = _cut(texts, given)
+    if cut is not None:
+        evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {cut!r}"
+        certainty: Certainty = "likely" if cut[-1] in "!?" else "look"  # a comma is often no part of what it stands in
+        yield found(dialogue.name, "nearly_quoted", evidence, call.turn, certainty=certainty)
+        return
     if any(_is_given(text, given) or text.casefold() in described for text in texts):
         return
     for text in texts:
@@ -72,6 +78,14 @@ def _of_texts(
     if all(_is_unfounded(text, given) for text in texts) and not _is_looked_up(texts, dialogue, given):
         evidence = f"{parameter} of {call.name} is {texts[0]!r}, which nothing gives"
         yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
+
+
+def _cut(texts: Sequence[str], given: Given) -> str | None:
+    """The quote that a text is but for the mark at its end, `Done` for `Done!`; none where it is quoted without it."""
+    quoted = given.quoted
+    if not set(texts).isdisjoint(quoted):
+        return None
+    return next((each for each in quoted if each[:-1] in texts and not each[-1].isalnum()), None)
 
 
 def _is_looked_up(texts: list[str], dialogue: Dialogue, given: Given) -> bool:

@@ -91,7 +91,7 @@ async def run_server(
     stop = stop or asyncio.Event()
     options = replace(options, local_only=is_loopback(host))
     async with running(make_app(source, options), host, port) as url:
-        with _stopped_by_signals(stop):
+        with stopped_by_signals(stop):
             if on_ready:
                 on_ready(url)
             await stop.wait()
@@ -108,7 +108,8 @@ def key_from(variable: str | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Within this block, SIGINT and SIGTERM set the event."""
     loop = asyncio.get_running_loop()
     taken = []
     for name in (signal.SIGINT, signal.SIGTERM):
