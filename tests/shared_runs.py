@@ -26,6 +26,8 @@ class Workspace:
         self.log = folder / "requests.log"
         folder.mkdir(parents=True, exist_ok=True)
         self.log.touch()
+        self.unbroken_s = 0.0
+        """How long a run took to which nothing happened."""
         lines = (json.dumps({"id": f"r{n}", "query": f"{n}", "ground_truth": f"answer {n}"}) for n in range(rows))
         (folder / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
