@@ -126,9 +126,9 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         "",
         f"Conversations with {', '.join(world)}, authored with Tunecheck: `{command}`",
         "",
-        f"* {counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on, "
-        f"of {counted(len({row.task for row in rows}), 'conversation')}; none of the paths and configurations of the "
-        "one part stands in the other.",
+        f"* {counted(len({row.task for row in rows}), 'conversation')}: "
+        f"{counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
+        *(["* No path and no configuration stands in both of these parts."] if authored.train else []),
         f"* {counted(sum(row.turn_count for row in rows), 'turn')}, "
         f"{counted(sum(row.call_count for row in rows), 'call')}.",
         f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
