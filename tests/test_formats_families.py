@@ -228,6 +228,10 @@ def test_types_of_java_and_javascript_say_the_language_too() -> None:
     for name, meant in (("Shape.moveTo", "3"), ("moveTo", "3"), ("move_to", 3)):
         (call,) = read_calls(f"[{name}(n=3)]", tools=[tool(name, x="any", n="integer")]).calls
         assert call.arguments == {"n": meant}
+    listed = tool("f", x="array")
+    listed["function"]["parameters"]["properties"]["x"]["items"] = {"type": "String"}
+    (call,) = read_calls("[f(x=[a, 'b'])]", tools=[listed]).calls
+    assert call.arguments == {"x": "[a, 'b']"}
 
 
 def test_a_tool_whose_own_name_has_the_namespace_is_called_by_it() -> None:

@@ -41,12 +41,13 @@ def language_of(definition: FunctionDefinition) -> str | None:
     if said:
         return said[1].lower()
     properties = definition.parameters.get("properties")
-    schemas = properties.values() if isinstance(properties, dict) else ()
+    schemas = [*properties.values()] if isinstance(properties, dict) else []
+    schemas += [schema.get("items") for schema in schemas if isinstance(schema, dict)]
     types = {str(schema.get("type")) for schema in schemas if isinstance(schema, dict)}
     language = next((language for name, language in _TYPES.items() if name in types), None)
     any_object = "any" in types and "string" not in types and _CAMEL_CASE.match(definition.name)
     if language is None and ("String" in types or any_object):
-        return "java" if "." in definition.name or not types & {"array", "dict", "float"} else "javascript"
+        return "javascript" if types & {"array", "dict", "float"} and "." not in definition.name else "java"
     return language
 
 
