@@ -89,7 +89,7 @@ def all_columns(folder: Path) -> None:
     assert evaluate(folder, evaluators={"e": lambda **columns: {"n": len(columns)}})["metrics"] == {"e.n": len(QA[0])}
 
 
-def keywords_of_its_own(folder: Path) -> None:
+def call_of_its_own(folder: Path) -> None:
     class Weighted(azure.F1ScoreEvaluator):
         def __call__(self, *, response: str, ground_truth: str, weight: int = 2) -> Any:  # type: ignore[override]
             score: Any = super().__call__(response=response, ground_truth=ground_truth)["f1_score"]
@@ -208,6 +208,10 @@ def public_keys(folder: Path) -> None:
     assert not [key for key in keys if key.startswith("_")]
 
 
+def error_targets(folder: Path) -> None:
+    assert "ADVERSARIAL_SIMULATOR" not in azure.ErrorTarget.__members__
+
+
 def rouge_types(folder: Path) -> None:
     assert [each.value for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
 
@@ -255,7 +259,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
     "`${target.answer}`, or `${data.a.b}`, for a parameter of another name": mapped_part,
     "`**columns`, under any name but `kwargs`": all_columns,
-    "a subclass of an evaluator whose `__call__` has keywords of its own": keywords_of_its_own,
+    "a subclass of an evaluator with a `__call__` of its own": call_of_its_own,
     "a column called `date`": date,
     "a column of whole numbers with gaps": whole_numbers,
     "a column `__outputs.x`, without a target": reserved_column,
@@ -276,6 +280,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "`QAEvaluator`, an input that several judges refuse": first_refusal,
     "an `azure_ai_project` that is a text and no address": no_project,
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
+    "`ErrorTarget`": error_targets,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,
