@@ -100,6 +100,14 @@ def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
     assert lines.index("Rome 4 100.0% 100.0%") < lines.index("Oslo 2 100.0% 100.0%")
 
 
+def test_the_summary_says_what_agents_would_score_that_look_at_nothing(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = " ".join(here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer").out.split())
+    # Every other row asks for a call.
+    assert "an agent that calls nothing passes 50.0% of the rows, one that always calls 50.0% at most" in said
+
+
 def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> None:
     said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--json", "--fail-under", "match>=0.1", "--allow-simulated"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import print_json
+from tunecheck.cli._console import print_json, skill_text
 from tunecheck.cli._datasets import CheckOptions, checked_rows, value_readers
 from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
 from tunecheck.cli._options import command, flag, option
@@ -104,8 +104,7 @@ def _show(done: Audit, options: AuditOptions) -> None:
         f"audited {counted(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}"
     )
     if done.rows:
-        idle, calling = done.idle / done.rows, done.calling / done.rows
-        print(f"an agent that calls nothing passes {idle:.1%} of the rows, one that always calls {calling:.1%} at most")
+        print(skill_text(done.idle, done.calling, done.rows))
 
 
 def _line(finding: AuditFinding) -> str:

@@ -82,3 +82,9 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
     if isinstance(cost, (int, float)):
         return f"{cost:{form}} {spent.get('currency')}"
     return "unknown" if spent.get("uncounted_calls") else None
+
+
+def skill_text(idle: int, calling: int, rows: int) -> str:
+    """What two agents would score that look at nothing: one that calls nothing, one that always calls."""
+    always = f"one that always calls {calling / rows:.1%} at most"
+    return f"by calls alone, an agent that calls nothing passes {idle / rows:.1%} of the rows, {always}"

@@ -15,7 +15,7 @@ from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._causes import causes_table
-from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts
+from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts, skill_text
 from tunecheck.cli._gates.gates import End, Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
@@ -73,6 +73,7 @@ def show(summary: Summary, console: Console) -> None:
 def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     yield _header(summary)
     yield _main_table(summary)
+    yield from _without_skill(summary)
     for column, values in summary.by.items():
         if column != "row_kind":
             yield from _group_tables(column, values, summary.evaluators, width)
@@ -120,6 +121,14 @@ def _main_table(summary: Summary) -> Table:
                     *_cells(Line("figure", "corrected", (corrected_text(judge.corrected), *("" for _ in kinds))))
                 )
     return table
+
+
+def _without_skill(summary: Summary) -> Iterator[Text]:
+    """What agents would score that do without looking; only where every row is known to ask for calls or for none."""
+    counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
+    calling, idle = counts.get("call"), counts.get("answer", 0)
+    if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
+        yield Text(skill_text(idle, calling, summary.rows), "dim")
 
 
 def corrected_text(rate: Estimate) -> str:
