@@ -264,6 +264,18 @@ async def test_requests_per_minute_hold_for_every_attempt() -> None:
     assert clock.time >= 9
 
 
+async def test_one_of_several_workers_keeps_to_its_part_of_the_requests_per_minute() -> None:
+    clock = HandClock()
+    with FaultServer(lambda *_: answer("ok")) as server:
+        endpoint = azure_ml(server.url, clock=clock, limits={"requests_per_minute": 240})
+        for _ in range(2):
+            endpoint.share_limits(4)
+        for number in range(10):
+            await endpoint.complete(user("a", str(number)))
+        await endpoint.close()
+    assert clock.time >= 9
+
+
 async def test_tokens_are_reserved_by_estimate_and_corrected_by_usage() -> None:
     clock = HandClock()
     usage = {"prompt_tokens": 10, "completion_tokens": 5}

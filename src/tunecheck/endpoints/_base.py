@@ -290,6 +290,9 @@ class Endpoint(ABC):
     def allow(self, concurrency: int) -> None:
         """Set how many concurrent calls to take, where the definition does not say."""
 
+    def share_limits(self, workers: int) -> None:
+        """Keep to one part of so many of the requests and tokens a minute: the others are for other processes."""
+
     def hide(self, secrets: Redactor) -> None:
         """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""
 

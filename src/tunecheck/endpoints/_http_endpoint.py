@@ -312,6 +312,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
             for client in self._clients:
                 client.limits = msgspec.structs.replace(client.limits, concurrency=concurrency)
 
+    def share_limits(self, workers: int) -> None:
+        whole = self.config.limits
+        for client in self._clients:
+            client.limits = msgspec.structs.replace(
+                client.limits,
+                requests_per_minute=whole.requests_per_minute and whole.requests_per_minute / workers,
+                tokens_per_minute=whole.tokens_per_minute and whole.tokens_per_minute / workers,
+            )
+
     async def close(self) -> None:
         for client in self._clients:
             await client.close()

@@ -27,5 +27,6 @@ def launcher_of(options: Options) -> Launcher | None:
 
     allowed = [word for path in options.trust or () for word in ("--trust", path)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    started = [sys.executable, "-m", "tunecheck", "worker", "--attached", *allowed]
-    return LocalWorkers(int(place["count"] or cores), started)
+    count = int(place["count"] or cores)
+    started = [sys.executable, "-m", "tunecheck", "worker", "--attached", "--of", str(count), *allowed]
+    return LocalWorkers(count, started)
