@@ -190,11 +190,19 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     in_vain = sorted(function.required.intersection(ignored))
     return GraphFunction(
         simulator=function.simulator,
-        writes=any(witness.step.changes for witness in witnesses),
+        writes=any(witness.step.changes for witness in witnesses) or _writes_elsewhere(search, witnesses[0]),
         keyed=keyed,
         ignored=ignored,
         problem=f"nothing depends on {', '.join(in_vain)}: a wrong value would not be seen" if in_vain else None,
     )
+
+
+def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
+    """Whether a call that changed nothing, perhaps because it was done already, does from another configuration."""
+    simulator = search.world.functions[witness.call.name].simulator
+    drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
+    steps = (search.again(Witness(each, (), witness.call, witness.step), witness.call) for each in drawn)
+    return any(step.changes and not step.result.error for step in steps)
 
 
 def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
