@@ -162,6 +162,13 @@ def test_the_set_can_be_checked_and_evaluated_at_once(folder: Path, capsys: pyte
     assert "eval_results" in capsys.readouterr().out
 
 
+def test_an_audit_finds_nothing_that_is_probably_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["datasets", "audit", "datasets/loans.jsonl", "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert said["rows"] > 12
+    assert [found for found in said["findings"] if found["certainty"] != "look"] == []
+
+
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another workspace; its set has three conversations without variants."""

@@ -23,6 +23,7 @@ _READS = frozenset(
     "pwd tail head grep wc sort diff du cd count".split()
 )
 _NO_OBJECT = frozenset("to by of for on in with from the and based all id".split())
+_TAKES_BACK = re.compile(r"\b(?:changed my mind|no,? wait|on second thought|scratch that|i meant)\b", re.IGNORECASE)
 _MOST_APART = 3
 _SHORTEST = 3
 
@@ -76,11 +77,17 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         used.add(call.result)
         used.add(call.name)
     for turn, asked in enumerate(dialogue.asked):
-        for quote in dict.fromkeys(quotes(asked)):
+        for quote in dict.fromkeys(quotes(_kept(asked))):
             if dialogue.of_turn(turn) and not _is_used(quote, used, dialogue):
                 evidence = f"the user quotes {quote!r}, which no call has"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
+
+
+def _kept(asked: str) -> str:
+    """What a request still says where the user takes a part of it back."""
+    taken_back = _TAKES_BACK.search(asked)
+    return asked[taken_back.end() :] if taken_back is not None else asked
 
 
 def _is_used(quote: str, used: Given, dialogue: Dialogue) -> bool:

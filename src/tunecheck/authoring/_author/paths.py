@@ -209,7 +209,7 @@ class _Walk:
         made = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
         step = self._session.call(as_call(planned))
-        if not self._is_worth(planned.function, step, texts):
+        if not self._is_worth(planned.function, step, texts) or self._overwrites(step, turn):
             self._session.take_back(made)
             return False
         self._places.append((turn, len(self._turns[turn])))
@@ -224,6 +224,13 @@ class _Walk:
         if not succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
+
+    def _overwrites(self, step: Step, turn: int) -> bool:
+        """Whether it undoes all that an earlier call of the turn did, which then was for nothing."""
+        changed = {change.path for change in step.changes}
+        in_turn = len(self._turns[turn])
+        earlier = self._session.steps[-1 - in_turn : -1]
+        return any(each.changes and {change.path for change in each.changes} <= changed for each in earlier)
 
     def _recover(self, turn: int) -> bool:
         """Two calls of which the second is refused before the first: a first attempt gets an error reply."""
