@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -268,3 +270,20 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
     assert main(command) == 0
     assert "is there, and kept" in capsys.readouterr().out
     assert simulator.read_text() == edited
+
+
+def test_the_way_from_an_openapi_file_to_a_scored_endpoint_is_as_the_docs_tell(folder: Path) -> None:
+    """Runs the page's file and commands; an endpoint that calls nothing is scored, and passes nothing."""
+    page = (Path(__file__).parents[1] / "docs" / "authoring.md").read_text()
+    section = page.partition("## From an OpenAPI file")[2].partition("\n## ")[0]
+    _, openapi, _, commands, *_ = re.split(r"```(?:yaml|sh)?\n", section)
+    (folder / "parcels.yaml").write_text(openapi)
+    (folder / "endpoints").mkdir()
+    (folder / "endpoints/mine.yaml").write_text("kind: python\nfunction: mine_code.py:answer\n")
+    (folder / "endpoints/mine_code.py").write_text("def answer(messages):\n    return 'Done.'\n")
+    for command in commands.strip().splitlines():
+        options = ["--limit", "4"] if "evaluate" in command else []
+        assert main([*shlex.split(command.replace("--tasks 20", "--tasks 4"))[1:], *options]) == 0, command
+    (run,) = (folder / "eval_results").iterdir()
+    metrics = json.loads((run / "metrics.json").read_text())["metrics"]
+    assert metrics["multi_turn_state.binary_aggregate"] == 0

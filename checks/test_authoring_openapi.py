@@ -1,0 +1,67 @@
+"""Three public OpenAPI files, as npm packages bring them: a service, 50 tasks, an evaluation, an audit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.authoring_parts import calls_of, lines, passes
+
+from tunecheck.cli._app import main
+
+CACHE = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests")) / "openapi"
+TASKS = 50
+
+FILES = {
+    "petstore": ("@readme/oas-examples", "3.0/json/petstore.json", []),
+    "directus": ("@directus/specs", "dist/openapi.json", ["/folders*", "/files*", "/roles*", "/presets*"]),
+    "github": ("@octokit/openapi", "generated/api.github.com.json", ["*/milestones*"]),
+}
+
+
+def from_npm(package: str, file: str) -> Path:
+    """A file of a package of npm's."""
+    folder = CACHE / package.replace("/", "-")
+    path = folder / "package" / file
+    if path.is_file():
+        return path
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed: it brings the OpenAPI files")
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = subprocess.run(["npm", "pack", "--silent", package], cwd=folder, capture_output=True, text=True)
+    if packed.returncode:
+        pytest.skip(f"{package} cannot be had: {packed.stderr[-200:]}")
+    archive = folder / packed.stdout.strip().splitlines()[-1]
+    subprocess.run(["tar", "xzf", archive, f"package/{file}"], cwd=folder, check=True)
+    archive.unlink()
+    return path
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FILES)
+def test_a_public_api_becomes_a_service_a_test_set_and_a_score(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package, file, only = FILES[name]
+    openapi = from_npm(package, file)
+    monkeypatch.chdir(tmp_path)
+    chosen = ["--only", ",".join(only)] if only else []
+    assert main(["datasets", "author", name, "--openapi", str(openapi), "--tasks", str(TASKS), *chosen]) == 0
+    rows = lines(Path("datasets", f"{name}.jsonl"))
+    assert sum(row["variant"] == "base" for row in rows) >= TASKS * 0.9
+    for row in rows:
+        assert passes(row, calls_of(row)), row["id"]
+        assert not passes(row, [[] for _ in row["ground_truth"]]), row["id"]
+    with capsys.disabled():
+        print(Path("datasets", f"{name}.card.md").read_text())
+    assert main(["datasets", "check", f"{name}.jsonl"]) == 0
+    assert main(["evaluate", "--dataset", f"{name}.jsonl", "--limit", "20"]) == 0
+    capsys.readouterr()
+    assert main(["datasets", "audit", f"datasets/{name}.jsonl", "--json"]) in (0, 3)
+    audit = json.loads(capsys.readouterr().out)
+    sure = [each for each in audit["findings"] if each["certainty"] == "sure"]
+    assert not sure, sure[:5]
