@@ -2,52 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON
 from tunecheck.authoring._audit.findings import AuditFinding, found
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.formats._reading import read_calls
 from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 from tunecheck.runs._failures import evidence_of
 from tunecheck.runs._store import Run
+from tunecheck.runs._values import value_reader
 
 _FEWEST_RUNS = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a run answered to a row that it failed, in one wording for equal calls, and why."""
+
+    answer: str
+    cause: str
+    evidence: str
+
+
 def failing_alike(runs: Sequence[Run]) -> Iterator[AuditFinding]:
     """Of each row that every run answered and failed: whether all gave the same calls, or failed for the same cause."""
-    failed: dict[str, list[Mapping[str, Any]]] = {}
+    failed: dict[str, list[_Failure]] = {}
     for run in runs:
-        entries = run.manifest().evaluators
-        primaries = {name: entry.primary for name, entry in entries.items()}
-        readers = [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
-        for row in run.rows():
-            if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
-                name = row.get(f"inputs.{SOURCE_ID}", row.get("row_id"))
-                failed.setdefault(str(name), []).append(row)
-    for name, rows in failed.items():
-        if len(rows) >= _FEWEST_RUNS and len(rows) == len(runs):
-            yield from _alike(name, rows)
+        for name, failure in _failures(run):
+            failed.setdefault(name, []).append(failure)
+    for name, failures in failed.items():
+        if len(failures) >= _FEWEST_RUNS and len(failures) == len(runs):
+            yield from _alike(name, failures)
 
 
-def _alike(name: str, rows: Sequence[Mapping[str, JSON]]) -> Iterator[AuditFinding]:
-    answers = Counter(_answer(row) for row in rows)
-    causes = Counter((row.get("cause"), evidence_of(row)) for row in rows)
-    answer, same_answers = answers.most_common(1)[0]
-    (cause, evidence), same_causes = causes.most_common(1)[0]
-    why = f"{cause or 'no cause known'}: {evidence}" if evidence else f"{cause or 'no cause known'}"
-    if same_answers == len(rows) and answer:
-        text = f"all {len(rows)} runs answer {answer} ({why})"
-        yield found(name, "fails_alike", text, fix=f"is {answer} right?")
-    elif same_causes == len(rows) and cause:
-        yield found(name, "fails_alike", f"all {len(rows)} runs fail it for the same cause ({why})", certainty="look")
+def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
+    manifest = run.manifest()
+    response = value_reader(manifest, "response", ("response",))
+    primaries = {name: entry.primary for name, entry in manifest.evaluators.items()}
+    readers = [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
+    for row in run.rows():
+        if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
+            data, target = (
+                {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+                for prefix in ("inputs.", "outputs.")
+            )
+            name = str(data.get(SOURCE_ID, row.get("row_id")))
+            yield name, _Failure(_worded(response(data, target)), str(row.get("cause") or ""), evidence_of(row))
 
 
-def _answer(row: Mapping[str, JSON]) -> str:
-    """The calls that a run answered, in one wording for equal ones; empty where it called nothing."""
-    response = row.get("outputs.response")
-    calls = read_calls(response).calls
-    return "; ".join(f"{call.name}({dumps(dict(sorted(call.arguments.items()))).decode()})" for call in calls)
+def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
+    first = failures[0]
+    why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
+    if first.answer and all(each.answer == first.answer for each in failures):
+        text = f"all {len(failures)} runs answer {first.answer} ({why})"
+        yield found(name, "fails_alike", text, fix=f"is {first.answer} right?")
+    elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
+        text = f"all {len(failures)} runs fail it for the same cause ({why})"
+        yield found(name, "fails_alike", text, certainty="look")
+
+
+def _worded(response: JSON) -> str:
+    """The calls in an answer; empty where it holds none."""
+    calls = sorted(read_calls(response).calls, key=lambda call: call.name)
+    return canonical_text([FunctionCall(call.name, dict(sorted(call.arguments.items()))) for call in calls])

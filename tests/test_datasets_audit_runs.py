@@ -1,0 +1,23 @@
+"""`datasets audit --runs`: rows that all runs fail in the same way."""
+
+from pathlib import Path
+
+from tests.report_parts import make_run, small_rows, tool_call
+
+from tunecheck.authoring._audit.failing import failing_alike
+
+
+def test_a_row_that_every_run_answers_with_the_same_wrong_calls_is_found(tmp_path: Path) -> None:
+    rows = small_rows()
+    first = make_run(tmp_path, rows, "first")
+    rows[1] = rows[1] | {"response": tool_call("book", day="2026-03-06", people=9)}
+    second = make_run(tmp_path, rows, "second")
+    found = [(each.id, each.certainty, each.fix) for each in failing_alike([first, second])]
+    assert found == [
+        ("r3", "likely", 'is book(day="2026-03-05") right?'),
+        ("r4", "look", None),  # both refuse: the same cause, and no calls to compare
+    ]  # and not r2, which they fail with different numbers of people
+
+
+def test_one_run_tells_nothing(tmp_path: Path) -> None:
+    assert [*failing_alike([make_run(tmp_path, small_rows())])] == []
