@@ -125,16 +125,11 @@ def read_python_calls(text: str) -> Reading:
 def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
-    from tunecheck.formats._collector import CallCollector, failed
-    from tunecheck.formats._spellings import take_value
+    from tunecheck.formats._spellings import read_value
 
-    collector = CallCollector(tools, strict=profile is not None)
     plain = [value] if isinstance(value, FunctionCall) else _plain_objects(value)
-    try:
-        held = take_value(plain, collector, lambda text: _read_text(text, tools, profile))
-    except UnreadableError as error:
-        return failed("\n".join(collector.texts), collector, error)
-    return collector.reading() if held else Reading(text=_text_of(value))
+    reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)
+    return Reading(text=_text_of(value)) if reading is None else reading
 
 
 def _plain_objects(value: object) -> object:

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TypeAlias
 
+from tunecheck.calls._model import Reading
 from tunecheck.calls._python_text import NAME
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, place, quoted
 from tunecheck.formats._call_text import BEFORE, LABEL, closed
-from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._collector import CallCollector, failed
 from tunecheck.formats._json_shapes import (
     HOLDER,
     NAMES,
@@ -32,6 +34,15 @@ _BEGUN = re.compile(
 )
 
 _Calls: TypeAlias = list[tuple[str, object]]
+
+
+def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
+    """The calls of a value, and the text beside them; None where it is data. `strict`: a format was chosen."""
+    collector = CallCollector(tools, strict=strict)
+    try:
+        return collector.reading() if take_value(value, collector, read_text) else None
+    except UnreadableError as error:
+        return failed("\n".join(collector.texts), collector, error)
 
 
 def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:
