@@ -15,8 +15,11 @@ def stopped_text(decision: Decision | None) -> str:
 
 
 def _outcome(decision: Decision) -> str:
-    """`worse than base-…`, `at most 0.02 worse than base-…`."""
-    margin = "" if decision.margin is None else f"{decision.margin:g} "
+    """`worse than base-…`, `at most 2 points worse than base-…`; a margin of scores is in their own unit."""
+    rates = all(metric.kind == "binary" for metric in decision.metrics)
+    margin = (
+        "" if decision.margin is None else f"{100 * decision.margin:g} points " if rates else f"{decision.margin:g} "
+    )
     match decision.outcome:
         case "better":
             return f"better than {decision.against}"
