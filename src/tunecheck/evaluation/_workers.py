@@ -32,8 +32,9 @@ _MOST_WITHOUT_PROGRESS = 3
 class Launcher(Protocol):
     """What starts workers of a run somewhere, and starts them again."""
 
-    count: int
-    """How many there are to be."""
+    @property
+    def count(self) -> int:
+        """How many there are to be."""
 
     def start(self, run: Path) -> None:
         """Start them."""

@@ -76,7 +76,8 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
         recorded=False,
     )
     on: str | None = option(
-        "Share the run among processes: local, or local:N. More join it with `tunecheck worker RUN`.",
+        "Share the run among processes: local, local:N, ray, or ray:ADDRESS of a cluster. More join it with `tunecheck "
+        "worker RUN`.",
         "WHERE",
         RUNNING,
         fixed=False,
