@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine, two cores each; `kill` on standard input kills the second one's raylet."""
+"""A Ray cluster of two nodes on this machine, two cores each; `kill` on standard input kills the second raylet."""
 
 import sys
 
