@@ -17,7 +17,7 @@ from tests.shared_runs import Workspace, finished
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-ROWS, SECONDS, CALLS, KILLS = 4_000, 0.05, 8, 25
+ROWS, SECONDS, CALLS, KILLS = 3_000, 0.05, 8, 25
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def python(reference_env: ReferenceEnvironment) -> str:
 def workspace(tmp_path: Path, python: str) -> Iterator[Workspace]:
     made = Workspace(tmp_path / "workspace", ROWS)
     with made.serving(SECONDS, CALLS):
-        finished(made.evaluate("--name", "alone", "--concurrency", "32"), 300)
+        finished(made.evaluate("--name", "alone"), 300)
         made.log.write_text("")
         made.python = python
         yield made

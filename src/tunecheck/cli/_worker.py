@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from dataclasses import dataclass
 
@@ -52,5 +52,7 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
 
 def _end_with_input() -> None:
     """Whoever started this process holds the other end, and has closed it or is gone."""
-    sys.stdin.buffer.read()
+    # Not sys.stdin: Python's end would wait for its lock, which this thread holds, and abort the process.
+    while os.read(0, 1024):
+        pass
     signal.raise_signal(signal.SIGTERM)

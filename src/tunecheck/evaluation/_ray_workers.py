@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tunecheck.runs._claims import Claims
 
 _GRACE_S = 15.0
-_MOST_WITHOUT_PROGRESS = 5
-"""So often in a row a worker may end by a signal, or its actor be lost, while no row gets finished."""
+_PATIENCE_S = 180.0
+"""So long workers may die while no row gets finished; that a node is gone may take Ray a minute to see."""
 
 _AGAIN_S = 1.0
 """An actor that is being restarted is asked again after this."""
@@ -78,7 +78,7 @@ class RayWorkers:
     """Whether workers find the run by its id, in a storage; else by its folder."""
     _actors: list[_Actor] = field(default_factory=list)
     _finished: int = -1
-    _deaths: int = 0
+    _dying_since: float | None = None
 
     @property
     def count(self) -> int:
@@ -110,7 +110,9 @@ class RayWorkers:
         count = self.count
         kind = _ray().remote(num_cpus=1, max_restarts=-1, max_task_retries=0, max_concurrency=2)(Claimant)
         folder = str(Path.cwd()) if self.address is None else None
-        command = [*self.command, "--of", str(count), run.name if self.by_id else str(run.absolute())]
+        path = str(run.absolute())
+        # On another node the run is nobody's own; here it was typed that it is to be worked on there.
+        command = [*self.command, "--of", str(count), "--trust", path, run.name if self.by_id else path]
         for _ in range(count):
             actor = _Actor(kind.remote(command, folder))
             actor.work = actor.handle.work.remote()
@@ -119,7 +121,7 @@ class RayWorkers:
     def look(self, claims: Claims, finished: int) -> None:
         """As `Launcher.look`."""
         if finished > self._finished:
-            self._finished, self._deaths = finished, 0
+            self._finished, self._dying_since = finished, None
         for actor in self._actors:
             if actor.work is None and time.monotonic() >= actor.again_at:
                 actor.work = actor.handle.work.remote()
@@ -130,9 +132,10 @@ class RayWorkers:
             if code > 0:
                 raise RunError(words)
             actor.work, actor.again_at = None, time.monotonic() + _AGAIN_S
-            self._deaths += code < 0
-            if self._deaths > _MOST_WITHOUT_PROGRESS * len(self._actors):
-                raise RunError(f"workers die again and again: {clean(words, 500)}")
+            if code < 0:
+                self._dying_since = self._dying_since or time.monotonic()
+                if time.monotonic() - self._dying_since > _PATIENCE_S:
+                    raise RunError(f"workers die again and again: {clean(words, 500)}")
 
     def _ended(self, actor: _Actor) -> tuple[int, str] | None:
         """The exit code and last words of an actor's worker, once it has ended, or the actor was lost."""
