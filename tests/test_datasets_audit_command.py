@@ -46,7 +46,7 @@ def test_findings_are_listed_worst_first_with_what_agents_without_skill_score(
         "text of send is 'We are lat'; the user said 'We are late'",
         '    fix: send(text="We are late")',
         "audited 3 rows: 1 with something certainly or probably wrong; 1 finding more to look at (--all lists them)",
-        "by calls alone, an agent that calls nothing passes 0.0% of the rows, one that always calls 100.0% at most",
+        "by calls alone, calling nothing passes 0.0%, always calling at most 100.0%",
     ]
 
 

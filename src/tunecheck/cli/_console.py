@@ -86,5 +86,4 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
 
 def skill_text(idle: int, calling: int, rows: int) -> str:
     """What two agents would score that look at nothing: one that calls nothing, one that always calls."""
-    always = f"one that always calls {calling / rows:.1%} at most"
-    return f"by calls alone, an agent that calls nothing passes {idle / rows:.1%} of the rows, {always}"
+    return f"by calls alone, calling nothing passes {idle / rows:.1%}, always calling at most {calling / rows:.1%}"

@@ -7,11 +7,8 @@ import signal
 import threading
 from dataclasses import dataclass
 
-from tunecheck.cli._evaluate.job import completed, prepare
-from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._invocation import DONE, Invocation
 from tunecheck.cli._options import RUNNING, argument, command, flag, option
-from tunecheck.cli._running import trust_of
 from tunecheck.cli._shared_options import ResultsOptions, TrustOptions
 
 
@@ -40,6 +37,10 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
     1 it failed or was interrupted; others go on
     2 wrong use, or another version or other data than those of the run
     """
+    from tunecheck.cli._evaluate.job import completed, prepare
+    from tunecheck.cli._evaluate.options import Options
+    from tunecheck.cli._running import trust_of
+
     if options.attached:
         threading.Thread(target=_end_with_input, name="tunecheck-attached", daemon=True).start()
     given = Options(

@@ -124,9 +124,11 @@ def _main_table(summary: Summary) -> Table:
 
 
 def _without_skill(summary: Summary) -> Iterator[Text]:
-    """What agents would score that do without looking; only where every row is known to ask for calls or for none."""
+    """What agents would score that do without looking; where every row is known to ask for calls or for none."""
     counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
+    if all(each.judge is not None for each in summary.evaluators.values()):
+        return  # nothing is judged by calls
     if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
         yield Text(skill_text(idle, calling, summary.rows), "dim")
 
