@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bfcl_check_parts import Row, lamp_row, steps
+from tests.bfcl_check_parts import Row, entries, lamp_row, steps
+from tests.test_bfcl_check_defects import judged, right, wrong
+
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._base import Simulator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 JUDGED_APART = """
 import json, resource, sys
@@ -337,3 +346,31 @@ def test_a_calculation_without_end_in_the_ground_truth_makes_an_entry_that_nobod
     cases = [case for row, made in WITHOUT_END for case in cases_of(row, [steps(*made)], mode="tools")]
     verdicts = judged_apart([], cases, tmp_path)["verdicts"]
     assert {(valid, error) for valid, error, _ in verdicts[1::2]} == {(None, "invalid_entry")}
+
+
+def living() -> int:
+    gc.collect()
+    return sum(issubclass(type(each), (Simulator, Backend)) for each in gc.get_objects())
+
+
+def test_nothing_is_kept_of_a_conversation_that_was_judged() -> None:
+    rows = list(entries("multi_turn_base").values())[::4]
+    cases = [(row, result) for row in rows for result in (right(row), wrong(row))]
+    shared = Simulators()
+
+    def judge_all() -> int:
+        for row, result in cases:
+            judged(row, result, simulators=shared)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    before = living()
+    judge_all()
+    tracemalloc.start()
+    try:
+        first = judge_all()
+        last = max(judge_all() for _ in range(2))
+    finally:
+        tracemalloc.stop()
+    assert last - first < 100_000  # the leaderboard's checker keeps 20 kB of each
+    assert living() == before

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 from tests.bfcl_copy import bfcl_copy
 from tests.serve_parts import serving
 
+from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._served import RowSource
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.datasets._bfcl.categories import CATEGORIES as BFCL
 from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.endpoints._serving.middleware import ServerOptions
+from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._bfcl import run_bfcl
+from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import Backends
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tunecheck.endpoints._base import Endpoint
 
 CATEGORIES = (
     *("simple_python", "simple_javascript", "multiple", "parallel", "parallel_multiple", "irrelevance"),
@@ -65,3 +77,62 @@ def test_served_result_files_have_the_verdicts_of_their_run(shared_data: Path) -
         theirs = dict(recorded.categories[category].verdicts)
         found = verdicts_of(ReplayEndpoint(results), category)
         assert {row: bool(theirs[row].valid) for row in found} == found, category
+
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """The shipped sample, each conversation once."""
+    lines = (ROOT / "datasets" / "val.jsonl").read_text("utf-8").splitlines()
+    values = [json.loads(line) for line in lines]
+    unique = {json.dumps(each["query"]): each for each in values}
+    return [Row(index, each["id"], each, "") for index, each in enumerate(unique.values())]
+
+
+@pytest.fixture
+async def simulated_server(rows: list[Row]) -> AsyncIterator[str]:
+    source = RowSource(SimulatedEndpoint(seed=4), rows, Backends())
+    async with running(make_app(source, ServerOptions(faults={500: 0.1}, seed=2))) as url:
+        yield url
+
+
+async def answers(definition: Any, rows: list[Row]) -> list[TargetOutput]:
+    target = EndpointTarget(load_endpoint(definition))
+    try:
+        return await asyncio.gather(*(target.answer(row, CallContext("run", row.id, "")) for row in rows))
+    finally:
+        await target.close()
+
+
+async def direct(rows: list[Row]) -> list[TargetOutput]:
+    target = EndpointTarget(SimulatedEndpoint(seed=4))
+    return [await target.answer(row, CallContext("run", row.id, "")) for row in rows]
+
+
+KINDS: dict[str, Any] = {
+    "openai": {"url": "{url}/v1", "model": "m"},
+    "azure_openai": {"url": "{url}", "deployment": "d", "api_version": "2024-10-21"},
+    "azure_ml": {
+        "url": "{url}/score",
+        "response": "result",
+        "request": {"input_data": "${messages}", "tools": "${tools}"},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_over_http_a_row_gets_the_answer_that_the_simulated_model_gives_it(
+    kind: str, rows: list[Row], simulated_server: str
+) -> None:
+    definition = {**KINDS[kind], "kind": kind, "url": KINDS[kind]["url"].format(url=simulated_server)}
+    over_http, expected = await answers(definition, rows), await direct(rows)
+    for row, found, right in zip(rows, over_http, expected, strict=True):
+        assert (row.id, found["response"], found["request_id"]) == (row.id, right["response"], right["request_id"])
+    assert any(read_calls(found["response"]).calls for found in over_http)
+    async with aiohttp.ClientSession() as session, session.get(f"{simulated_server}/health") as reply:
+        counts = await reply.json()
+    assert counts["answers"] == len(rows)
+    assert counts["requests"] == len(rows) + counts["faults"]
+    assert counts["faults"] > 0

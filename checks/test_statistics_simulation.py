@@ -6,11 +6,14 @@ With 4,000 draws a share of 95% is known to ± 0.7 points, one of 5% too; the se
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy
 import pytest
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
+from tests.test_statistics_figures import Z, tables
 
+from tunecheck.statistics._paired import mcnemar, tango
 from tunecheck.statistics._sequential import EarlyTest
 from tunecheck.statistics._weighted import paired_weighted
 
@@ -90,3 +93,43 @@ def test_intervals_of_weighted_figures_hold_the_truth(changed: float, better: fl
         assert found.high is not None
         held += found.low <= better <= found.high
     assert 0.93 <= held / draws <= 0.97
+
+
+@pytest.mark.parametrize(
+    ("rows", "discordance"), [(50, 0.2), (50, 0.3), (200, 0.05), (200, 0.1), (200, 0.3), (1_000, 0.02), (1_000, 0.1)]
+)
+@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+def test_intervals_of_verdicts_hold_the_truth_93_to_97_percent_of_the_time(
+    rows: int, discordance: float, part: float
+) -> None:
+    # Summed over all tables, so without any error of a simulation; ten discordant rows are expected, or more.
+    truth = part * discordance
+    covered = 0.0
+    for b, c, chance in tables(rows, discordance, truth):
+        low, high = tango(b, c, rows, Z)
+        covered += chance * (low <= truth <= high)
+    assert 0.93 <= covered <= 0.97
+
+
+@pytest.mark.parametrize(("rows", "discordance"), [(50, 0.02), (50, 0.05), (50, 0.1), (200, 0.02)])
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 1.0])
+def test_of_fewer_than_ten_discordant_rows_the_interval_is_rather_too_wide(
+    rows: int, discordance: float, part: float
+) -> None:
+    truth = part * discordance
+    covered = 0.0
+    for b, c, chance in tables(rows, discordance, truth):
+        low, high = tango(b, c, rows, Z)
+        covered += chance * (low - 1e-12 <= truth <= high + 1e-12)
+    assert covered >= 0.93
+
+
+@pytest.mark.parametrize(("rows", "discordance"), list(product([200, 1_000], [0.1, 0.2, 0.3])))
+def test_false_alarms_of_mid_p_are_4_to_6_percent_and_of_the_exact_test_no_more(rows: int, discordance: float) -> None:
+    exact = mid = 0.0
+    for b, c, chance in tables(rows, discordance, 0.0):
+        found = mcnemar(b, c)
+        exact += chance * (found[0] <= 0.05)
+        mid += chance * (found[1] <= 0.05)
+    assert 0.04 <= mid <= 0.06
+    assert exact <= 0.05

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_data_parts import make_tree
 from tests.pipeline_parts import column, metrics_of, rows_of
 
-from tunecheck.bfcl._decoding import Mode
 from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS
 from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tunecheck.bfcl._decoding import Mode
+    from tunecheck.endpoints._base import Endpoint
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"
 
@@ -97,15 +99,3 @@ def test_other_modes_leave_the_other_rows_alone_too(compat: Any) -> None:
         assert column(result, "outputs.call_check.call_check_reason")[2] == "a row of several turns"
         reasons = column(result, "outputs.multi_turn_state.multi_turn_state_reason")
         assert reasons[:2] == ["a row of one question"] * 2
-
-
-def test_the_published_rows_of_both_kinds_are_judged_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNECHECK_BFCL", str(bfcl_copy()))
-    data = [dict(row.values) for row in open_dataset("bfcl:all,multi_turn_composite").rows()][::40]
-    evaluators = {CONVERSATION: CONVERSATION, QUESTION: QUESTION}
-    recorded = [{**row, "result": "I cannot do that."} for row in data]
-    result = evaluate(data=recorded, evaluators=evaluators, workers=0)
-    check_that_each_row_has_one_verdict(result)
-    conversations = sum(CATEGORIES[str(row["category"])].multi_turn for row in data)
-    assert counts(result, CONVERSATION) == (conversations, len(data) - conversations, 0)
-    assert counts(result, QUESTION) == (len(data) - conversations, conversations, 0)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import tracemalloc
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bfcl_data_parts import document, make_tree, question, write_lines
-from tests.bfcl_reference import reference_python, reference_wheel
+from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import DataError
-from tunecheck._json import JSON
 from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS, Language, named_categories
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.files import HINTS, TOOL_HINTS
@@ -22,6 +18,11 @@ from tunecheck.datasets._bfcl.loader import load_bfcl
 from tunecheck.datasets._bfcl.prompts import Wording
 from tunecheck.datasets._bfcl.rows import to_tools, with_hints
 from tunecheck.datasets._reading import open_dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tunecheck._json import JSON
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {
@@ -139,17 +140,6 @@ def test_every_category_has_its_rows_and_their_ids_are_unique(copy: Path, name: 
     assert all(row.values["category"] == name for row in dataset.rows())
 
 
-def test_the_rows_of_all_categories_are_read_one_at_a_time(copy: Path) -> None:
-    dataset = load_bfcl(f"all?data={copy}")
-    dataset.scan()
-    tracemalloc.start()
-    count = sum(1 for _ in dataset.rows())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert count == 4441
-    assert peak < 8 << 20  # the rows together are some 200 MB
-
-
 def test_counts_of_conversations_are_those_of_the_reference_page(copy: Path) -> None:
     turns, calls, classes = {}, {}, {}
     for name in GROUPS["multi_turn"]:
@@ -162,15 +152,6 @@ def test_counts_of_conversations_are_those_of_the_reference_page(copy: Path) -> 
     expected = {"GorillaFileSystem": 50, "VehicleControlAPI": 50, "TradingBot": 50, "TravelAPI": 50}
     expected |= {"MessageAPI": 40, "TwitterAPI": 39, "TicketAPI": 31, "MathAPI": 25}
     assert all(found == expected for found in classes.values())
-
-
-def test_long_context_is_asked_for_by_the_two_categories_that_have_it(copy: Path) -> None:
-    asking = {
-        name
-        for name, category in CATEGORIES.items()
-        if category.multi_turn and all(row["long_context"] for row in _rows(name, copy))
-    }
-    assert asking == {"multi_turn_long_context", "multi_turn_composite"}
 
 
 def test_held_out_functions_are_not_on_offer_and_come_in_a_turn_in_which_nobody_speaks(copy: Path) -> None:
@@ -224,44 +205,6 @@ def test_function_names_in_tools_are_those_that_published_runs_answer_with(copy:
         answer = json.loads(line)
         calls = answer["result"] if isinstance(answer["result"], list) else []
         assert {name for call in calls for name in call} <= offered[answer["id"]]
-
-
-REFERENCE = """
-import copy, json, sys
-from bfcl_eval.constants.enums import ModelStyle
-from bfcl_eval.constants.type_mappings import GORILLA_TO_OPENAPI
-from bfcl_eval.model_handler.utils import convert_to_tool, formulate_system_prompt
-from bfcl_eval.constants.default_prompts import DEFAULT_SYSTEM_PROMPT_FORMAT
-from bfcl_eval.utils import load_dataset_entry
-def tools(documents):
-    return convert_to_tool(copy.deepcopy(documents), GORILLA_TO_OPENAPI, ModelStyle.OPENAI_COMPLETIONS)
-for name in sys.argv[1:]:
-    for entry in load_dataset_entry(name):
-        held_out = entry.get("missed_function", {})
-        prompt = formulate_system_prompt(DEFAULT_SYSTEM_PROMPT_FORMAT, entry["function"])
-        print(json.dumps([entry["id"], entry["function"], tools(entry["function"]), held_out,
-            {turn: tools(documents) for turn, documents in held_out.items()}, entry["question"], prompt]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("group", ["non_live", "live", "multi_turn"])
-def test_functions_tools_questions_and_system_prompts_equal_the_references_to_the_letter(
-    copy: Path, group: str
-) -> None:
-    from tunecheck.datasets._bfcl.prompts import read_prompts, system_prompt
-
-    prompts = read_prompts(copy)
-    command = [str(reference_python()), "-c", REFERENCE, *GROUPS[group]]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = load_bfcl(f"{group}?data={copy}").rows()
-    for line, row in zip(lines, rows, strict=True):
-        values = row.values
-        turns = values["turns"] if "turns" in values else [values["messages"]]
-        functions = values["functions"]
-        assert isinstance(functions, list)
-        ours = [row.id, functions, values["tools"], values.get("held_out", {}), values.get("held_out_tools", {}), turns]
-        assert json.dumps([*ours, system_prompt(prompts, functions)]) == json.dumps(json.loads(line))
 
 
 # Functions

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
@@ -17,6 +17,9 @@ from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode
 from tunecheck.calls._writing import FORMATS, write_calls
 from tunecheck.formats._reading import read_calls
+
+# These draw whole calls for each of many formats, which takes its time.
+FEWER = settings().max_examples // 3
 
 MARKS = [
     *("<tool_call>", "</tool_call>", "<|endoftext|>", "<functioncall>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>"),
@@ -65,6 +68,7 @@ def shown(calls: Any) -> list[tuple[str, object]]:
     return [(call.name, typed(call.arguments)) for call in calls]
 
 
+@settings(max_examples=FEWER)
 @pytest.mark.parametrize("wire_format", FORMATS)
 @given(data=st.data())
 def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObject) -> None:
@@ -76,6 +80,7 @@ def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObjec
         assert (reading.format, reading.text) == (wire_format, "")
 
 
+@settings(max_examples=FEWER)
 @pytest.mark.parametrize("wire_format", FORMATS)
 @given(data=st.data())
 def test_what_is_written_survives_a_json_file(wire_format: str, data: st.DataObject) -> None:
@@ -101,6 +106,7 @@ def test_ids_are_written_and_read_back_and_given_where_they_are_missing(
 beside = st.text(st.characters(exclude_characters="<>[]{}`'\"", exclude_categories=["Cs"]), max_size=30)
 
 
+@settings(max_examples=FEWER)
 @pytest.mark.parametrize("wire_format", ["glaive", "hermes", "mistral", "llama", "tool_uses", "tool_uses_text"])
 @given(before=beside, after=beside, calls=calls_named(any_names).filter(bool))
 @example(before="", after="; and", calls=[FunctionCall("f")])

@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -16,6 +13,9 @@ from hypothesis import given, strategies as st
 from tunecheck._errors import DataError, RunError
 from tunecheck.datasets import _sources as sources_module
 from tunecheck.datasets._reading import Dataset, open_dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def written(folder: Path, content: bytes, name: str = "data.jsonl") -> Dataset:
@@ -228,27 +228,3 @@ def test_any_bytes_are_read_or_refused_in_one_line(content: bytes, tmp_path_fact
             list(open_dataset(folder / name).rows())
         except DataError as error:
             assert "\n" not in str(error)
-
-
-_MEASURE = """
-import sys
-from pathlib import Path
-from tunecheck.datasets._reading import open_dataset
-dataset = open_dataset(sys.argv[1])
-assert dataset.scan().rows == 200_000 and dataset.scan().ids_unique
-for row in dataset.rows():
-    pass
-print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_two_hundred_megabytes_are_scanned_and_read_in_flat_memory(tmp_path: Path) -> None:
-    path = tmp_path / "large.jsonl"
-    with path.open("w") as file:
-        for number in range(200_000):
-            file.write(f'{{"id": "question-{number}", "text": "{"x" * 960}"}}\n')
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True, timeout=200
-    )
-    assert int(done.stdout) < 100_000  # kilobytes, the interpreter and its libraries included

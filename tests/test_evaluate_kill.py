@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.pipeline_parts import strict_json, strict_lines
 from tests.platforms import posix_only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 ROWS = 300
@@ -77,10 +78,6 @@ def journal_lines(folder: Path) -> list[bytes]:
     return [line for path in (folder / "runs").glob("*/journal.jsonl") for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def journal(folder: Path) -> list[Any]:
-    return [strict_json(line) for line in journal_lines(folder)]
-
-
 @pytest.fixture(scope="module")
 def unbroken(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that nothing happened to."""
@@ -93,72 +90,6 @@ def unbroken(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wait_for_lines(process: subprocess.Popen[bytes], folder: Path, count: int) -> None:
     while process.poll() is None and len(journal_lines(folder)) < count:
         time.sleep(0.001)
-
-
-class Killing:
-    """A run that is killed again and again, and what must hold each time."""
-
-    def __init__(self, data: Path, folder: Path, server: Server) -> None:
-        self.data = data
-        self.folder = folder
-        self.server = server
-        self.kills = 0
-        self.recorded: dict[int, int] = {}
-        """Rows whose answer was recorded when the run was killed, and how many requests there had been by then."""
-
-    def kill(self, rng: random.Random, *, by_time: bool) -> bool:
-        """Let the run go on and kill it somewhere; False when it was finished before that."""
-        process = begin(self.data, self.folder, self.server.port)
-        before = len(journal_lines(self.folder))
-        if by_time:
-            wait_for_lines(process, self.folder, before + 1)
-            time.sleep(rng.uniform(0, 0.06))
-        else:
-            wait_for_lines(process, self.folder, before + rng.randrange(1, 40))
-        process.kill()
-        _, errors = process.communicate(timeout=60)
-        assert not errors, errors.decode()
-        if process.returncode == 0:
-            return False
-        self.kills += 1
-        requests = len(self.server.requests())
-        for record in journal(self.folder):
-            if record["k"] == "answer":
-                self.recorded.setdefault(record["i"], requests)
-        return True
-
-    def check(self) -> None:
-        requests = self.server.requests()
-        keys: dict[int, set[str]] = {}
-        for position, (key, row) in enumerate(requests):
-            keys.setdefault(row, set()).add(key)
-            assert position < self.recorded.get(row, len(requests)), f"row {row} was asked for again"
-        assert set(keys) == set(range(ROWS)), "a row was never asked for"
-        assert all(len(of_row) == 1 for of_row in keys.values()), "a call was sent again under another key"
-        assert len({key for of_row in keys.values() for key in of_row}) == ROWS, "two rows share a key"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seed", "by_time"), [(1, True), (3, False)])
-def test_a_run_killed_at_three_random_points_ends_as_one_that_was_not(
-    data: Path, unbroken: Path, tmp_path: Path, seed: int, by_time: bool
-) -> None:
-    rng = random.Random(seed)
-    with serving(tmp_path) as server:
-        killing = Killing(data, tmp_path, server)
-        while killing.kills < 3 and killing.kill(rng, by_time=by_time):
-            pass
-        finish(begin(data, tmp_path, server.port))
-        killing.check()
-    assert killing.kills == 3, "the run was finished before it was killed three times"
-    folder = run_folder(tmp_path)
-    rows = strict_lines(folder / "eval_results.jsonl")
-    assert [row["row_id"] for row in rows] == [f"r{n}" for n in range(ROWS)]
-    assert all(row["outputs.square"] == row["inputs.n"] ** 2 for row in rows)
-    for name in ("eval_results.jsonl", "eval_results.csv", "metrics.json"):
-        assert (folder / name).read_bytes() == (unbroken / name).read_bytes(), name
-    assert len([record for record in journal(tmp_path) if record["k"] == "answer"]) == ROWS
-    assert not [path for path in folder.iterdir() if path.suffix in (".tmp", ".partial")]
 
 
 @pytest.mark.slow

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import UNSET
-from tests.platforms import posix_only
-from tests.shared_runs import Workspace, finished, workers_below
 
 from tunecheck import ConfigurationError, RunError, evaluate
 from tunecheck._records import WholeRecords
@@ -21,6 +15,10 @@ from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.evaluation._evaluate import work
 from tunecheck.runs._claims import Claims
 from tunecheck.runs._store import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 ROWS = 60
 
@@ -212,44 +210,3 @@ def test_a_worker_with_other_data_is_refused(data: Path, tmp_path: Path) -> None
 
     with pytest.raises(ConfigurationError, match="the data"):
         evaluate(**arguments(data, Answers()), results_dir=tmp_path / "runs", on=Threads(one, 1))
-
-
-@posix_only
-def test_a_killed_worker_process_changes_no_result(tmp_path: Path) -> None:
-    """Real processes: one is killed with calls under way, another takes its place."""
-    workspace = Workspace(tmp_path, rows=120)
-    with workspace.serving(seconds=0.05, calls=2):
-        finished(workspace.evaluate("--name", "alone"))
-        run = workspace.evaluate("--name", "shared", "--on", "local:2")
-        wait_until(lambda: sum(workspace.requests().values()) > 120 + 30)
-        workers_below(run)[0].kill()
-        finished(run)
-    assert workspace.results("shared") == workspace.results("alone")
-    assert set(workspace.requests().values()) <= {2, 3}  # once for each run; in flight or not kept yet: once more
-    assert not (workspace.run("shared") / "shared").exists()
-
-
-@posix_only
-def test_ctrl_c_ends_workers_in_order_and_the_run_goes_on_elsewhere(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, rows=120)
-    with workspace.serving(seconds=0.05, calls=2):
-        finished(workspace.evaluate("--name", "alone"))
-        run = workspace.evaluate("--name", "shared", "--on", "local:2")
-        wait_until(lambda: sum(workspace.requests().values()) > 120 + 30)
-        workers = workers_below(run)
-        run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=60)
-        assert b"interrupted; go on with" in errors
-        assert not any(worker.is_running() for worker in workers)
-        asked = sum(workspace.requests().values())
-        finished(workspace.begin("evaluate", "--resume", "last", "--quiet"))
-    assert workspace.results("shared") == workspace.results("alone")
-    assert asked > 150
-    assert set(workspace.requests().values()) == {2}  # what was under way was let finish, and kept
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not come to that"
-        time.sleep(0.01)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import ROOT
 from tests.judge_scripts import KEY, JudgedWorkspace, health, serving
 
-from tunecheck._json import JSON
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tunecheck._json import JSON
 
 LISTED = {"where": "day", "expected": "2026-03-05", "actual": "05/03/2026", "kind": "date format"}
 WORDED = {**LISTED, "kind": "argument"}
@@ -194,19 +196,6 @@ def test_a_run_of_nothing_but_errors_has_failed(tmp_path: Path) -> None:
     with serving(tmp_path, RULES) as url:
         said = JudgedWorkspace(tmp_path, url, [row("refused"), row("declined")]).judged("--quiet")
     assert (said.code, said.err.splitlines()[-1]) == (1, "error: every row ended in an error")
-
-
-def test_a_storm_of_429s_is_sat_out(tmp_path: Path) -> None:
-    storm = {"name": "storm", "status": 429, "times": 25, "retry_after": 0.05}
-    rows = [row(f"right {number}") for number in range(20)]
-    with serving(tmp_path, [storm, *RULES]) as url:
-        workspace = JudgedWorkspace(tmp_path, url, rows, retries=30)
-        said = workspace.judged("--quiet")
-        counts = health(url)["rules"]
-    assert said.code == 0, said.err
-    assert (counts["storm"], counts["right"]) == (25, 20)
-    assert [found["outputs.difference.difference"] for found in workspace.rows().values()] == [1] * 20
-    assert workspace.written()["usage"]["difference"]["calls"] == 20
 
 
 def test_a_row_that_stays_throttled_is_an_error_and_judged_when_the_run_goes_on(tmp_path: Path) -> None:

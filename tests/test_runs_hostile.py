@@ -218,17 +218,6 @@ def test_a_file_of_gigabytes_is_refused_before_it_is_read(foreign: Path, file: s
     assert f"{file}: cannot be read: it is larger than" in said.err
 
 
-@posix_only
-@pytest.mark.parametrize("file", ["journal.jsonl", "eval_results.jsonl"])
-def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(foreign: Path, file: str) -> None:
-    with (foreign / file).open("r+b") as opened:
-        opened.truncate(20 << 30)
-    said = limited(foreign.parents[1], "score", "foreign", "--evaluators", "bleu")
-    assert (said.code, said.err.count("\n")) == (2, 1), said
-    assert f"{file}: " in said.err
-    assert "a line of it is longer than 256 MB" in said.err
-
-
 def journal_of_far_rows(path: Path) -> None:
     journal = Journal(path)
     for number in range(1, 40):

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.simulator_differential import ground_truth_cases
-from tests.simulator_services import (
-    ambiguous_refusals,
-    awkward_arguments,
-    backend,
-    call,
-    differences,
-    mismatched_definitions,
-    random_services,
-)
+from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
@@ -121,9 +113,3 @@ def test_hostile_arguments_are_answered() -> None:
 
 def test_the_ground_truth_of_all_entries_gives_what_the_reference_gives() -> None:
     assert differences(TicketAPI, ground_truth_cases(TicketAPI)) == []
-
-
-def test_random_calls_give_what_the_reference_gives() -> None:
-    cases = list(random_services(TicketAPI, calls=900, seed=1))
-    assert differences(TicketAPI, cases) == []
-    assert ambiguous_refusals(TicketAPI, cases) == []

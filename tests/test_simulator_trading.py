@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 from tests.simulator_differential import ground_truth_cases, long_context
-from tests.simulator_services import (
-    ambiguous_refusals,
-    awkward_arguments,
-    backend,
-    call,
-    differences,
-    mismatched_definitions,
-    random_services,
-)
+from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
@@ -190,9 +182,3 @@ def test_hostile_arguments_are_answered(padded: bool) -> None:
 
 def test_the_ground_truth_of_all_entries_gives_what_the_reference_gives() -> None:
     assert differences(TradingBot, ground_truth_cases(TradingBot)) == []
-
-
-def test_random_calls_give_what_the_reference_gives() -> None:
-    cases = list(random_services(TradingBot, calls=1_000, seed=1))
-    assert differences(TradingBot, cases) == []
-    assert ambiguous_refusals(TradingBot, cases) == []

@@ -13,15 +13,7 @@ import pytest
 from tests.bfcl_reference import reference_data, reference_python
 from tests.conftest import ROOT
 from tests.simulator_differential import ground_truth_cases, long_context
-from tests.simulator_services import (
-    ambiguous_refusals,
-    awkward_arguments,
-    backend,
-    call,
-    differences,
-    mismatched_definitions,
-    random_services,
-)
+from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend, Result
@@ -275,9 +267,3 @@ def test_hostile_arguments_are_answered(padded: bool) -> None:
 
 def test_the_ground_truth_of_all_entries_gives_what_the_reference_gives() -> None:
     assert differences(TravelAPI, ground_truth_cases(TravelAPI)) == []
-
-
-def test_random_calls_give_what_the_reference_gives() -> None:
-    cases = list(random_services(TravelAPI, calls=1_000, seed=1))
-    assert differences(TravelAPI, cases) == []
-    assert ambiguous_refusals(TravelAPI, cases) == []

@@ -13,15 +13,7 @@ import pytest
 
 from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
 from tunecheck.statistics._estimates import estimate_proportion, pass_at_k, pass_hat_k
-from tunecheck.statistics._paired import (
-    flip_counts,
-    flip_scores,
-    mcnemar,
-    paired_binary,
-    paired_scores,
-    signed_ranks,
-    tango,
-)
+from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores, signed_ranks
 from tunecheck.statistics._proportions import wilson
 from tunecheck.statistics._results import Estimate, PairedBinary
 
@@ -264,46 +256,6 @@ def test_without_a_discordant_row_the_smallest_difference_is_that_of_rows_that_a
     found = smallest_difference(verdicts(0, 0, 100)).value
     assert found is not None
     assert math.sqrt(100 * found) == pytest.approx(Z + 0.8416212 * math.sqrt(1 - found))
-
-
-@pytest.mark.parametrize(
-    ("rows", "discordance"), [(50, 0.2), (50, 0.3), (200, 0.05), (200, 0.1), (200, 0.3), (1_000, 0.02), (1_000, 0.1)]
-)
-@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
-def test_intervals_of_verdicts_hold_the_truth_93_to_97_percent_of_the_time(
-    rows: int, discordance: float, part: float
-) -> None:
-    # Summed over all tables, so without any error of a simulation; ten discordant rows are expected, or more.
-    truth = part * discordance
-    covered = 0.0
-    for b, c, chance in tables(rows, discordance, truth):
-        low, high = tango(b, c, rows, Z)
-        covered += chance * (low <= truth <= high)
-    assert 0.93 <= covered <= 0.97
-
-
-@pytest.mark.parametrize(("rows", "discordance"), [(50, 0.02), (50, 0.05), (50, 0.1), (200, 0.02)])
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 1.0])
-def test_of_fewer_than_ten_discordant_rows_the_interval_is_rather_too_wide(
-    rows: int, discordance: float, part: float
-) -> None:
-    truth = part * discordance
-    covered = 0.0
-    for b, c, chance in tables(rows, discordance, truth):
-        low, high = tango(b, c, rows, Z)
-        covered += chance * (low - 1e-12 <= truth <= high + 1e-12)
-    assert covered >= 0.93
-
-
-@pytest.mark.parametrize(("rows", "discordance"), list(product([200, 1_000], [0.1, 0.2, 0.3])))
-def test_false_alarms_of_mid_p_are_4_to_6_percent_and_of_the_exact_test_no_more(rows: int, discordance: float) -> None:
-    exact = mid = 0.0
-    for b, c, chance in tables(rows, discordance, 0.0):
-        found = mcnemar(b, c)
-        exact += chance * (found[0] <= 0.05)
-        mid += chance * (found[1] <= 0.05)
-    assert 0.04 <= mid <= 0.06
-    assert exact <= 0.05
 
 
 def tables(rows: int, discordance: float, truth: float) -> list[tuple[int, int, float]]:
