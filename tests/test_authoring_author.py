@@ -15,6 +15,7 @@ from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, 
 from tests.test_schemas import check
 
 from tunecheck._errors import ConfigurationError
+from tunecheck.authoring._author.graph import names_agree
 from tunecheck.authoring._author.pipeline import AuthorReport
 from tunecheck.authoring._author.trial import Trial, Weakness
 from tunecheck.cli._app import main
@@ -309,3 +310,19 @@ def test_the_command_says_what_it_made(small: Path, capsys: pytest.CaptureFixtur
     said = json.loads(capsys.readouterr().out)
     assert said["rows"] == sum(said["variants"].values()) >= 3
     assert said["written"] == ["datasets/loans.jsonl", "datasets/loans.yaml", "datasets/loans.card.md"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "agree"),
+    [
+        ("get_appointment.pet_id", "cancel_appointment.id", False),
+        ("list_pets.items.*.id", "cancel_appointment.id", False),
+        ("list_appointments.items.*.id", "cancel_appointment.id", True),
+        ("create_ticket.id", "close_ticket.ticket_id", True),
+        ("list_pets.items.*.name", "create_owner.name", False),
+        ("list_orders.*.status", "get_orders.statuses", False),
+        ("list_orders.*.status", "get_orders.status", True),
+    ],
+)
+def test_the_id_that_a_function_takes_is_that_of_what_it_is_for(source: str, target: str, agree: bool) -> None:
+    assert names_agree(source, *target.split(".")) == agree

@@ -184,7 +184,8 @@ def _turns(text: str) -> tuple[int, int]:
     if not 1 <= least <= most:
         raise ConfigurationError(f"--turns {text!r} must be a number or two of them, as 3 or 2-4")
     if least == 1 < most:
-        raise ConfigurationError("--turns 1 makes single questions; a conversation has two turns and more")
+        hint = f"conversations have two turns at least (--turns 2-{most}), single questions are --turns 1"
+        raise ConfigurationError(f"--turns {text}: {hint}")
     return least, most
 
 

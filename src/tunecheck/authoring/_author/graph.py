@@ -25,6 +25,7 @@ _ATTEMPTS = (60, 120, 240)
 _WITNESSES = 3
 _TRIED_VALUES = 3
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
+_KEYS = frozenset(("id", "name", "number"))
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
@@ -98,7 +99,7 @@ class _Search:
         """A value from earlier results, from the state, or a user's; rather one whose name says that it fits."""
         schema = function.parameters[parameter]
         found = [atom for atom in held if fits(schema, atom.value)]
-        named = [atom for atom in found if names_agree(atom.pattern, parameter)]
+        named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
         choice = self.random.random()
         if named and choice < 0.5:
             return self.random.choice(named).value
@@ -130,20 +131,25 @@ def available(session: Session) -> Iterator[tuple[Atom, int | None]]:
             yield Atom(name + atom.pattern, atom.path, atom.value), None
 
 
-def names_agree(source: str, parameter: str) -> bool:
-    """Whether a value's name is the parameter's: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`."""
+def names_agree(source: str, function: str, parameter: str) -> bool:
+    """Whether a value's name is the parameter's: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
+
+    The `id` that a function takes is that of what it is for: `cancel_order` takes the id of an order, not of a pet.
+    """
     *around, last = [part for part in source.split(".") if part not in ("@", "*")]
     wanted = _singular(words_of(parameter))
     own = _singular(words_of(last))
+    outside = _singular([word for part in around for word in words_of(part)])
     if source.endswith(".@"):
-        return not {*own}.isdisjoint({*wanted} - {"id", "name", "number"})
-    if not wanted or wanted[-1:] != own[-1:]:
+        return not {*own}.isdisjoint({*wanted} - _KEYS)
+    if not wanted or wanted[-1:] != own[-1:] or not {*wanted} <= {*own, *outside}:
         return False
-    return {*wanted} <= {*own, *_singular([word for part in around for word in words_of(part)])}
+    of, taken = own[:-1] or outside, wanted[:-1] or _singular(words_of(function)[1:])
+    return own[-1] not in _KEYS or not of or not taken or not {*of}.isdisjoint(taken)
 
 
 def _singular(words: list[str]) -> list[str]:
-    return [word.removesuffix("s") for word in words]
+    return [word if word.endswith(("ss", "us", "is")) else word.removesuffix("s") for word in words]
 
 
 def find_graph(world: World, seed: int) -> GraphFile:
@@ -208,7 +214,7 @@ def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
 def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     """Whether a parameter takes not just any value."""
     schema = search.world.functions[witness.call.name].parameters[parameter]
-    junk = _JUNK.get(str(schema.get("type"))) if parameter in witness.call.arguments else None
+    junk = _JUNK.get(str(schema.get("type")))
     return junk is not None and not succeeded(witness.call.name, search.again(witness, _with(witness, parameter, junk)))
 
 
@@ -236,8 +242,9 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
     witnesses = search.witnesses
     for name, graph in functions.items():
         for parameter in graph.keyed:
-            given = [each for each in search.found[name] if parameter in each.call.arguments]
-            for source in sorted(_sources(search, witnesses, given[0], parameter)):
+            found = search.found[name]
+            given = next((each for each in found if parameter in each.call.arguments), found[0])
+            for source in sorted(_sources(search, witnesses, given, parameter)):
                 yield Edge(source=source, target=f"{name}.{parameter}", found="tried")
 
 
@@ -252,11 +259,11 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
         for atom, _ in available(session):
             is_from = atom.pattern.partition(".")[0] == (producer or function.simulator)
-            if is_from and fits(schema, atom.value) and _is_likely(atom, parameter):
+            if is_from and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
                 by_pattern[atom.pattern].append(atom.value)
         made = len(session.calls)
         for pattern, values in by_pattern.items():
-            own = witness.call.arguments[parameter]
+            own = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
                 works = succeeded(function.name, session.call(_with(witness, parameter, value)))
                 session.take_back(made)
@@ -266,12 +273,12 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     return found
 
 
-def _is_likely(atom: Atom, parameter: str) -> bool:
+def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     """Whether it is no coincidence that a value is taken: a number may do that means something else."""
-    if isinstance(atom.value, str) or names_agree(atom.pattern, parameter):
+    if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
     several = atom.pattern.endswith((".*", ".@"))
-    return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - {"id", "number", "name"})
+    return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
 
 def _may_feed(search: _Search, producer: str, function: Function, parameter: str) -> bool:
@@ -301,7 +308,9 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
                 producer + atom.pattern: None
                 for producer, results in search.results.items()
                 for atom in results
-                if producer != name and fits(schema, atom.value) and names_agree(producer + atom.pattern, parameter)
+                if producer != name
+                and fits(schema, atom.value)
+                and names_agree(producer + atom.pattern, name, parameter)
             }
             for pattern in patterns:
                 yield Edge(source=pattern, target=f"{name}.{parameter}", found="name")
