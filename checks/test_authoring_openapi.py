@@ -49,7 +49,7 @@ def test_a_public_api_becomes_a_service_a_test_set_and_a_score(
     package, file, only = FILES[name]
     openapi = from_npm(package, file)
     monkeypatch.chdir(tmp_path)
-    chosen = ["--only", ",".join(only)] if only else []
+    chosen = [word for pattern in only for word in ("--only", pattern)]
     assert main(["datasets", "author", name, "--openapi", str(openapi), "--tasks", str(TASKS), *chosen]) == 0
     rows = lines(Path("datasets", f"{name}.jsonl"))
     assert sum(row["variant"] == "base" for row in rows) >= TASKS * 0.9

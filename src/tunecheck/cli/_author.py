@@ -38,10 +38,9 @@ class AuthorOptions(JsonOptions, TrustOptions):
         _WORLD,
     )
     only: list[str] | None = option(
-        "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*'.",
-        "PATTERNS",
+        "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*' (repeatable).",
+        "PATTERN",
         _WORLD,
-        names=True,
     )
     tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("How many turns each has, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
@@ -207,10 +206,13 @@ def _as_json(report: AuthorReport) -> JSON:
         "train": report.train,
         "variants": {**report.variants},
         "rejected": {**report.rejected},
+        "plain": {**report.plain},
     }
 
 
 def _show(report: AuthorReport) -> None:
+    from tunecheck.authoring._author.dataset import plain_turns
+
     for file, what in report.files.items():
         print(f"{clean(report.work / file)}: {what}")
     if not report.written:
@@ -218,6 +220,8 @@ def _show(report: AuthorReport) -> None:
     train = f", {report.train:,} to train on" if report.train else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
     print(f"{counted(report.rows, 'row')} to test with{train}: {kinds}")
+    for line in plain_turns(report.plain):
+        print(line)
     for reason, count in report.rejected.most_common():
         print(f"rejected {count:,}: {clean(reason)}")
     for path in report.written:

@@ -23,12 +23,16 @@ _MOST_LISTED = 20
 
 @dataclass
 class Authored:
-    """Rows that hold and those that do not, and what the paths behind them use."""
+    """Rows that hold and those that do not, and what the paths behind them use.
+
+    `plain` counts, by reason, the turns in which the plain request stands for what a writer wrote.
+    """
 
     rows: list[Line] = field(default_factory=list)
     rejected: list[RejectedLine] = field(default_factory=list)
     train: list[Line] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
+    plain: Counter[str] = field(default_factory=Counter)
 
 
 def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
@@ -136,6 +140,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
         "* Of every row: its ground truth passes, an agent that does nothing fails, and so does one that leaves out a "
         "call or changes an argument.",
+        *(f"* {line}" for line in plain_turns(authored.plain)),
         "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
         "",
         *_table("variant", Counter(row.variant for row in rows)),
@@ -144,6 +149,16 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         *_section("Rejected", _reasons(authored.rejected)),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def plain_turns(plain: Counter[str]) -> list[str]:
+    """In how many turns the plain request stands, and why."""
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
+    return (
+        [f"In {counted(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
+        if plain
+        else []
+    )
 
 
 def _unused(graph: GraphFile, authored: Authored) -> list[str]:

@@ -139,12 +139,16 @@ class TruthLine(Written, frozen=True, kw_only=True):
     states: list[dict[str, dict[str, JSON]]]
 
 
-class TaskLine(Written, frozen=True, kw_only=True):
-    """A line of `tasks.jsonl`: what the user says in each turn."""
+class TaskLine(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `tasks.jsonl`: what the user says in each turn.
+
+    `plain` says of the turns, by number, in which a writer's words cannot be taken, why the plain request stands.
+    """
 
     id: str
     voice: str
     turns: list[str]
+    plain: dict[str, str] = field(default_factory=dict)
 
 
 class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):

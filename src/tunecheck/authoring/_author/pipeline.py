@@ -78,7 +78,7 @@ class AuthorPlan:
 class AuthorReport:
     """What became of it: each stage's file and what was done with it, the files of the data set, and what is in them.
 
-    `covered` has how many functions and edges of how many the paths use.
+    `plain` counts, by reason, the turns in which the plain request stands for what a writer wrote.
     """
 
     work: Path
@@ -88,6 +88,7 @@ class AuthorReport:
     train: int = 0
     variants: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    plain: Counter[str] = field(default_factory=Counter)
 
 
 def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
@@ -217,12 +218,15 @@ class _Making:
         authored.rejected += self._refused
         used = {row.task for row in authored.rows}
         authored.coverage = covered(path for path in self._paths if f"{plan.name}-{path.id}" in used)
+        tasks = (each for each in self._tasks if f"{plan.name}-{each.id}" in used)
+        authored.plain.update(reason for each in tasks for reason in each.plain.values())
         authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
         text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
         report = self.report
         report.written = write_dataset(plan.out, authored, text, plan.name)
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
+        report.plain = authored.plain
         report.rejected.update(each.reason for each in authored.rejected if each.variant != "path")
 
 

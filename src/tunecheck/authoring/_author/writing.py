@@ -77,12 +77,17 @@ def reworded(
     by_id = {path.id: path for path in paths}
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, by_id[task.id], personas[voices[task.id]])]
-    words = models.write(requests)
-    texts = {each.id: _accepted(words.get(each.id, ""), each) for each in requests}
-    return [
-        TaskLine(id=task.id, voice=voices[task.id], turns=[texts[_id(task, at)] for at in range(len(task.turns))])
-        for task in tasks
-    ]
+    written = models.write(requests)
+    texts = {each.id: written.get(each.id, "").strip() for each in requests}
+    problems = {each.id: problem for each in requests if (problem := _problem(texts[each.id], each)) is not None}
+    return [_in_words(task, voices[task.id], texts, problems) for task in tasks]
+
+
+def _in_words(task: TaskLine, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> TaskLine:
+    ids = [_id(task, at) for at in range(len(task.turns))]
+    turns = [plain if each in problems else texts[each] for each, plain in zip(ids, task.turns, strict=True)]
+    plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
+    return TaskLine(id=task.id, voice=voice, turns=turns, plain=plain)
 
 
 def _id(task: TaskLine, turn: int) -> str:
@@ -102,13 +107,18 @@ def _requests(task: TaskLine, path: PathLine, persona: str) -> Iterator[WritingR
         yield WritingRequest(_id(task, at), messages, plain, values)
 
 
-def _accepted(text: str, request: WritingRequest) -> str:
-    """What was written, if it can be what the user says."""
-    words = text.strip()
-    fits = 0 < len(words) <= 2 * len(request.plain) + _ROOM and not refuses(words)
-    if not fits or read_calls(words).calls or not all(said(value, words) for value in request.values):
-        return request.plain
-    return words
+def _problem(words: str, request: WritingRequest) -> str | None:
+    """Why what was written cannot be what the user says."""
+    if not words:
+        return "nothing was written"
+    if refuses(words):
+        return "the writer refused"
+    reading = read_calls(words)
+    if reading.calls or reading.problem is not None:
+        return "it holds a call"
+    if not all(said(value, words) for value in request.values):
+        return "a value is missing"
+    return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
 def set_aside(rows: Sequence[Line], models: Models) -> tuple[list[Line], list[RejectedLine]]:

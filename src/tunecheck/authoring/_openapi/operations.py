@@ -86,7 +86,7 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
         raise ConfigurationError(f"{document.path}: {len(entries):,} operations; choose some by their path with --only")
     found = [_operation(document, each, taken) for each in entries]
     if not found:
-        which = f" that fits {', '.join(only)}" if only else ""
+        which = f" that fits {' or '.join(only)}" if only else ""
         raise ConfigurationError(f"{document.path}: there is no operation{which}")
     return found
 
