@@ -20,8 +20,11 @@ from tests.judge_parts import JudgeServer
 from tests.pipeline_parts import column, metrics_of, run
 from tests.platforms import posix_only
 
-from tunecheck import _loops
-from tunecheck.endpoints import ChatRequest
+from tunecheck import CallContext, Row, Target, _loops
+from tunecheck._json import JSON
+from tunecheck._targets import TargetOutput
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline import _executors
 from tunecheck.pipeline._executors import Spent, ThreadExecutor, Work
@@ -476,3 +479,95 @@ def test_a_child_that_comes_back_to_us_has_no_part_in_the_run(tmp_path: Path, wh
 
 
 Function = Callable[..., Any]
+
+
+# -- classes of one's own
+
+
+class Blocking(Endpoint):
+    """An endpoint whose `async def` waits without `await`: at the third row until it is released."""
+
+    kind = "blocking"
+    name = "mine"
+
+    def __init__(self, released: threading.Event) -> None:
+        self._released = released
+        self.threads: list[str] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        await self._note("complete")
+        if request.messages[0]["content"] == "3":
+            self._released.wait(60)
+        return Completion(f"answer {request.messages[0]['content']}")
+
+    async def _note(self, what: str) -> None:
+        self.threads.append(f"{what}: {threading.current_thread().name}")
+
+    def settings(self) -> dict[str, JSON]:
+        return {}
+
+    async def close(self) -> None:
+        await self._note("close")
+
+
+class BlockingTarget(Target):
+    """A target of the same kind."""
+
+    def __init__(self, endpoint: Blocking) -> None:
+        self._mine = endpoint
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        answer = await self._mine.complete(ChatRequest([{"role": "user", "content": str(row.values["query"])}]))
+        context.record("answered", answer.text)
+        return answer.columns()
+
+    async def close(self) -> None:
+        await self._mine.close()
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["an endpoint", "a target"])
+def test_a_class_of_ones_own_that_blocks_is_held_to_its_limit_and_the_run_goes_on(
+    tmp_path: Path, released: threading.Event, wrapped: bool
+) -> None:
+    mine = Blocking(released)
+    target = BlockingTarget(mine) if wrapped else mine
+    data = [{"query": str(number)} for number in range(8)]
+    result = run(tmp_path, data, target=target, evaluators={"e": lambda response: 1}, target_timeout=0.2)
+    name = "target" if wrapped else "mine"
+    (failed,) = errors(result, "target").items()
+    assert failed[0] == 3
+    assert (failed[1]["type"], failed[1]["message"]) == ("TimedOutError", f"{name!r} took longer than 0.2 s")
+    assert column(result, "outputs.response")[4:] == [f"answer {number}" for number in range(4, 8)]
+    assert "close: tunecheck-async" in mine.threads, "closed where its connections were made"
+    assert {each.rpartition(" ")[2] for each in mine.threads} == {"tunecheck-async"}
+
+
+def test_a_judges_endpoint_of_ones_own_that_blocks_is_an_error_of_its_row(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    mine = Blocking(released)
+    mine.limit_s = 0.2
+
+    class Judge:
+        async def call_with(self, calls: ModelCalls, query: str) -> dict[str, object]:
+            return {"said": (await calls.complete(mine, ChatRequest([{"role": "user", "content": query}]))).text}
+
+        def __call__(self, query: str) -> None: ...
+
+    result = run(tmp_path, [{"query": str(number)} for number in range(5)], evaluators={"e": Judge()})
+    assert {row: error["message"] for row, error in errors(result, "e").items()} == {3: "'mine' took longer than 0.2 s"}
+    assert column(result, "outputs.e.said")[4] == "answer 4"
+
+
+async def test_an_endpoint_of_ones_own_may_ask_its_parent_class(released: threading.Event) -> None:
+    class Shouting(Blocking):
+        async def complete(self, request: ChatRequest) -> Completion:
+            return Completion(str((await super().complete(request)).text).upper())
+
+    before = {*threading.enumerate()}
+    endpoint = Shouting(released)
+    assert (await endpoint.complete(ChatRequest([{"role": "user", "content": "1"}]))).text == "ANSWER 1"
+    (apart,) = {*threading.enumerate()} - before
+    await endpoint.close()
+    apart.join(60)
+    assert not apart.is_alive(), "its loop is closed with it"

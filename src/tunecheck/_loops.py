@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -27,6 +28,13 @@ _PATIENCE_S = 5.0
 """How long a loop may take to answer, at most: what is not blocked does so at once."""
 
 _CLOSING_S = 2.0
+
+_FOREIGN = ContextVar("_FOREIGN", default=False)
+
+
+def is_in_foreign_loop() -> bool:
+    """Whether this code was called through a `ForeignLoop`."""
+    return _FOREIGN.get()
 
 
 class PerLoop(Generic[T]):
@@ -121,6 +129,7 @@ class _Call:
 
     async def run(self) -> None:
         """Call the function, in the shared loop."""
+        _FOREIGN.set(True)
         process = os.getpid()
         try:
             settle = partial(self.reply.set_result, await _awaited(self.function))

@@ -65,6 +65,7 @@ class RecordFile:
         self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()
+        self._appending = threading.Lock()
         if torn:
             self.sync()  # that one is not there to be counted
         self._closed = threading.Event()
@@ -78,13 +79,17 @@ class RecordFile:
                 raise
 
     def append(self, record: object) -> int:
-        """Write a record; where it begins.
+        """Write a record, from any thread; where it begins.
 
         Raises:
             RunError: it cannot be written.
             TypeError: it has no JSON form.
         """
-        line = memoryview(sealed(dumps(record), self.count))
+        with self._appending:
+            return self._append(dumps(record))
+
+    def _append(self, record: bytes) -> int:
+        line = memoryview(sealed(record, self.count))
         if len(line) >= MOST_IN_A_LINE:
             raise RunError(f"{self.path}: no record may be longer than {MOST_IN_A_LINE >> 20} MB, and one would be")
         written = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tunecheck._apart import Apart
 from tunecheck._json import JSON, content_hash, whole_number
 
 TargetOutput = Mapping[str, object]
@@ -169,12 +170,15 @@ class Load:
         return ", ".join(map(str, sorted(self.refused)))
 
 
-class Target(ABC):
+class Target(Apart, ABC):
     """Something that answers rows: an endpoint, a conversation, a function.
 
+    The calls of a class of one's own run in a loop apart, where one that blocks holds up nothing else; one that takes
+    longer than `limit_s` seconds is its row's error, a TimedOutError. Not so where it `tracks_each_call`.
     `name` stands in the manifest; a `simulated` target's runs say so everywhere.
     """
 
+    awaited = ("answer",)
     name: str = "target"
     simulated: bool = False
     concurrency: int | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAl
 
 import msgspec
 
+from tunecheck._apart import Apart
 from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Load, Row
@@ -216,8 +217,11 @@ def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
 
 
-class Endpoint(ABC):
+class Endpoint(Apart, ABC):
     """A model that answers chat requests. Safe for many concurrent calls within one event loop.
+
+    The calls of a class of one's own run in a loop apart, where one that blocks holds up no others; one that takes
+    longer than `limit_s` seconds ends in a TimedOutError.
 
     `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
@@ -229,6 +233,7 @@ class Endpoint(ABC):
     `facts`: what was found out about what its API takes.
     """
 
+    awaited = ("complete", "reply", "reset", "advance")
     kind: ClassVar[str]
     config_type: ClassVar[type[EndpointConfig] | None] = None
     name: str

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, Unpack
 
+from tunecheck._apart import Apart
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -141,7 +142,7 @@ def evaluate(
         number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
         cluster: the column by which rows are not independent, in comparisons of the run; `none`: all rows are.
-        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a function as target.
+        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a target.
         until_decided: stop once it is `better_than` this run or worse, or `no_worse_than` it by `margin`; decided on
             metrics that `decide_on` names, with `confidence`, the rows in an order that goes by `seed`.
         on: what starts the workers that share a run of the command line, as its --on does.
@@ -278,6 +279,9 @@ def _prepared(
         if answering is not None and endpoint.concurrency is not None and endpoint.concurrency < pace.concurrency:
             most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
             answering.notes = [*answering.notes, f"{most}, and not the {pace.concurrency} asked for"]
+    for each in (answering, getattr(answering, "endpoint", None)):
+        if isinstance(each, Apart) and pace.target_timeout != DEFAULT_TIMEOUT_S:
+            each.limit_s = pace.target_timeout
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
     entrust(trust.of(*dataset.files), dataset, answering, bound)
     return Execution(dataset, answering, bound, layers, pace, keeping)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from tunecheck._apart import Apart, loops_of
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
@@ -224,7 +225,12 @@ class Engine:
         task, foreign = asyncio.current_task(own), self._foreign.running()
         held = [lane for lane in self._lanes if isinstance(lane.executor, AsyncExecutor) and lane.executor.runs(task)]
         evaluator = f"evaluator {held[0].evaluators[0].name!r}" if held else ""
-        return {own: "the target" if task in self._answering else evaluator} | dict([foreign] if foreign else [])
+        target = self.plan.target
+        owners = {"the target": target, "the target's endpoint": getattr(target, "endpoint", None)}
+        owners |= {f"the endpoint of evaluator {each.name!r}": each.endpoint for each in self.plan.evaluators}
+        apart = {loop: who for who, of in owners.items() if isinstance(of, Apart) for loop in loops_of(of)}
+        mine = {own: "the target" if task in self._answering else evaluator}
+        return mine | apart | dict([foreign] if foreign else [])
 
     # -- reading
 
