@@ -2,14 +2,15 @@
 
     python chat_server.py LOG SECONDS      prints its port, then serves until its standard input ends
 
-Each request is a line `<key> <question>` of LOG, written when it arrives; the answer, SECONDS later,
-repeats the question.
+Each request is a line `<key> <question> <time>` of LOG, written when it arrives, the time in seconds by the machine's
+monotonic clock; the answer, SECONDS later, repeats the question.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 
 from aiohttp import web
@@ -22,7 +23,7 @@ async def main() -> None:
 
         async def answer(request: web.Request) -> web.Response:
             question = (await request.json())["messages"][-1]["content"]
-            log.write(f"{request.headers['Idempotency-Key']} {question}\n".encode())
+            log.write(f"{request.headers['Idempotency-Key']} {question} {time.monotonic()}\n".encode())
             await asyncio.sleep(seconds)
             message = {"role": "assistant", "content": f"answer {question}"}
             usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

@@ -34,15 +34,16 @@ class Workspace:
         (folder / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
     @contextmanager
-    def serving(self, seconds: float, calls: int) -> Iterator[None]:
-        """The service, as a process of its own, and its definition."""
+    def serving(self, seconds: float, calls: int, limits: str = "", price: str = "") -> Iterator[None]:
+        """The service, as a process of its own, and its definition, which may have more limits, and a price."""
         command = [sys.executable, str(SERVER), str(self.log), str(seconds)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdin is not None
             url = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-            definition = f"kind: openai\nurl: {url}\nmodel: m\nauth: {{type: none}}\nlimits: {{concurrency: {calls}}}\n"
-            (self.folder / "echo.yaml").write_text(definition)
+            definition = f"kind: openai\nurl: {url}\nmodel: m\nauth: {{type: none}}\n"
+            more = f"limits: {{concurrency: {calls}{limits and f', {limits}'}}}\n{price and f'price: {{{price}}}'}\n"
+            (self.folder / "echo.yaml").write_text(definition + more)
             try:
                 yield
             finally:
@@ -61,6 +62,10 @@ class Workspace:
     def requests(self) -> Counter[str]:
         """How often each row was asked."""
         return Counter(line.split()[1] for line in self.log.read_text().splitlines())
+
+    def times(self) -> list[float]:
+        """When each request arrived, in seconds."""
+        return [float(line.split()[2]) for line in self.log.read_text().splitlines()]
 
     def run(self, name: str) -> Path:
         """The folder of the run of that name."""

@@ -16,13 +16,6 @@ from tunecheck.cli._shared_options import ResultsOptions, TrustOptions
 class WorkerOptions(ResultsOptions, TrustOptions):
     run: str = argument("A run that was begun with --on: its folder, its id, or last.", "RUN")
     concurrency: int | None = option("Calls under way at once here.", "N", RUNNING, least=1)
-    of: int = option(
-        "How many workers share the endpoint's requests and tokens a minute: this one keeps to its part of them.",
-        "N",
-        RUNNING,
-        default=1,
-        least=1,
-    )
     attached: bool = flag("End when standard input ends.", RUNNING, recorded=False)
 
 
@@ -47,7 +40,7 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
         resume=options.run, concurrency=options.concurrency, trust=options.trust, results_dir=options.results_dir
     )
     trust = trust_of(given)
-    prepare(completed(given, trust, invocation), trust, invocation).work(options.of)
+    prepare(completed(given, trust, invocation), trust, invocation).work()
     return DONE
 
 

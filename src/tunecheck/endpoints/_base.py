@@ -295,8 +295,13 @@ class Endpoint(Apart, ABC):
     def allow(self, concurrency: int) -> None:
         """Set how many concurrent calls to take, where the definition does not say."""
 
-    def share_limits(self, workers: int) -> None:
-        """Keep to one part of so many of the requests and tokens a minute: the others are for other processes."""
+    @property
+    def least_part(self) -> float:
+        """The smallest part of its requests and tokens a minute that is of any use; 0 where it sets none."""
+        return 0.0
+
+    def lease_limits(self, part: float, seconds: float) -> None:
+        """Keep to a part of the requests and tokens a minute for so long, and send nothing afterwards: it is shared."""
 
     def hide(self, secrets: Redactor) -> None:
         """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""

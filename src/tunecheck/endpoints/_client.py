@@ -90,6 +90,13 @@ class Client:
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
     _live: PerLoop[_Live] = field(default_factory=PerLoop)
+    _lease: tuple[float, float] | None = None
+
+    def lease(self, part: float, seconds: float) -> None:
+        """Keep to a part of the requests and tokens a minute for so long, and send nothing afterwards."""
+        self._lease = part, self.clock.now() + seconds
+        for live in self._live.all():
+            live.lease(*self._lease)
 
     def load(self) -> Load | None:
         """None while there are no connections."""
@@ -148,7 +155,10 @@ class Client:
         transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
         if transport.proxy_secret is not None:
             self.redactor.add(transport.proxy_secret)
-        return _Live(transport, self.limits, self.clock)
+        live = _Live(transport, self.limits, self.clock)
+        if self._lease is not None:
+            live.lease(*self._lease)
+        return live
 
     async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
         failures = 0
@@ -273,6 +283,11 @@ class _Live:
         per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = TokenBucket(per_minute, clock=clock) if per_minute else None
         self._tokens = TokenBucket(tokens, clock=clock, burst_s=_TOKEN_BURST_S) if tokens else None
+
+    def lease(self, part: float, until: float) -> None:
+        for bucket in (self._requests, self._tokens):
+            if bucket is not None:
+                bucket.lease(part, until)
 
     async def take(self, tokens: int) -> None:
         if self._requests:

@@ -41,6 +41,11 @@ _ADDRESS = ("url", "model", "deployment", "api_version")
 
 _OF_STREAMS = ("stream", "stream_options")
 
+_LEAST_REQUESTS = 2.0
+"""A minute: with less, a worker would do next to nothing for the one that its bucket holds."""
+
+_LEAST_OF_TOKENS = 0.001
+
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
 )
@@ -312,14 +317,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
             for client in self._clients:
                 client.limits = msgspec.structs.replace(client.limits, concurrency=concurrency)
 
-    def share_limits(self, workers: int) -> None:
-        whole = self.config.limits
+    @property
+    def least_part(self) -> float:
+        limits = self.config.limits
+        if limits.requests_per_minute:
+            return min(1.0, _LEAST_REQUESTS / limits.requests_per_minute)
+        return _LEAST_OF_TOKENS if limits.tokens_per_minute else 0.0
+
+    def lease_limits(self, part: float, seconds: float) -> None:
         for client in self._clients:
-            client.limits = msgspec.structs.replace(
-                client.limits,
-                requests_per_minute=whole.requests_per_minute and whole.requests_per_minute / workers,
-                tokens_per_minute=whole.tokens_per_minute and whole.tokens_per_minute / workers,
-            )
+            client.lease(part, seconds)
 
     async def close(self) -> None:
         for client in self._clients:

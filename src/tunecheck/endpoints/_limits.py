@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+_LOOK_S = 0.25
+"""So often a bucket whose lease may change looks again whether it has filled."""
+
 
 class Clock:
     """The clocks (monotonic, and since the epoch) and the sleeping, for tests to control. Seconds throughout."""
@@ -26,23 +29,36 @@ class TokenBucket:
     """A rate limit in units a minute, spread evenly, first come first served.
 
     The bucket holds `burst_s` seconds' worth of units (one at least), full at first. A taker of more units than it
-    holds waits for a full bucket and leaves a debt that the next ones wait off.
+    holds waits for a full bucket and leaves a debt that the next ones wait off. One that others share a limit with
+    begins empty.
     """
 
     def __init__(self, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> None:
-        self._per_second = per_minute / 60
+        self._whole = self._per_second = per_minute / 60
+        self._burst_s = burst_s
         self._capacity = max(1.0, self._per_second * burst_s)
         self._level = self._capacity
         self._clock = clock
         self._seen = clock.now()
+        self._until = math.inf
         self._turn = asyncio.Lock()
+
+    def lease(self, part: float, until: float) -> None:
+        """Keep to a part of the limit until then, by the clock, and give nothing out afterwards."""
+        level = self._filled() if self._until < math.inf else 0.0
+        rate = part * self._whole
+        self._capacity = max(1.0, rate * self._burst_s)
+        # Where the one unit that it holds at least is more than its part of the burst, its minute has less for that.
+        self._per_second = max(0.0, rate - (self._capacity - rate * self._burst_s) / 60)
+        self._level = min(level, self._capacity)
+        self._until = until
 
     async def take(self, units: float) -> None:
         """Wait until this many units are available, and take them."""
         async with self._turn:
-            need = min(units, self._capacity)
-            while (missing := need - self._filled()) > 1e-9:
-                await self._clock.sleep(missing / self._per_second)
+            while (missing := min(units, self._capacity) - self._filled()) > 1e-9:
+                wait = missing / self._per_second if self._per_second else math.inf
+                await self._clock.sleep(wait if self._until == math.inf else min(wait, _LOOK_S))
             self._level -= units
 
     def give_back(self, units: float) -> None:
@@ -51,8 +67,11 @@ class TokenBucket:
 
     def _filled(self) -> float:
         now = self._clock.now()
-        self._level = min(self._capacity, self._level + (now - self._seen) * self._per_second)
+        seconds = max(0.0, min(now, self._until) - self._seen)
+        self._level = min(self._capacity, self._level + seconds * self._per_second)
         self._seen = now
+        if now > self._until:
+            self._level = min(self._level, 0.0)
         return self._level
 
 

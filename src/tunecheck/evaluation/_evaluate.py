@@ -24,7 +24,6 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of, question_of
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
-from tunecheck.evaluation._facts import EndpointFacts
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.evaluation._worker import owner_name
 from tunecheck.pipeline._callables import CallableTarget
@@ -172,12 +171,9 @@ def work(
     target: TargetLike | None,
     evaluator_config: Mapping[str, object] | None,
     evaluation_name: str | None,
-    of: int = 1,
     **arguments: Unpack[EvaluateArguments],
 ) -> None:
     """Work on a run that `evaluate` began with `on` and these arguments, until nothing of it is left to do.
-
-    It is one `of` so many processes, which share the endpoints' limits a minute.
 
     Raises:
         ConfigurationError: it is not the same run here.
@@ -187,8 +183,6 @@ def work(
     pace = pace_of(arguments, fail_on_evaluator_errors=False)
     rows, trust = _rows(data, arguments), arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, None, pace, keeping, trust)
-    for endpoint in EndpointFacts.of(execution.target, execution.evaluators).endpoints.values():
-        endpoint.share_limits(of)
     execution.work(find_run(arguments["resume"] or "", keeping.folder), owner_name())
 
 

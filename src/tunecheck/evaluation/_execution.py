@@ -27,6 +27,7 @@ from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.evaluation._arguments import Keeping
 from tunecheck.evaluation._ending import now, stopped_by
 from tunecheck.evaluation._facts import EndpointFacts
+from tunecheck.evaluation._leasing import Leasing
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.evaluation._worker import Worker
 from tunecheck.evaluation._workers import Launcher, share, workers_of
@@ -35,6 +36,7 @@ from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
+from tunecheck.pipeline._leased_budget import LeasedBudget
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
@@ -54,6 +56,7 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
+from tunecheck.runs._shares import SharedLimits
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run
 from tunecheck.runs._verify import damaged
 
@@ -127,8 +130,13 @@ class Execution:
         """
         if resume is not None and reuse is not None:
             raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
-        if self.on is not None and (reuse is not None or self.question is not None or self.pace.max_cost is not None):
-            raise ConfigurationError("--on shares no run with --reuse, --until-decided or --max-cost: leave one out")
+        if self.on is not None and self.question is not None:
+            raise ConfigurationError(
+                "--until-decided looks at each row before the next is asked, and --on hands out rows by the chunk: "
+                "leave --on out; one process makes more calls at once with --concurrency N"
+            )
+        if self.on is not None and reuse is not None:
+            raise ConfigurationError("--on shares no run with --reuse: leave one out")
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
@@ -263,7 +271,7 @@ class Execution:
             # The journal's lock is held until the last file is written.
             if shared:
                 with self._ending(run, manifest, journal):
-                    manifest = self._share(run, manifest, scan, claims, journal)
+                    manifest = self._share(run, manifest, scan, claims, journal, notes)
             if resumed or shared:
                 cached = self._cached(run, manifest, journal, notes, final=shared)
             else:
@@ -286,15 +294,21 @@ class Execution:
                 raise
             raise stopped from error
 
-    def _share(self, run: Run, manifest: RunFile, scan: Scan, claims: Claims, journal: Journal) -> RunFile:
+    def _share(
+        self, run: Run, manifest: RunFile, scan: Scan, claims: Claims, journal: Journal, notes: list[str]
+    ) -> RunFile:
         """Have workers do the run; what its manifest says of them."""
         if self.on is None:
             raise ConfigurationError(f"run {run.id} is shared by workers: go on with --on local:N")
         run.write(replace(manifest, status="running", started=now()))
+        limits = SharedLimits.of(run)
+        limits.prepare(self.pace.max_cost)
         share(self.on, self._plan(run, scan), claims, journal, self._progress())
         for chunk in sorted(claims.done()):
             self._facts.recall(claims.done_with(chunk).api)
             self._of_workers.add(claims.done_with(chunk).remarks)
+        if lost := limits.read()[0].lost:
+            notes.append(f"up to {lost:.4g} may have been spent on calls of workers that died, whose answers were lost")
         return replace(manifest, workers=workers_of(claims))
 
     def work(self, run: Run, owner: str) -> None:
@@ -311,12 +325,14 @@ class Execution:
         check_versions(run.id, before.versions)
         holds = reusable(before, manifest)
         self._facts.recall_from(manifest)
+        limits = SharedLimits.of(run, owner)
+        limited = limits.read()[0].most is not None
         with tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
             Worker(
                 Claims.of(run, owner),
                 self._plan(run, scan, workers=self.pace.workers or 0),  # it is one of several processes itself
                 lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
-                Budget(None),
+                Leasing(limits, self._facts.endpoints.values(), LeasedBudget() if limited else None),
                 self._closing,
                 self._facts.known,
                 Path(folder),

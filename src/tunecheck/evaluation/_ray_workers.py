@@ -112,7 +112,7 @@ class RayWorkers:
         folder = str(Path.cwd()) if self.address is None else None
         path = str(run.absolute())
         # On another node the run is nobody's own; here it was typed that it is to be worked on there.
-        command = [*self.command, "--of", str(count), "--trust", path, run.name if self.by_id else path]
+        command = [*self.command, "--trust", path, run.name if self.by_id else path]
         for _ in range(count):
             actor = _Actor(kind.remote(command, folder))
             actor.work = actor.handle.work.remote()

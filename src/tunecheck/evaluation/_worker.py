@@ -12,24 +12,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck._errors import RunError
 from tunecheck._files import WorkerEntry
 from tunecheck._json import JSON
 from tunecheck._targets import Row
 from tunecheck.evaluation._ending import now
+from tunecheck.evaluation._leasing import Leasing
 from tunecheck.evaluation._loop import Closable, run_each
 from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan
 from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Ranges
 from tunecheck.runs._manifest import versions
-
-if TYPE_CHECKING:
-    from tunecheck.pipeline._costs import Budget
 
 _SHIPPED_EVERY_S = 0.5
 """What was journaled since is lost with a worker that is killed, and asked again."""
@@ -54,7 +52,7 @@ class Worker:
     claims: Claims
     plan: Plan
     recorded: Callable[[Path], Recorded]
-    budget: Budget
+    leasing: Leasing
     closing: dict[str, Closable]
     known_facts: Callable[[], dict[str, JSON]]
     folder: Path
@@ -90,7 +88,8 @@ class _ChunkEngine(Engine):
         journal = self._opened.enter_context(contextlib.closing(Journal(path)))
         cached = CachedResults(worker.recorded(path)) if before else CachedResults()
         self._opened.callback(cached.close)
-        calls = RunCalls(worker.plan.run_id, journal, cached, worker.budget)
+        worker.leasing.begin()
+        calls = RunCalls(worker.plan.run_id, journal, cached, worker.leasing.budget or Budget(None))
         self._opened.callback(calls.close)
         plan = replace(worker.plan, rows=lambda: rows.of(claim.rows), row_count=claim.size)
         super().__init__(plan, journal, None, Aggregator(plan.evaluators, []), cached, calls)
@@ -105,11 +104,13 @@ class _ChunkEngine(Engine):
         loop = asyncio.get_running_loop()
         self._keeper.start(lambda error: loop.call_soon_threadsafe(self.stop, error))
         try:
-            try:
-                await super().run()
-            finally:
-                await asyncio.to_thread(self._keeper.end)
-            await asyncio.to_thread(self._commit)
+            async with self._worker.leasing.during(self._claim.chunk, self.stop) as work:
+                try:
+                    await super().run()
+                finally:
+                    await asyncio.to_thread(self._keeper.end)
+                await asyncio.to_thread(self._commit)
+                work.finished = True
         except LostLeaseError:
             return
         except BaseException:  # noqa: BLE001 - whatever stops it, others may go on with the chunk at once

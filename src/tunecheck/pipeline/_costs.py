@@ -146,6 +146,8 @@ class Budget:
     def __init__(self, most: float | None) -> None:
         self.most = most
         self.spent = 0.0
+        self.paid = 0.0
+        """Of that, by calls that were made here, and not recorded before."""
         self._reserved: list[Reservation] = []
         self._settled = asyncio.Event()
         self._learned: defaultdict[str, _Learned] = defaultdict(_Learned)
@@ -162,7 +164,7 @@ class Budget:
             yield Reservation()
             return
         learned = self._learned[name]
-        reservation = Reservation(await self._set_aside(self.most, learned, expected))
+        reservation = Reservation(await self._set_aside(learned, expected))
         self._reserved.append(reservation)
         try:
             yield reservation
@@ -170,22 +172,35 @@ class Budget:
             self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
             if reservation.cost is not None:
+                self.paid += reservation.cost
                 learned.learn(expected, reservation.cost)
             self._settled.set()
 
-    async def _set_aside(self, most: float, learned: _Learned, expected: float) -> float:
+    async def _set_aside(self, learned: _Learned, expected: float) -> float:
         while True:
             amount = learned.estimate(expected)
-            reserved = sum(each.amount for each in self._reserved)
-            if self._reserved and (self._alone or self.spent + reserved + amount > most * _ROUNDING):
-                self._settled.clear()
-                await self._settled.wait()
-            elif self.spent + amount > most * _ROUNDING:
-                raise StopRunError(
-                    f"--max-cost {most:g}: {self.spent:.4g} is spent, the next call may cost {amount:.4g}"
-                )
-            else:
+            fits = self.spent + self.set_aside + amount <= (self.most or 0.0) * _ROUNDING
+            if fits and not (self._reserved and self._alone):
                 return amount
+            self._settled.clear()
+            await self._room(amount, fits=fits)
+
+    @property
+    def set_aside(self) -> float:
+        """For calls under way."""
+        return sum(each.amount for each in self._reserved)
+
+    async def _room(self, amount: float, *, fits: bool) -> None:
+        """Wait until there may be room for a call.
+
+        Raises:
+            StopRunError: there will be none.
+        """
+        if not self._reserved:
+            raise StopRunError(
+                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, the next call may cost {amount:.4g}"
+            )
+        await self._settled.wait()
 
     def count(self, cost: float | None) -> None:
         """Count a call that was made."""

@@ -129,7 +129,7 @@ class Claims:
     def chunks(self) -> Sequence[Ranges]:
         """Which rows each chunk has."""
         if not self._chunks:
-            self._chunks = _read(self._store, "chunks", Chunks).rows
+            self._chunks = read_object(self._store, "chunks", Chunks)[0].rows
             self._next = random.randrange(len(self._chunks))  # not all workers begin at the same
         return self._chunks
 
@@ -171,7 +171,7 @@ class Claims:
         for chunk, (number, version) in newest.items():
             before = self._held.get(chunk)
             if before is None or (before.number, before.version) != (number, version):
-                lease = _read(self._store, f"lease/{chunk}-{number}", Lease)
+                lease, _ = read_object(self._store, f"lease/{chunk}-{number}", Lease)
                 self._held[chunk] = _Held(number, version, self._clock(), lease)
         return self._held
 
@@ -204,7 +204,7 @@ class Claims:
     def done_with(self, chunk: int) -> Done:
         """What a finished chunk came to."""
         if chunk not in self._done_with:
-            self._done_with[chunk] = _read(self._store, f"done/{chunk}", Done)
+            self._done_with[chunk], _ = read_object(self._store, f"done/{chunk}", Done)
         return self._done_with[chunk]
 
     def records(self) -> Iterator[bytes]:
@@ -311,7 +311,12 @@ def _sum(moments: Sequence[Moment]) -> Moment:
     return Moment(*map(sum, columns)) if moments else Moment()
 
 
-def _read(store: Store, name: str, kind: type[_Object]) -> _Object:
+def read_object(store: Store, name: str, kind: type[_Object]) -> tuple[_Object, str]:
+    """An object that workers share, with its version.
+
+    Raises:
+        RunError: it is not there, or damaged.
+    """
     stored = store.read(name)
     if stored is None:
         raise RunError(f"{name} is not where the run's chunks are kept: it was removed, or the run is finished")
@@ -319,6 +324,6 @@ def _read(store: Store, name: str, kind: type[_Object]) -> _Object:
         content = loads(stored.content)
         if isinstance(content, dict):
             check_version(content, name)
-        return msgspec.convert(content, kind)
+        return msgspec.convert(content, kind, str_keys=True), stored.version
     except (ValueError, msgspec.ValidationError) as error:
         raise RunError(f"{name} of the run's chunks is damaged: {error}") from None

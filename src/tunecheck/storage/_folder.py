@@ -39,11 +39,12 @@ class FolderStore:
         return True
 
     def replace(self, name: str, content: bytes, version: str) -> bool:
-        """As `Store.replace`: under a lock, which the system takes from a process that ends."""
+        """As `Store.replace`: under a lock, which the system takes from a process that ends, and nobody waits for."""
         from filelock import lock_descriptor
 
         with self._writing(name) as path, path.with_name(f"{_HIDDEN}{path.name}.lock").open("ab") as held:
-            lock_descriptor(held.fileno())
+            if not lock_descriptor(held.fileno(), blocking=False):
+                return False
             stored = self.read(name)
             if stored is None or stored.version != version:
                 return False

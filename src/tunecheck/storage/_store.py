@@ -22,7 +22,10 @@ class Store(Protocol):
         """Write what is not there yet; whether this content stands there now. Of several that try, one succeeds."""
 
     def replace(self, name: str, content: bytes, version: str) -> bool:
-        """Write over what is unchanged since this version of it was read; whether this content stands there now."""
+        """Write over what is unchanged since this version of it was read; whether this content stands there now.
+
+        It may not, too, where somebody else is just trying.
+        """
 
     def put(self, name: str, content: bytes) -> None:
         """Write, whatever is there."""

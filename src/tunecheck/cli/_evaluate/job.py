@@ -92,12 +92,12 @@ class Job:
         assert self.recorded is not None
         return self._started(partial(score, self.recorded.folder), self.label)
 
-    def work(self, of: int) -> None:
-        """Work on the run, which was begun elsewhere, as one of several processes that share the endpoints' limits."""
+    def work(self) -> None:
+        """Work on the run, which was begun elsewhere, as one of several processes."""
         from tunecheck.evaluation._evaluate import work
 
         assert self.source is not None
-        self._started(self._of_source(partial(work, of=of), self.source), self.source.dataset.name)
+        self._started(self._of_source(work, self.source), self.source.dataset.name)
 
     def _of_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)

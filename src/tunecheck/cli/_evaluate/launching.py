@@ -34,7 +34,7 @@ def launcher_of(options: Options) -> Launcher | None:
     from tunecheck.evaluation._workers import LocalWorkers
 
     count = int(place["count"] or _cores())
-    return LocalWorkers(count, [sys.executable, *started, "--of", str(count)])
+    return LocalWorkers(count, [sys.executable, *started])
 
 
 def _on_ray(options: Options, address: str | None, started: Sequence[str]) -> Launcher:

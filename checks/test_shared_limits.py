@@ -1,0 +1,115 @@
+"""What several workers share holds in sum, as the service counts it: requests a minute, and money; whoever dies."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.platforms import posix_only
+from tests.shared_runs import Workspace, finished, workers_below
+
+from tunecheck.runs._claims import STALE_S
+
+pytestmark = [pytest.mark.slow, posix_only, pytest.mark.timeout(600)]
+
+COST = 0.015
+"""Of a call: 10 tokens given and 5 answered, at 0.001 each."""
+
+PRICE = "input_per_million: 1000, output_per_million: 1000"
+
+
+def most_in_a_minute(times: list[float]) -> int:
+    return max(bisect.bisect_left(times, begin + 60) - at for at, begin in enumerate(times))
+
+
+def test_requests_a_minute_hold_over_two_workers_that_are_killed_and_frozen(tmp_path: Path) -> None:
+    workspace, rng = Workspace(tmp_path / "w", 1_500), random.Random(1)
+    with workspace.serving(0.05, 8, limits="requests_per_minute: 600"):
+        run = workspace.evaluate("--name", "shared", "--on", "local:2")
+        for disturb in ("kill", "freeze", "kill", "freeze"):
+            time.sleep(rng.uniform(10, 14))
+            victim = rng.choice(workers_below(run))
+            if disturb == "kill":
+                victim.kill()
+            else:
+                victim.suspend()
+                time.sleep(STALE_S + 2)
+                victim.resume()
+        finished(run, 300)
+    times = sorted(workspace.times())
+    took, most = times[-1] - times[0], most_in_a_minute(times)
+    print(f"at most {most} requests in a minute of 600; {len(times)} in {took:.0f} s")
+    assert len(workspace.requests()) == 1_500
+    assert most <= 612
+    assert most >= 500  # and it is made use of
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_an_undisturbed_run_makes_use_of_its_limit(tmp_path: Path, workers: int) -> None:
+    workspace = Workspace(tmp_path / "w", 800)
+    with workspace.serving(0.05, 8, limits="requests_per_minute: 600"):
+        finished(workspace.evaluate("--name", "shared", "--on", f"local:{workers}"), 300)
+    times = sorted(workspace.times())
+    print(f"{workers} workers: {800 / (times[-1] - times[0]) * 60:.0f} requests a minute of 600")
+    assert most_in_a_minute(times) <= 612
+    assert times[-1] - times[0] < 800 / 600 * 60 * 1.25
+
+
+def wait_until_asked(workspace: Workspace, requests: int) -> None:
+    until = time.monotonic() + 60
+    while len(workspace.times()) < requests:
+        assert time.monotonic() < until, "the run does not get on"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("disturb", ["nothing", "kill", "freeze"])
+def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str) -> None:
+    workspace, most, rng = Workspace(tmp_path / "w", 3_000), 15.0, random.Random(2)
+    with workspace.serving(0.05, 8, price=PRICE):
+        run = workspace.evaluate("--name", "shared", "--on", "local:2", "--max-cost", str(most))
+        for _ in range(0 if disturb == "nothing" else 4):
+            wait_until_asked(workspace, len(workspace.times()) + rng.randrange(50, 150))
+            victim = rng.choice(workers_below(run))
+            if disturb == "kill":
+                victim.kill()
+            else:
+                victim.suspend()
+                time.sleep(STALE_S + 1)
+                victim.resume()
+        _, errors = run.communicate(timeout=200)
+        spent = len(workspace.times()) * COST
+        print(f"{disturb}: {spent:.3f} of {most:g} spent, as the service counts it")
+        assert run.returncode == 1
+        assert b"spent by all workers" in errors, errors.decode()
+        assert spent <= most + 1e-9
+        assert spent >= (0.95 if disturb == "nothing" else 0.5) * most
+        # More money: it goes on from what is recorded.
+        asked = len(workspace.times())
+        finished(workspace.begin("evaluate", "--resume", "last", "--on", "local:2", "--max-cost", "90", "--quiet"), 200)
+    assert len(workspace.requests()) == 3_000
+    assert len(workspace.times()) - asked < 3_000 - 0.5 * most / COST
+    metrics = json.loads((workspace.run("shared") / "metrics.json").read_text())
+    assert metrics["rows"] == 3_000
+    assert metrics["usage"]["target"]["cost"] == pytest.approx(3_000 * COST)
+
+
+def test_a_driver_that_is_killed_leaves_the_limits_in_force(tmp_path: Path) -> None:
+    """The one process that no worker needs; its workers end, and those of another machine go on within the limits."""
+    workspace = Workspace(tmp_path / "w", 400)
+    with workspace.serving(0.05, 8, limits="requests_per_minute: 600"):
+        run = workspace.evaluate("--name", "shared", "--on", "local:1")
+        wait_until_asked(workspace, 1)
+        others = [workspace.begin("worker", str(workspace.run("shared"))) for _ in range(2)]
+        time.sleep(5)
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        for other in others:
+            finished(other, 200)
+        finished(workspace.begin("evaluate", "--resume", "last", "--on", "local:1", "--quiet"), 200)
+    assert len(workspace.requests()) == 400
+    assert most_in_a_minute(sorted(workspace.times())) <= 612
