@@ -138,6 +138,14 @@ def test_rows_of_one_group_leave_the_test_set_together(tmp_path: Path, capsys: p
     assert "1 row stay" in capsys.readouterr().out.replace("stays", "stay")
 
 
+def test_rows_that_compare_takes_together_leave_the_test_set_together(tmp_path: Path) -> None:
+    """Nobody declares `conversation_id`: its values repeat."""
+    rows = [asked(place, conversation_id=day) for place, day in (("Bergen", 1), ("Oslo", 1), ("Voss", 2))]
+    result = made(tmp_path, {"Oslo": call("Lom")}, rows)
+    export(tmp_path, result, "sft", "--leave-test-set", str(tmp_path / "rest.jsonl"), free=False)
+    assert [row.id for row in open_dataset(str(tmp_path / "rest.jsonl")).rows()] == ["Voss"]
+
+
 def test_trials_of_a_question_are_one_example_and_leave_as_one_row(tmp_path: Path) -> None:
     result = made(tmp_path, {"Oslo": call("Lom")}, repeat=3)
     lines = export(tmp_path, result, "sft", "--leave-test-set", str(tmp_path / "rest.jsonl"), free=False)
@@ -161,7 +169,7 @@ def test_a_review_shows_what_was_expected_and_answered_with_room_for_a_decision(
     assert line["decision"] is None
 
 
-def test_a_row_without_a_right_answer_or_of_several_turns_is_left_out_and_said(
+def test_a_row_without_a_right_answer_or_with_turns_of_nothing_is_left_out_and_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [*ROWS, asked("Lom", ground_truth="[weather(in='Lom'"), asked("Moss", turns=[[]])]
@@ -175,7 +183,7 @@ def test_a_row_without_a_right_answer_or_of_several_turns_is_left_out_and_said(
     assert len(export(tmp_path, result, "sft")) == 1
     said = capsys.readouterr().out
     assert "its right answer cannot be read" in said
-    assert "is a conversation" in said
+    assert "turns[0] must be a list of messages" in said
 
 
 def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

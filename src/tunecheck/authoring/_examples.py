@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tunecheck._files import RunFile
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps
 from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall
+from tunecheck.authoring._answers import Answer, Message
+from tunecheck.authoring._conversation_examples import ConversationReader
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.calls._writing import write_calls
 from tunecheck.conversations._expected_answers import question_row
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
@@ -20,41 +19,31 @@ from tunecheck.formats._reading import read_calls
 from tunecheck.runs._failures import evidence_of
 from tunecheck.runs._values import value_reader
 
-Message = dict[str, JSON]
-
 _QUESTIONS = ("messages", "query", "question", "prompt", "input")
 _CONVERSATION = ("turns", "inference_log")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an assistant says: a text, calls, or both."""
+class Origin:
+    """The failed row behind an example: its id, that in the data set (of a trial, too), the cause and its evidence.
 
-    text: str
-    calls: tuple[FunctionCall, ...] = ()
-
-    def message(self, *, arguments_as_text: bool) -> Message:
-        """The message of this answer; OpenAI has arguments as JSON text, TRL as objects."""
-        if not self.calls:
-            return {"role": "assistant", "content": self.text}
-        message: Message = {"role": "assistant", "tool_calls": write_calls(self.calls, "openai")}
-        if self.text:
-            message["content"] = self.text
-        return message if arguments_as_text else with_objects(message)
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A row that failed. `cause` is empty where none is known; `given` is None where the model said nothing.
-
-    `source_id` is the row's id in the data set, of a trial, too; `parallel` is its `parallel_tool_calls`, `evidence`
-    what the cause is about.
+    `cause` is empty where none is known.
     """
 
     row_id: str
     source_id: str
     cause: str
     evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What was asked, what is right, and what was answered instead: None where the model said nothing.
+
+    `parallel` is the row's `parallel_tool_calls`.
+    """
+
+    origin: Origin
     asked: list[Message]
     tools: list[JSON]
     parallel: bool | None
@@ -62,48 +51,67 @@ class Example:
     given: Answer | None
 
 
+def is_conversation(row: Mapping[str, JSON]) -> bool:
+    """Whether a run's row has several turns."""
+    return any(row.get(f"{side}.{name}") for side in ("inputs", "outputs") for name in _CONVERSATION)
+
+
 class ExampleReader:
     """Reads the rows of one run as examples, by the mapping with which it was made.
 
-    `question` is the column that was asked, where it is none of the usual ones.
+    `question` is the column that was asked, where it is none of the usual ones; `conversations` reads rows of several
+    turns. With `one`, a conversation is one example, of the first right call that was not made; else one for each
+    right call from the turn on in which it failed.
     """
 
-    def __init__(self, manifest: RunFile, question: str | None = None) -> None:
+    def __init__(
+        self, manifest: RunFile, conversations: ConversationReader, *, question: str | None = None, one: bool
+    ) -> None:
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
         self._messages = value_reader(manifest, "messages", _QUESTIONS if question is None else (question,))
         self._asked_in = question or " or ".join(_QUESTIONS[:2])
+        self._conversations, self._one = conversations, one
 
-    def read(self, row: Mapping[str, JSON]) -> Example:
-        """One row.
+    def read(self, row: Mapping[str, JSON], turn: int = 0) -> Iterator[Example]:
+        """The examples of one row; `turn` is the one in which a conversation failed, counted from 0.
 
         Raises:
-            UnusableRowError: it is a conversation of several turns, or has no question or right answer to train on.
+            UnusableRowError: it has no question or right answer to train on, or is a conversation without a place in
+                which something else is right.
         """
         data = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
-        if any(data.get(key) or target.get(key) for key in _CONVERSATION):
-            raise UnusableRowError("is a conversation; only single answers can be exported")
+        row_id, code, parallel = str(row.get("row_id")), row.get("cause"), data.get("parallel_tool_calls")
+        origin = Origin(
+            row_id,
+            str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id,
+            code if isinstance(code, str) else "",
+            evidence_of(row),
+        )
+        if not is_conversation(row):
+            asked, tools, wanted, given = self._question(data, target)
+            yield Example(origin, asked, tools, parallel if isinstance(parallel, bool) else None, wanted, given)
+            return
+        reader = self._conversations
+        moments = [reader.differing(data, target, turn)] if self._one else reader.from_turn(data, turn)
+        for moment in moments:
+            right = Answer("", (moment.right,))
+            yield Example(origin, moment.messages, moment.tools, None, right, moment.given)
+
+    def _question(
+        self, data: Mapping[str, JSON], target: Mapping[str, JSON]
+    ) -> tuple[list[Message], list[JSON], Answer, Answer | None]:
+        """What was asked, the tools, what is right, and what was answered."""
         try:
             tools = [dict(tool) for tool in openai_tools(self._tools(data, target)) or ()]
             asked = [dict(message) for message in read_messages(self._messages(data, {}), self._asked_in)]
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
-        parallel, code = data.get("parallel_tool_calls"), row.get("cause")
-        row_id = str(row.get("row_id"))
-        return Example(
-            row_id,
-            str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id,
-            code if isinstance(code, str) else "",
-            evidence_of(row),
-            asked,
-            [*tools],
-            parallel if isinstance(parallel, bool) else None,
-            self._wanted(data, target, tools, definitions),
-            _given(self._response(data, target), target, definitions),
-        )
+        wanted = self._wanted(data, target, tools, definitions)
+        return asked, [*tools], wanted, _given(self._response(data, target), target, definitions)
 
     def _wanted(
         self,
@@ -132,22 +140,6 @@ def _given(response: JSON, target: Mapping[str, JSON], tools: ToolDefinitions) -
         return Answer(text if isinstance(text, str) and isinstance(response, list) else reading.text, reading.calls)
     said = response if isinstance(response, str) else target.get("text")
     return Answer(said) if isinstance(said, str) and said else None
-
-
-def with_objects(message: Message) -> Message:
-    """A message of OpenAI's whose calls have their arguments as objects, as chat templates and TRL take them."""
-    calls = message.get("tool_calls")
-    return {**message, "tool_calls": [*_calls_with_objects(calls)]} if isinstance(calls, list) else message
-
-
-def _calls_with_objects(calls: list[JSON]) -> Iterator[JSON]:
-    for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
-        text = function.get("arguments") if isinstance(function, dict) else None
-        if isinstance(call, dict) and isinstance(function, dict) and isinstance(text, str):
-            with suppress(ValueError):  # in a history: left as it was said
-                call = {**call, "function": {**function, "arguments": loads(text)}}
-        yield call
 
 
 def canonical_key(example: Example, *, with_given: bool) -> bytes:

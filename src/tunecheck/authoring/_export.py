@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,16 +21,20 @@ from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._messages import counted
-from tunecheck._targets import Row
+from tunecheck._trust import Trust
 from tunecheck._whole_files import replacing, write_file
-from tunecheck.authoring._examples import Example, ExampleReader, Message, canonical_key, with_objects
+from tunecheck.authoring._answers import Message, with_objects
+from tunecheck.authoring._conversation_examples import ConversationReader
+from tunecheck.authoring._examples import Example, ExampleReader, canonical_key, is_conversation
+from tunecheck.comparison._clusters import NONE, Clusters, clusters_of, may_cluster
 from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import read_runs
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
-from tunecheck.datasets._reading import open_dataset
+from tunecheck.datasets._reading import Dataset, open_dataset
 from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run, dumps_readably
+from tunecheck.simulators._backend import Backends
 
 Form: TypeAlias = Literal["sft", "dpo", "openai", "review"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai", "review")
@@ -65,7 +70,8 @@ class ExportReport:
     """What an export did: rows written by cause ("" where none is known), equal ones and rows left out by reason.
 
     `failed` counts the rows that failed, of `rows`; `leaving` has the ids of those that are trained on. `rest` is how
-    many rows stayed in the test set, `along` how many left it because they belong to one that is trained on.
+    many rows stayed in the test set, `along` how many left it because they belong to one that is trained on: they have
+    the same value of the column `by`.
     """
 
     out: Path
@@ -78,6 +84,7 @@ class ExportReport:
     leaving: set[str] = field(default_factory=set)
     rest: int | None = None
     along: int = 0
+    by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +93,8 @@ class ExportPlan:
 
     `causes` and `evaluator` choose among the failed rows: without causes, those that are faults of serving are left
     out, since training does not mend them. `question` is the column that was asked, where it is none of the usual
-    ones. `rest` is the file for the rows that stay in the test set; None where the rows are of no test set.
+    ones; `trust` says which simulators may be loaded. `rest` is the file for the rows that stay in the test set; None
+    where the rows are of no test set.
     """
 
     form: Form
@@ -97,6 +105,7 @@ class ExportPlan:
     rest: Path | None = None
     overwrite: bool = False
     allow_simulated: bool = False
+    trust: Trust = field(default_factory=Trust)
 
 
 def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportReport:
@@ -111,15 +120,15 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     _check_simulated(run, against, plan)
     _check_files(run, plan)
     report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
-    chosen = _Chosen(plan, report)
-    found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
     paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
+    chosen = _Chosen(plan, report, one=paired or plan.form == "review")
+    found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
-    place = {code: at for at, code in enumerate(in_order({example.cause for example in examples}))}
-    examples.sort(key=lambda example: place[example.cause])
-    report.written.update(example.cause for example in examples)
+    place = {code: at for at, code in enumerate(in_order({example.origin.cause for example in examples}))}
+    examples.sort(key=lambda example: place[example.origin.cause])
+    report.written.update(example.origin.cause for example in examples)
     if plan.rest is not None:
         with told_as(ConfigurationError, plan.rest, "cannot be written"):
             _write_rest(run, plan.rest, report)
@@ -163,13 +172,19 @@ def _why_nothing(report: ExportReport) -> str:
 class _Chosen:
     """Which rows failed, and which of these are asked for."""
 
-    def __init__(self, plan: ExportPlan, report: ExportReport) -> None:
-        self.plan, self._report = plan, report
+    def __init__(self, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
+        self._plan, self._report, self._one = plan, report, one
+
+    def examples_of(self, run: Run) -> ExampleReader:
+        """Reads the run's rows; simulators may be those that its data, or else the run, may name."""
+        path = run.manifest().dataset.path
+        backends = Backends(trust=self._plan.trust.of(run.folder if path is None else Path(path)))
+        return ExampleReader(run.manifest(), ConversationReader(backends), question=self._plan.question, one=self._one)
 
     def readers(self, run: Run) -> list[VerdictReader]:
         """Of the evaluators that decide."""
         entries = run.manifest().evaluators
-        own = self.plan.evaluator
+        own = self._plan.evaluator
         if own is not None and own not in entries:
             raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(entries)}")
         primaries = {name: entry.primary for name, entry in entries.items() if own in (None, name)}
@@ -179,8 +194,8 @@ class _Chosen:
         """Whether a failed row's cause is asked for; one that is not is counted."""
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
-        if self.plan.causes:
-            kept, why = code in self.plan.causes, "of another cause"
+        if self._plan.causes:
+            kept, why = code in self._plan.causes, "of another cause"
         else:
             kept = not code or cause_named(code).side == "model"
             why = f"fault of serving, which training does not mend: {code} (--cause {code} takes it)"
@@ -188,13 +203,18 @@ class _Chosen:
             self._report.left_out[why] += 1
         return kept
 
-    def example(self, reader: ExampleReader, row: Mapping[str, JSON]) -> Example | None:
-        """The row as an example; one that cannot be used is counted."""
+    def examples(
+        self, reader: ExampleReader, row: Mapping[str, JSON], verdicts: Iterable[VerdictReader]
+    ) -> list[Example]:
+        """The row as examples; one that cannot be used is counted."""
         try:
-            return reader.read(row)
+            found = [*reader.read(row, _failed_turn(verdicts, row))]
+            if not found:
+                raise UnusableRowError("no call is right where it failed")
         except UnusableRowError as error:
             self._report.left_out[str(error)] += 1
-            return None
+            return []
+        return found
 
     def count(self, *, failed: bool) -> None:
         self._report.rows += 1
@@ -205,20 +225,31 @@ def _fails(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> bool:
     return "error.target" in row or any(reader.word(row) == "fail" for reader in readers)
 
 
+def _failed_turn(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> int:
+    """The turn in which a conversation failed first, counted from 0, which is it where nobody says.
+
+    One that was ended by force has gone wrong in the last turn that there is.
+    """
+    failing = (verdict for reader in readers if (verdict := reader.read(row)).word == "fail")
+    turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+    result = row.get("outputs.result")
+    return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
+
+
 def _failed(run: Run, chosen: _Chosen) -> Iterator[Example]:
-    reader, readers = ExampleReader(run.manifest(), chosen.plan.question), chosen.readers(run)
+    reader, readers = chosen.examples_of(run), chosen.readers(run)
     for row in run.rows():
         failed = _fails(readers, row)
         chosen.count(failed=failed)
-        if failed and chosen.wanted(row) and (example := chosen.example(reader, row)) is not None:
-            yield example
+        if failed and chosen.wanted(row):
+            yield from chosen.examples(reader, row, readers)
 
 
 def _pairs(run: Run, against: Run, chosen: _Chosen) -> Iterator[Example]:
     """Of each question that just one run got right: its answer is wanted, the other's is given."""
     mine, other = read_runs([run.folder, against.folder], run.folder.parent)
     pairing = pair(mine, other)
-    readers = [(ExampleReader(each.manifest(), chosen.plan.question), chosen.readers(each)) for each in (run, against)]
+    readers = [(chosen.examples_of(each), chosen.readers(each)) for each in (run, against)]
     rows = run.rows(), against.rows()
     for one, two in zip(pairing.base, pairing.new, strict=True):
         both = rows[0][one], rows[1][two]
@@ -229,9 +260,12 @@ def _pairs(run: Run, against: Run, chosen: _Chosen) -> Iterator[Example]:
         wrong, right = (0, 1) if fails[0] else (1, 0)
         if not chosen.wanted(both[wrong]):
             continue
-        failed, better = (chosen.example(readers[at][0], both[at]) for at in (wrong, right))
-        if failed is not None and better is not None and better.given is not None:
-            yield replace(failed, wanted=better.given)
+        failed = chosen.examples(readers[wrong][0], both[wrong], readers[wrong][1])
+        if is_conversation(both[wrong]):  # of the right run's calls, those of the ground truth are known to be needed
+            yield from failed
+            continue
+        better = chosen.examples(readers[right][0], both[right], ())
+        yield from (replace(one, wanted=two.given) for one, two in zip(failed, better, strict=False) if two.given)
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
@@ -241,7 +275,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
         if paired and example.given is None:
             report.left_out["said nothing that could be rejected"] += 1
             continue
-        report.leaving.add(example.source_id)
+        report.leaving.add(example.origin.source_id)
         key = canonical_key(example, with_given=paired)
         if key in known:
             report.equal += 1
@@ -295,10 +329,10 @@ def _preference(example: Example) -> Record:
 def _review(example: Example) -> Record:
     given = None if example.given is None else example.given.message(arguments_as_text=False)
     return {
-        "id": example.row_id,
-        "cause": example.cause or None,
-        "what": cause_named(example.cause).title if example.cause else None,
-        "evidence": example.evidence or None,
+        "id": example.origin.row_id,
+        "cause": example.origin.cause or None,
+        "what": cause_named(example.origin.cause).title if example.origin.cause else None,
+        "evidence": example.origin.evidence or None,
         "query": [*example.asked],
         "expected": example.wanted.message(arguments_as_text=False),
         "answered": given,
@@ -325,7 +359,7 @@ def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[
         dataset=dataset.path or dataset.name,
         sha256=dataset.sha256,
         left=None if plan.rest is None else str(plan.rest),
-        rows=[ExportedRow(example.row_id, example.cause or None) for example in examples],
+        rows=[ExportedRow(example.origin.row_id, example.origin.cause or None) for example in examples],
     )
 
 
@@ -339,15 +373,19 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
         raise ConfigurationError(
             f"{known.path} has changed since run {run.id}: make a new run, so that its rows are those that leave"
         )
-    together = known.cluster or dataset.defaults.cluster or dataset.defaults.group_key
-    left = {_cluster(row, together) for row in dataset.rows() if row.id in report.leaving}
+    clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
+    report.by = None if clusters is None else clusters.by
+    labels = repeat(None) if clusters is None else clusters.labels
+    left = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
     kept = 0
     rest.parent.mkdir(parents=True, exist_ok=True)
     with replacing(rest) as temporary:
         with temporary.open("wb") as file:
-            for row in dataset.rows():
-                if _cluster(row, together) in left:
-                    report.along += row.id not in report.leaving
+            for row, label in zip(dataset.rows(), labels, strict=False):
+                if row.id in report.leaving:
+                    continue
+                if label in left:
+                    report.along += 1
                     continue
                 file.write(dumps_line(dict(row.values)))
                 kept += 1
@@ -359,7 +397,16 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 
 
-def _cluster(row: Row, column: str | None) -> tuple[str, str]:
-    """What stays together: the rows of one value of the column, else each row by itself."""
-    value = None if column is None else row.values.get(column)
-    return ("", row.id) if value is None else (column or "", dumps(value).decode())
+def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
+    """Which rows stay together: by the declared column, else by one that is found, as comparisons do."""
+    if declared == NONE:
+        return None
+    columns = dict.fromkeys(
+        name for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)
+    )
+    values: dict[str, list[str | None]] = {name: [] for name in columns}
+    for row in dataset.rows():
+        for name, labels in values.items():
+            value = row.values.get(name)
+            labels.append(None if value is None else dumps(value).decode())
+    return clusters_of(None, declared, values)

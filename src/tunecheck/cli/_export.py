@@ -10,17 +10,18 @@ from tunecheck._causes import CAUSES, cause_named
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import DONE, Invocation
 from tunecheck.cli._options import argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.cli._shared_options import JsonOptions, ResultsOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck.authoring._export import ExportReport
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(JsonOptions, ResultsOptions):
+class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     run: str = argument("The run whose rows failed: its id, the beginning of it, its folder, or last.", "RUN")
     to: str = option(
         "sft or dpo (TRL), openai (also Azure OpenAI: chats, or preferences with --against), review (to look at).",
@@ -69,6 +70,7 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
         rest=options.leave_test_set,
         overwrite=options.overwrite,
         allow_simulated=options.allow_simulated,
+        trust=Trust.of_command(options.trust or ()),
     )
     report = export_rows(run, plan, find_run(options.against, options.folder) if options.against else None)
     if options.json:
@@ -104,7 +106,7 @@ def _as_json(report: ExportReport) -> JSON:
 def _show(report: ExportReport, options: ExportOptions) -> None:
     what = "that just one run got right" if options.against else "that failed"
     written = report.written.total()
-    print(f"{written:,} of {counted(report.failed, 'row')} {what} ({report.rows:,} in all):")
+    print(f"{counted(written, 'example')} from {counted(report.failed, 'row')} {what} ({report.rows:,} in all):")
     width = len(f"{max(report.written.values()):,}")
     for code, count in report.written.items():
         title = f"{code}: {cause_named(code).title}" if code else "no cause known, such as a text below its threshold"
@@ -116,5 +118,5 @@ def _show(report: ExportReport, options: ExportOptions) -> None:
     print(f"written {report.out}")
     print(f"        {report.source} (which row each line is)")
     if options.leave_test_set is not None:
-        along = f"; {counted(report.along, 'row')} more left, of the same groups" if report.along else ""
+        along = f"; {report.along:,} more left, of the same {clean(str(report.by))}" if report.along else ""
         print(f"        {options.leave_test_set} ({counted(report.rest or 0, 'row')} stay in the test set{along})")
