@@ -67,12 +67,12 @@ def wait_until_asked(workspace: Workspace, requests: int) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("disturb", ["nothing", "kill", "freeze"])
-def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str) -> None:
-    workspace, most, rng = Workspace(tmp_path / "w", 3_000), 15.0, random.Random(2)
+@pytest.mark.parametrize(("disturb", "times"), [("nothing", 0), ("kill", 4), ("freeze", 1)])
+def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str, times: int) -> None:
+    workspace, most, rng = Workspace(tmp_path / "w", 3_000), 30.0, random.Random(2)
     with workspace.serving(0.05, 8, price=PRICE):
         run = workspace.evaluate("--name", "shared", "--on", "local:2", "--max-cost", str(most))
-        for _ in range(0 if disturb == "nothing" else 4):
+        for _ in range(times):
             wait_until_asked(workspace, len(workspace.times()) + rng.randrange(50, 150))
             victim = rng.choice(workers_below(run))
             if disturb == "kill":
@@ -87,7 +87,7 @@ def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str) -> None:
         assert run.returncode == 1
         assert b"spent by all workers" in errors, errors.decode()
         assert spent <= most + 1e-9
-        assert spent >= (0.95 if disturb == "nothing" else 0.5) * most
+        assert spent >= (0.8 if times else 0.95) * most
         # More money: it goes on from what is recorded.
         asked = len(workspace.times())
         finished(workspace.begin("evaluate", "--resume", "last", "--on", "local:2", "--max-cost", "90", "--quiet"), 200)

@@ -135,8 +135,6 @@ class Execution:
                 "--until-decided looks at each row before the next is asked, and --on hands out rows by the chunk: "
                 "leave --on out; one process makes more calls at once with --concurrency N"
             )
-        if self.on is not None and reuse is not None:
-            raise ConfigurationError("--on shares no run with --reuse: leave one out")
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
@@ -270,6 +268,8 @@ class Execution:
         with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
             if shared:
+                if earlier is not None:
+                    earlier.close()  # it was seen that it can be read; workers do so themselves
                 with self._ending(run, manifest, journal):
                     manifest = self._share(run, manifest, scan, claims, journal, notes)
             if resumed or shared:
@@ -327,11 +327,19 @@ class Execution:
         self._facts.recall_from(manifest)
         limits = SharedLimits.of(run, owner)
         limited = limits.read()[0].most is not None
-        with tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
+        notes = list[str]()
+        parent = self._parent(run, manifest, notes)
+        if manifest.parent and parent is None:  # its rows would be asked again
+            raise ConfigurationError(notes[-1])
+        with contextlib.ExitStack() as opened:
+            if parent is not None:
+                opened.callback(parent.close)
+            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-"))
             Worker(
                 Claims.of(run, owner),
                 self._plan(run, scan, workers=self.pace.workers or 0),  # it is one of several processes itself
                 lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
+                parent,
                 Leasing(limits, self._facts.endpoints.values(), LeasedBudget() if limited else None),
                 self._closing,
                 self._facts.known,
@@ -363,8 +371,6 @@ class Execution:
         ]
         engine.tally.remarks.add(self._of_workers.counts())
         run_engine(engine, self._closing, None if cached.is_final else self._progress())
-        if cached.is_final:  # its own workers' results are none that it reuses
-            engine.tally.reused = engine.tally.reused_verdicts = 0
         engine.tally.simulated |= calls.simulated
         if masked := engine.tally.masked + calls.masked:
             engine.tally.notes.append(
@@ -411,21 +417,24 @@ class Execution:
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str], *, final: bool) -> CachedResults:
         """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
         own = self._recorded(run, run.manifest(), manifest, notes, by_row=True, final=final)
-        parent = None
-        if manifest.parent:
-            elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
-            try:
-                source = None if elsewhere else find_run(manifest.parent, run.folder.parent)
-            except ConfigurationError:
-                source = None
-            if source is not None:
-                parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False)
-            else:
-                why = "is not read: somebody else's run names it, elsewhere" if elsewhere else "is no longer there"
-                notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
+        parent = self._parent(run, manifest, notes)
         if own.lost:
             journal.accept(own.lost)
         return CachedResults(own, parent)
+
+    def _parent(self, run: Run, manifest: RunFile, notes: list[str]) -> Recorded | None:
+        """What the run that this one was made from has recorded; where it cannot be read, the notes say so."""
+        if not manifest.parent:
+            return None
+        elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
+        source = None
+        with contextlib.suppress(ConfigurationError):
+            source = None if elsewhere else find_run(manifest.parent, run.folder.parent)
+        if source is not None:
+            return self._recorded(source, source.manifest(), manifest, notes, by_row=False)
+        why = "is not read: somebody else's run names it, elsewhere" if elsewhere else "is no longer there"
+        notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
+        return None
 
     def _recorded(
         self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool, final: bool = False

@@ -52,6 +52,8 @@ class Worker:
     claims: Claims
     plan: Plan
     recorded: Callable[[Path], Recorded]
+    parent: Recorded | None
+    """What the run that this one was made from has recorded."""
     leasing: Leasing
     closing: dict[str, Closable]
     known_facts: Callable[[], dict[str, JSON]]
@@ -86,8 +88,10 @@ class _ChunkEngine(Engine):
         self._opened = contextlib.ExitStack()
         self._opened.callback(path.unlink)
         journal = self._opened.enter_context(contextlib.closing(Journal(path)))
-        cached = CachedResults(worker.recorded(path)) if before else CachedResults()
-        self._opened.callback(cached.close)
+        own = worker.recorded(path) if before else None
+        if own is not None:
+            self._opened.callback(own.close)
+        cached = CachedResults(own, worker.parent)
         worker.leasing.begin()
         calls = RunCalls(worker.plan.run_id, journal, cached, worker.leasing.budget or Budget(None))
         self._opened.callback(calls.close)

@@ -23,7 +23,7 @@ from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import LATE, Arguments, AsyncExecutor, Executor, ThreadExecutor, Work
-from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
+from tunecheck.pipeline._journal import CachedResults, Finding, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
@@ -317,15 +317,18 @@ class Engine:
                 self._journal.answer(row.index, row.id, input_hash, answer)
                 spend(answer)
             return answer
-        self.tally.reused += 1
-        columns, elsewhere = recorded
-        if elsewhere:
-            self._journal.answer(row.index, row.id, input_hash, columns)
-        else:
-            self._calls.count_target(target, row, columns)
-        if self.tally.reused % _BURST == 0:
+        self.tally.reused += self._counts_as_reused(recorded)
+        if recorded.again:
+            self._journal.answer(row.index, row.id, input_hash, recorded.value)
+        if not recorded.reused:
+            self._calls.count_target(target, row, recorded.value)
+        if self.tally.answered % _BURST == 0:
             await asyncio.sleep(0)
-        return columns
+        return recorded.value
+
+    def _counts_as_reused(self, recorded: Finding[dict[str, JSON]]) -> bool:
+        """What its own workers have recorded, a run puts together, and reuses nothing."""
+        return recorded.reused or not self._cached.is_final
 
     # -- evaluating
 
@@ -361,13 +364,13 @@ class Engine:
             if arguments is not None and self._reuses:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
-                    output, elsewhere = recorded
-                    self.tally.reused_verdicts += 1
+                    output = recorded.value
+                    self.tally.reused_verdicts += self._counts_as_reused(recorded)
                     state.outputs[evaluator.name] = output
                     self.tally.simulated |= evaluator.asks_models and any(
                         isinstance(value, dict) and value.get("simulated") is True for value in output.values()
                     )
-                    if elsewhere:
+                    if recorded.again:
                         again[evaluator.name] = (input_hash, output)
                     arguments = None
             bound.append(arguments)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -389,11 +389,19 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
 Found = TypeVar("Found")
 
 
-class CachedResults:
-    """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from.
+class Finding(NamedTuple, Generic[Found]):
+    """What was recorded before.
 
-    Each finding comes with whether it stands elsewhere, so that it must be recorded again.
+    `again`: only elsewhere, so that it must be recorded again; `reused`: the run that this one was made from has it.
     """
+
+    value: Found
+    again: bool
+    reused: bool
+
+
+class CachedResults:
+    """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from."""
 
     def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
         self._own = own
@@ -407,7 +415,7 @@ class CachedResults:
         """Whether nobody is asked any more, and what failed has failed."""
         return self._own is not None and self._own.is_final
 
-    def answer(self, index: int, input_hash: str | None) -> tuple[dict[str, JSON], bool] | None:
+    def answer(self, index: int, input_hash: str | None) -> Finding[dict[str, JSON]] | None:
         """The answer to a row with these inputs, if there is one."""
         # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
@@ -421,13 +429,13 @@ class CachedResults:
         """What this run itself recorded of an answer that it did not finish, by part."""
         return self._own.steps(index, input_hash) if self._own else {}
 
-    def verdict(self, name: str, index: int, input_hash: str | None) -> tuple[Output, bool] | None:
+    def verdict(self, name: str, index: int, input_hash: str | None) -> Finding[Output] | None:
         """The verdict of an evaluator on these inputs, if there is one."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
-        parent = self._parent if own is None else None
+        parent = self._parent if own is None or self.is_final else None
         return _first(own, parent.verdict(name, index, input_hash) if parent else None)
 
-    def call(self, key: str) -> tuple[dict[str, JSON], bool] | None:
+    def call(self, key: str) -> Finding[dict[str, JSON]] | None:
         """The answer to an evaluator's call of that content, if there is one."""
         own = self._own.call(key) if self._own else None
         return _first(own, self._parent.call(key) if own is None and self._parent else None)
@@ -447,10 +455,9 @@ class CachedResults:
                 recorded.close()
 
 
-def _first(own: Found | None, elsewhere: Found | None) -> tuple[Found, bool] | None:
-    if own is not None:
-        return own, False
-    return None if elsewhere is None else (elsewhere, True)
+def _first(own: Found | None, elsewhere: Found | None) -> Finding[Found] | None:
+    value = elsewhere if own is None else own
+    return None if value is None else Finding(value, own is None, elsewhere is not None)
 
 
 def _read_leniently(line: bytes) -> _Record:

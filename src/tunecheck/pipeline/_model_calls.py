@@ -102,11 +102,10 @@ class RunCalls:
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         recorded = self._cached.call(key)
         if recorded is not None:
-            columns, elsewhere = recorded
-            completion = Completion.of_columns(columns)
-            if elsewhere:
+            completion = Completion.of_columns(recorded.value)
+            if recorded.again:
                 self.masked += completion.masked
-                self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
+                self._recorded_calls.add(key, self._journal.call(None, key, None, None, recorded.value))
             return completion
         price, asked, limit = endpoint.price, 0, None
         if price is not None:
