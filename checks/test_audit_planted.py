@@ -228,7 +228,7 @@ PLANTERS: dict[str, tuple[Planter, ...]] = {
     "arguments that break the schema": (_schema_broken, _argument_missing),
     "a call too many": (_call_repeated, _set_twice),
     "a path too long": (_there_and_back,),
-    "a step too few": (_step_forgotten,),  # one that leaves a state that no later call trips over is not seen
+    "a step too few": (_step_forgotten,),
     "an order that nothing carries out": (_order_forgotten, _quote_unused),
     "rows that contradict each other": (_contradicting,),
     "rows that repeat each other": (_duplicated,),
@@ -238,7 +238,7 @@ PLANTERS: dict[str, tuple[Planter, ...]] = {
 
 def _found(rows: list[Row]) -> set[tuple[str, str, str]]:
     readers = (lambda row: row.get("ground_truth")), (lambda row: row.get("tools"))
-    done = audit(checked_rows(rows, row_check=RowCheck(*readers)), DialogueReader(*readers))
+    done = audit(checked_rows(rows, row_check=RowCheck(*readers)), DialogueReader(*readers, question=lambda row: None))
     return {(finding.id, finding.kind, finding.evidence) for finding in done.findings}
 
 
@@ -267,4 +267,4 @@ def test_planted_errors_are_found(kind: str, half: int, conversations: list[Row]
                 missed.append((row["id"], plant.__name__))
     print(f"{kind}: {found} of {planted} found", missed[:8])
     assert planted >= 5
-    assert found / planted >= (0.8 if kind == "a step too few" else 0.95), missed
+    assert found / planted >= 0.95, missed

@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck._json import JSON
 from tunecheck.authoring._audit.audit import Audit, audit
-from tunecheck.authoring._audit.dialogue import DialogueReader
+from tunecheck.authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck.authoring._audit.findings import AuditFinding
 from tunecheck.datasets._multi_turn_check import CheckedRow, checked_rows
 from tunecheck.datasets._row_check import RowCheck
@@ -25,10 +25,11 @@ class Office(Simulator):
         self.sent: list[str] = []
         self.door = str(config.get("door", "shut"))
         self.limit: object = config.get("limit", 0)
+        self.orders: object = config.get("orders", [])
         self._open = False
 
     def state(self) -> dict[str, object]:
-        return {"sent": self.sent, "door": self.door, "limit": self.limit}
+        return {"sent": self.sent, "door": self.door, "limit": self.limit, "orders": self.orders}
 
     @tool
     def send_message(self, text: str) -> dict[str, str]:
@@ -62,6 +63,17 @@ class Office(Simulator):
         return {"note": "Costs rose by a tenth in the second quarter."}
 
     @tool
+    def get_orders(self) -> dict[str, object]:
+        """The numbers of all orders."""
+        return {"orders": self.orders}
+
+    @tool
+    def cancel_order(self, number: int) -> dict[str, int]:
+        """Cancel an order."""
+        self.orders = [each for each in self.orders if each != number]  # type: ignore[attr-defined]  # numbers
+        return {"cancelled": number}
+
+    @tool
     def get_city_code(self, city: str) -> dict[str, str]:
         """The code of a city's airport."""
         if city != "Bergen":
@@ -87,10 +99,10 @@ def _question(asked: str, *calls: str, **columns: Any) -> dict[str, Any]:
 
 def _audit(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> Audit:
     readers = (lambda row: row.get("ground_truth")), (lambda row: row.get("tools"))
-    reader = DialogueReader(*readers)
+    reader = DialogueReader(*readers, question=lambda row: row.get("messages"))
     training = [reader.read(CheckedRow(row["id"], row, ())) for row in against]
     checked = checked_rows(rows, Backends({"Office": Office}), row_check=RowCheck(*readers))
-    return audit(checked, reader, training=[each for each in training if each is not None])
+    return audit(checked, reader, training=[each for each in training if isinstance(each, Dialogue)])
 
 
 def _found(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> list[AuditFinding]:
@@ -193,6 +205,44 @@ def test_calls_that_undo_each_other_make_the_path_longer_than_it_need_be() -> No
     assert found.kind in ("superfluous_call", "shorter_path")
 
 
+def test_calls_that_undo_each_other_may_have_another_between_them() -> None:
+    row = _files(("Make 'Tmp', show 'a.txt', remove 'Tmp'.", ["mkdir('Tmp')", "cat('a.txt')", "rmdir('Tmp')"]))
+    [found] = _found(row)
+    assert (found.kind, found.fix) == ("shorter_path", "leave out mkdir('Tmp'), rmdir('Tmp')")
+
+
+def test_one_call_may_do_for_two() -> None:
+    row = _files(
+        ("Copy 'a.txt' to 'b.txt' and delete 'a.txt'.", ["cp(source='a.txt', destination='b.txt')", "rm('a.txt')"])
+    )
+    [found] = [each for each in _found(row) if each.kind == "shorter_path"]
+    assert found.certainty == "look"
+    assert found.evidence.startswith('mv(destination="b.txt", source="a.txt") alone leaves everything as')
+
+
+def test_an_original_that_is_moved_in_place_of_its_copy_is_found() -> None:
+    forgot_to_go_there = ["cp('a.txt', 'Old')", "mv('a.txt', 'b.txt')"]
+    asked = "Copy 'a.txt' to the directory 'Old', and call the copy 'b.txt'."
+    assert "moved_original" in _kinds(_files((asked, forgot_to_go_there)))
+    assert _kinds(_files((asked, ["cp('a.txt', 'Old')", "cd('Old')", "mv('a.txt', 'b.txt')"]))) == []
+
+
+def test_a_place_that_the_user_names_and_no_call_goes_to_is_found() -> None:
+    asked = "Make 'c.txt' in the Old directory."
+    assert _kinds(_files((asked, ["touch('c.txt')"]))) == ["unvisited_place"]
+    assert _kinds(_files((asked, ["cd('Old')", "touch('c.txt')"]))) == []
+
+
+def test_a_request_that_fits_two_things_has_two_readings() -> None:
+    config = {"initial_config": {"Office": {"orders": [71, 72]}}}
+    calls = ["get_orders()", "cancel_order(72)"]
+    [found] = _found(_row(("Cancel the order that I made.", calls), **config))
+    assert (found.kind, found.turn) == ("two_readings", 0)
+    assert "is 72; 71 is given beside it" in found.evidence
+    assert _kinds(_row(("Cancel the order that I made last.", calls), **config)) == []
+    assert _kinds(_row(("Cancel my order 72.", calls), **config)) == []
+
+
 def test_a_call_that_another_needs_is_not_left_out_though_no_state_shows_it() -> None:
     assert _kinds(_row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]))) == []
 
@@ -239,6 +289,26 @@ def test_agents_without_skill_are_scored() -> None:
     assert (done.rows, done.idle, done.calling) == (3, 2, 1)
 
 
+def test_an_agent_that_calls_everything_is_tried_on_conversations() -> None:
+    reads = _row(("Which orders are there?", ["get_orders()"]), tools=_offering("get_orders", "get_city_code"))
+    changes = _row(("which are there?", ["get_orders()"]), tools=_offering("get_orders", "open_drawer", "set_door"))
+    said = _row(("Which orders are there for 'x'?", ["get_orders()"]), tools=_offering("get_orders", "set_door"))
+    assert [_audit(row).calling for row in (reads, changes, said)] == [1, 1, 0]  # a door needs a word to be set to
+
+
+def test_a_row_that_could_not_be_looked_at_is_not_clean() -> None:
+    unasked = {"id": "a", "ground_truth": "[set_door(to='ajar')]"}
+    unplayed = _row(("Fly.", ["fly()"]), id="b", involved_classes=["Airport"])
+    done = _audit(unasked, unplayed, GOOD)
+    assert done.unread == {"a", "b"}
+    assert done.flagged == {"b"}
+
+
+def test_a_conversation_too_long_for_every_call_to_be_left_out_is_said() -> None:
+    turns = [(f"Send 'word {at}'.", [f"send_message(text='word {at}')"]) for at in range(80)]
+    assert _kinds(_row(*turns)) == ["not_looked_at"]
+
+
 def test_of_possible_answers_one_that_is_given_is_enough() -> None:
     row = _question("Set the door to 'ajar'.", check="simple", ground_truth=[{"set_door": {"to": ["open", "ajar"]}}])
     assert _kinds(row) == []
@@ -249,6 +319,17 @@ def test_the_worst_comes_first() -> None:
         ("Send 'We are late'; limit 30.", ["read_note()", "send_message(text='We were late')", "set_door('XQ')"])
     )
     assert [found.certainty for found in _found(row)] == ["sure", "likely", "look"]
+
+
+def _files(*turns: tuple[str, list[str]]) -> dict[str, Any]:
+    """A row of the file system, with a file and an empty directory."""
+    there = {"a.txt": {"type": "file", "content": "A."}, "Old": {"type": "directory", "contents": {}}}
+    config = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": there}}}}
+    return _row(*turns, involved_classes=["GorillaFileSystem"], initial_config=config, tools=None)
+
+
+def _offering(*names: str) -> list[JSON]:
+    return [each for each in Office.tool_definitions() if any(f"'name': '{name}'" in str(each) for name in names)]
 
 
 def _send(text: str) -> str:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, skill_text
-from tunecheck.cli._datasets import CheckOptions, checked_rows, value_readers
+from tunecheck.cli._datasets import CheckOptions, checked_rows, row_reader
 from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
 from tunecheck.cli._options import command, flag, option
 from tunecheck.cli._shared_options import ResultsOptions
 
 if TYPE_CHECKING:
     from tunecheck.authoring._audit.audit import Audit
-    from tunecheck.authoring._audit.dialogue import Dialogue
+    from tunecheck.authoring._audit.dialogue import Dialogue, DialogueReader
     from tunecheck.authoring._audit.findings import AuditFinding
     from tunecheck.datasets._reading import Dataset
 
@@ -42,14 +42,13 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
     """
     from tunecheck.authoring._audit.audit import audit as audit_rows
-    from tunecheck.authoring._audit.dialogue import DialogueReader
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.runs._store import find_run
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
-        DialogueReader(*value_readers(dataset)),
+        _reader(dataset),
         training=_training(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
@@ -77,16 +76,22 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
 
 
+def _reader(dataset: Dataset) -> DialogueReader:
+    from tunecheck.authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
+    from tunecheck.calls._schemas import TOOL_COLUMNS
+
+    return DialogueReader(*(row_reader(dataset, each) for each in (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)))
+
+
 def _training(path: str) -> Iterator[Dialogue]:
-    from tunecheck.authoring._audit.dialogue import DialogueReader
     from tunecheck.datasets._multi_turn_check import CheckedRow
     from tunecheck.datasets._reading import open_dataset
 
     dataset = open_dataset(path, number_ids=True)
-    reader = DialogueReader(*value_readers(dataset))
+    reader = _reader(dataset)
     for row in dataset.rows():
         dialogue = reader.read(CheckedRow(row.id, row.values, ()))
-        if dialogue is not None:
+        if not isinstance(dialogue, str):
             yield dialogue
 
 
@@ -103,8 +108,10 @@ def _show(done: Audit, options: AuditOptions) -> None:
     print(
         f"audited {counted(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}"
     )
+    if done.unread:
+        print(f"not looked at, in whole or in part: {counted(len(done.unread), 'row')} (--all says which and why)")
     if done.rows:
-        print(skill_text(done.idle, done.calling, done.rows))
+        print(skill_text(done.idle, done.calling, done.rows, tried=done.played == done.rows))
 
 
 def _line(finding: AuditFinding) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -147,6 +147,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
     """The rows, each with what can be wrong with any; one with turns with what its simulators say, too."""
+    from tunecheck.calls._schemas import TOOL_COLUMNS
     from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import checked_rows as check_rows
     from tunecheck.datasets._row_check import RowCheck
@@ -155,17 +156,17 @@ def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options
 
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
     backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
-    return check_rows(rows, backends, long_context=constants, row_check=RowCheck(*value_readers(dataset)))
+    check = RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
+    return check_rows(rows, backends, long_context=constants, row_check=check)
 
 
-def value_readers(dataset: Dataset) -> tuple[Value, Value]:
-    """What takes the ground truth and the tool definitions out of a row, by the data set's own mapping."""
-    from tunecheck.calls._schemas import TOOL_COLUMNS
+def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
+    """What takes the value of the first of these parameters out of a row, by the data set's own mapping."""
     from tunecheck.pipeline._mapping import parse_mapping, value_reader
 
     mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
-    truth, tools = (value_reader({"default": mapping}, *names) for names in (("ground_truth",), TOOL_COLUMNS))
-    return lambda row: truth(row, {}), lambda row: tools(row, {})
+    read = value_reader({"default": mapping}, *columns)
+    return lambda row: read(row, {})
 
 
 class _Counted:

@@ -201,12 +201,16 @@ class EntryCheck:
             yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
 
     def _truth(self, truth: list[list[GroundTruthCall]], replay: Replay) -> Iterator[Finding]:
+        for turn, calls in enumerate(truth):
+            yield from self._turn(turn, calls, self.offered(turn), replay)
+
+    def offered(self, turn: int) -> frozenset[str]:
+        """The names of the functions on offer in a turn."""
+        held_out = self.entry.held_out
         offered = self.entry.offered
         if offered is None:
-            offered = self._operations().difference(*self.entry.held_out.values())
-        for turn, calls in enumerate(truth):
-            offered = offered | self.entry.held_out.get(turn, frozenset())
-            yield from self._turn(turn, calls, offered, replay)
+            offered = self._operations().difference(*held_out.values())
+        return offered.union(*(names for added, names in held_out.items() if added <= turn))
 
     def _judging(self, start: object) -> Iterator[Finding]:
         """What the row says of how it is judged, and nothing answers to."""

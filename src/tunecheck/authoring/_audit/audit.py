@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunecheck.authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck.authoring._audit.failing import failing_alike
 from tunecheck.authoring._audit.findings import AuditFinding, found, of_check, worst_first
 from tunecheck.authoring._audit.paths import LeavingOut
+from tunecheck.authoring._audit.readings import reading_findings
 from tunecheck.authoring._audit.repeats import Rows
 from tunecheck.authoring._audit.requests import request_findings
+from tunecheck.authoring._audit.reruns import Reruns
+from tunecheck.authoring._audit.skill import may_pass_calling, passes_calling, passes_idle
+from tunecheck.authoring._audit.steps import step_findings
 from tunecheck.authoring._audit.values import value_findings
 from tunecheck.datasets._multi_turn_check import CheckedRow
 from tunecheck.runs._store import Run
-
-_ANY_CALL = "relevance"
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
     """What was found, worst first, and what agents without any skill would score.
 
-    `idle` are the rows that an agent passes which calls nothing; `calling` those that ask for a call in every turn, the
-    most that an agent can pass which calls something whatever it is asked.
+    `idle` are the rows that an agent passes which calls nothing; `calling` those of one that calls everything: of
+    conversations, of which `played` could be run, those that it passes, of questions those that it can pass at most.
     """
 
     rows: int
     findings: Sequence[AuditFinding]
     idle: int
     calling: int
+    played: int
 
     @property
     def flagged(self) -> set[str]:
         """The rows with a finding that is sure or likely."""
         return {finding.id for finding in self.findings if finding.certainty != "look"}
+
+    @property
+    def unread(self) -> set[str]:
+        """The rows of which something could not be looked at."""
+        return {finding.id for finding in self.findings if finding.kind == "not_looked_at"}
 
 
 def audit(
@@ -51,44 +59,62 @@ def audit(
     trained = Rows()
     for each in training:
         trained.add(each)
-    own, leaving_out = Rows(), LeavingOut()
-    findings: list[AuditFinding] = []
-    count = idle = calling = 0
-    for row in rows:
-        count += 1
-        findings += (of_check(finding) for finding in row.findings if not finding.is_remark)
-        dialogue = reader.read(row)
-        if dialogue is None:
-            continue
-        findings += _of_row(dialogue, row, own, trained, leaving_out)
-        passes_idle = _passes_idle(row, dialogue)
-        idle += passes_idle
-        calling += _calls_throughout(row, dialogue)
-        if passes_idle and dialogue.calls:
-            evidence = "its calls leave the state as it was, and nothing else is judged"
-            findings.append(found(row.name, "passes_idle", evidence, fix="judge the calls, too"))
-    findings += leaving_out.findings()
+    auditing = _Auditing(reader, trained)
+    findings = [finding for row in rows for finding in auditing.findings(row)]
+    findings += auditing.leaving_out.findings()
     findings += failing_alike(runs)
-    return Audit(count, worst_first(findings), idle, calling)
+    return Audit(auditing.rows, worst_first(findings), auditing.idle, auditing.calling, auditing.played)
 
 
-def _of_row(
-    dialogue: Dialogue, row: CheckedRow, own: Rows, trained: Rows, leaving_out: LeavingOut
-) -> Iterator[AuditFinding]:
-    yield from value_findings(dialogue)
-    yield from request_findings(dialogue)
-    if row.replayed is not None:
-        leaving_out.look(row.name, row.replayed)
-    yield from own.repeated(dialogue)
-    own.add(dialogue)
-    yield from trained.leaked(dialogue)
+@dataclass
+class _Auditing:
+    """Looks at one row after another, and remembers of each what those after it are compared with."""
 
+    reader: DialogueReader
+    trained: Rows
+    own: Rows = field(default_factory=Rows)
+    leaving_out: LeavingOut = field(default_factory=LeavingOut)
+    rows: int = 0
+    idle: int = 0
+    calling: int = 0
+    played: int = 0
 
-def _passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
-    if row.replayed is not None and row.replayed.entry.judging.final_state_only:
-        return row.replayed.is_unchanged
-    return not dialogue.calls and row.values.get("check") != _ANY_CALL
+    def findings(self, row: CheckedRow) -> Iterator[AuditFinding]:
+        self.rows += 1
+        yield from (of_check(finding) for finding in row.findings if not finding.is_remark)
+        dialogue = self.reader.read(row)
+        if isinstance(dialogue, str):
+            yield found(row.name, "not_looked_at", dialogue)
+            return
+        yield from value_findings(dialogue)
+        yield from request_findings(dialogue)
+        yield from step_findings(dialogue)
+        yield from self.own.repeated(dialogue)
+        self.own.add(dialogue)
+        yield from self.trained.leaked(dialogue)
+        passes = passes_idle(row, dialogue)
+        self.idle += passes
+        if passes and dialogue.calls:
+            evidence = "its calls leave the state as it was, and nothing else is judged"
+            yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
+        yield from self._replayed(row, dialogue)
 
-
-def _calls_throughout(row: CheckedRow, dialogue: Dialogue) -> bool:
-    return row.values.get("check") == _ANY_CALL or all(dialogue.of_turn(turn) for turn in range(len(dialogue.asked)))
+    def _replayed(self, row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:
+        """What needs the calls to be made again; the others can be judged by what stands in the row alone."""
+        if row.replayed is None:
+            self.calling += may_pass_calling(row, dialogue)
+            return
+        try:
+            reruns = Reruns(row.replayed)
+            self.calling += passes_calling(dialogue, reruns)
+            self.played += 1
+            if row.replayed.entry.judging.alternatives:
+                yield found(row.name, "not_looked_at", "which calls can be left out: it has other ground truths, too")
+                return
+            yield from reading_findings(dialogue, reruns)
+            self.leaving_out.look(row.name, reruns)
+        except Exception as error:  # noqa: BLE001 - a user's simulator, asked for what nobody has asked it for before
+            yield found(row.name, "not_looked_at", f"which calls can be left out: {type(error).__name__}: {error}")
+            return
+        if reruns.are_used_up:
+            yield found(row.name, "not_looked_at", "all calls that may be left out: there are too many")

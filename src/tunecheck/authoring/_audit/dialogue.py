@@ -14,7 +14,7 @@ from tunecheck.datasets._right_calls import RightCall, as_right, right_calls
 from tunecheck.datasets._row_check import Value, call_text
 from tunecheck.formats._reading import read_calls
 
-_QUESTIONS = ("messages", "query", "question", "prompt", "input")
+QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,25 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class DialogueReader:
-    """Reads rows; both functions take a value out of a row, as its data set's mapping says."""
+    """Reads rows; each function takes a value out of a row, as its data set's mapping says."""
 
     ground_truth: Value
     tools: Value
+    question: Value
 
-    def read(self, row: CheckedRow) -> Dialogue | None:
-        """The row's dialogue; None for one without words, or a conversation that could not be replayed."""
+    def read(self, row: CheckedRow) -> Dialogue | str:
+        """The row's dialogue; or why there is none, in words."""
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
-        return None if "turns" in row.values else self._question(row.name, row.values)
+        if "turns" in row.values:
+            return "its calls: they could not be made"
+        return self._question(row.name, row.values)
 
-    def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | None:
-        column = next((each for each in _QUESTIONS if row.get(each)), None)
-        if column is None:
-            return None
-        messages = row[column]
+    def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
+        messages = self.question(row)
         asked = " ".join(_texts(messages, ("user",)))
+        if not asked:
+            return f"any of it: no column ({', '.join(QUESTION_COLUMNS)}) holds what a user asks"
         told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))

@@ -30,8 +30,12 @@ _LIKELY: Final = {
 }
 _LOOK: Final = {
     "ungrounded_value": "a text is in nothing that was said, configured or answered",
+    "two_readings": "another value would do as well, and the user does not say which is meant",
+    "moved_original": "a copy is made, and then the original is moved",
+    "unvisited_place": "the user names a place that no call goes to",
     "already_as_wanted": "the call finds everything as it is to make it",
     "near_duplicate": "the row is nearly another one",
+    "not_looked_at": "something of it could not be looked at",
 }
 
 KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}

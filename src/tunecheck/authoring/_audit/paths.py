@@ -1,17 +1,21 @@
-"""Calls that can be left out: what they do is done already, or undone, or overwritten before anybody looks."""
+"""Calls that can be left out, or do with one in place of two: what they do is done already, undone, or overwritten."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, pairwise, product
 
+from tunecheck._json import JSON
 from tunecheck.authoring._audit.findings import AuditFinding, Replacement, found
-from tunecheck.datasets._multi_turn_check import ASKS, EntryCheck, PlayedCall
-from tunecheck.datasets._multi_turn_replay import copied
+from tunecheck.authoring._audit.reruns import Reruns
+from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._multi_turn_check import ASKS, PlayedCall
+from tunecheck.datasets._row_check import call_text
+from tunecheck.simulators._base import Operation
 
-_LONGEST_RUN = 3
-_MOST_CALLS = 40
-"""A conversation with more calls is not looked at: each is left out in turn, and all others made again."""
+_LARGEST_PART = 3
+"""Most calls of a turn that are left out at once."""
 
 
 @dataclass
@@ -25,24 +29,23 @@ class LeavingOut:
     acting: set[str] = field(default_factory=set)
     _open: list[tuple[str, AuditFinding]] = field(default_factory=list)
 
-    def look(self, name: str, check: EntryCheck) -> None:
+    def look(self, name: str, reruns: Reruns) -> None:
         """One conversation."""
-        played = check.played
+        played = reruns.played
         self.acting.update(each.call.name for each in played if each.step.changes)
-        if len(played) > _MOST_CALLS or check.entry.judging.alternatives:
-            return
         idle: set[int] = set()
-        whole = _outcomes(check, played, ())
         for at, each in enumerate(played):
             is_last = at + 1 == len(played)  # nothing depends on it: it is made for what it answers, or does
-            if each.step.result.error or (is_last and not _is_repeated(played, at)):
+            if each.step.result.error or (is_last and not _is_repeated(played, at)) or reruns.are_used_up:
                 continue
-            if _outcomes(check, played, (at,)) == _without(whole, (at,)):
+            if reruns.changes_nothing({at: None}):
                 idle.add(at)
                 self._idle(name, played, at)
             elif not each.step.changes:
                 self.acting.add(each.call.name)
-        self._runs(name, check, whole, idle)
+        shorter = self._parts(name, reruns, idle) or _in_one(name, reruns)
+        if shorter is not None:
+            self._open.append(("", shorter))
 
     def findings(self) -> Iterator[AuditFinding]:
         """All that was found, once every row was looked at."""
@@ -64,49 +67,71 @@ class LeavingOut:
             finding = found(name, "already_as_wanted", evidence, each.turn, fix=fix, replacement=drop)
             self._open.append((each.call.name, finding))
 
-    def _runs(self, name: str, check: EntryCheck, whole: _Outcome, idle: set[int]) -> None:
-        """Neighbouring calls of one turn, each of which is needed for the next, and none for anything else."""
-        played = check.played
-        for start in range(len(played)):
-            for end in range(start + 2, min(start + _LONGEST_RUN, len(played) - 1) + 1):
-                run = tuple(range(start, end))
-                within = played[start].turn == played[end - 1].turn
-                if not within or not idle.isdisjoint(run) or any(played[at].step.result.error for at in run):
-                    continue
-                if all(played[at].call.name in self.acting for at in run) and (
-                    _outcomes(check, played, run) == _without(whole, run)
-                ):
-                    texts = ", ".join(played[at].text for at in run)
-                    evidence = f"after {texts} everything is as before"
-                    self._open.append(
-                        ("", found(name, "shorter_path", evidence, played[start].turn, fix=f"leave out {texts}"))
-                    )
-                    return
+    def _parts(self, name: str, reruns: Reruns, idle: set[int]) -> AuditFinding | None:
+        """Calls of one turn, each of which is needed for the next, and none for anything else."""
+        played = reruns.played
+        for turn in _turns(played):
+            acting = [at for at in turn if at not in idle and played[at].call.name in self.acting]
+            acting = [at for at in acting if not played[at].step.result.error]
+            for size in range(2, _LARGEST_PART + 1):
+                for part in combinations(acting, size):
+                    if played[part[-1]].step.changes or part[-1] + 1 < len(played):
+                        if reruns.are_used_up:
+                            return None
+                        if reruns.changes_nothing(dict.fromkeys(part)):
+                            texts = ", ".join(played[at].text for at in part)
+                            evidence = f"after {texts} everything is as before"
+                            fix = f"leave out {texts}"
+                            return found(name, "shorter_path", evidence, played[part[0]].turn, fix=fix)
+        return None
+
+
+def _in_one(name: str, reruns: Reruns) -> AuditFinding | None:
+    """A call that leaves the state as two neighbours do, made of their values."""
+    played = reruns.played
+    for turn in _turns(played):
+        changing = [at for at in turn if played[at].step.changes and not played[at].step.result.error]
+        for one, two in pairwise(changing):
+            for call in _made_of(reruns, one, two):
+                if reruns.are_used_up:
+                    return None
+                if reruns.changes_nothing({one: None, two: call}):
+                    texts = f"{played[one].text}, {played[two].text}"
+                    evidence = f"{call_text(call)} alone leaves everything as {texts} do"
+                    return found(name, "shorter_path", evidence, played[one].turn, certainty="look")
+    return None
+
+
+def _made_of(reruns: Reruns, one: int, two: int) -> Iterator[FunctionCall]:
+    """Calls of functions of their service on offer, whose arguments are among those of the two."""
+    calls = [reruns.played[at].call for at in (one, two)]
+    offered = reruns.check.offered(reruns.played[one].turn)
+    for simulator in reruns.check.replay(reruns.check.entry.config).backend.simulators.values():
+        operations = simulator.operations()
+        for operation in operations.values() if all(call.name in operations for call in calls) else ():
+            if operation.name in offered and not ASKS.search(operation.name):
+                for values in product(*(_values(calls, each, operation) for each in operation.required)):
+                    call = FunctionCall(operation.name, dict(zip(operation.required, values, strict=True)))
+                    if call not in calls:
+                        yield call
+
+
+def _values(calls: Sequence[FunctionCall], parameter: str, operation: Operation) -> list[JSON]:
+    """What the calls have for a parameter of this name; of any, where the operation has no other."""
+    values: list[JSON] = []
+    for call in calls:
+        for name, value in call.arguments.items():
+            if value not in values and (name == parameter or len(operation.required) == 1):
+                values.append(value)
+    return values
+
+
+def _turns(played: Sequence[PlayedCall]) -> Iterator[list[int]]:
+    """The numbers of each turn's calls."""
+    for turn in dict.fromkeys(each.turn for each in played):
+        yield [at for at, each in enumerate(played) if each.turn == turn]
 
 
 def _is_repeated(played: Sequence[PlayedCall], at: int) -> bool:
     """Whether the same call stands earlier in its turn."""
     return any(one.turn == played[at].turn and one.call == played[at].call for one in played[:at])
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    results: Sequence[str | None]
-    states: Sequence[object]
-
-
-def _outcomes(check: EntryCheck, played: Sequence[PlayedCall], left_out: Sequence[int]) -> _Outcome:
-    """The results of all calls but those, and the state after each turn."""
-    backend = check.replay(check.entry.config).backend
-    results: list[str | None] = []
-    states: list[object] = []
-    for at, each in enumerate(played):
-        results.append(None if at in left_out else backend.call(each.call).text)
-        if at + 1 == len(played) or played[at + 1].turn != each.turn:
-            states.append(copied(backend.states()))
-    return _Outcome(results, states)
-
-
-def _without(outcome: _Outcome, left_out: Sequence[int]) -> _Outcome:
-    results = [None if at in left_out else text for at, text in enumerate(outcome.results)]
-    return _Outcome(results, outcome.states)
