@@ -20,6 +20,11 @@ def failing(*rows: int, of: int = 100) -> list[bool]:
     return [number not in rows for number in range(of)]
 
 
+def called(run: Path) -> str:
+    """The name that a run was given."""
+    return run.name.rsplit("-", 2)[0]
+
+
 def two_metrics(folder: Path, name: str, match: Sequence[bool], safe: Sequence[bool]) -> Path:
     rows = [
         row(number, verdict("match", each), verdict("safe", other))
@@ -45,7 +50,10 @@ def test_of_equal_runs_the_later_ships_and_its_rivals_are_told(tmp_path: Path) -
     found = select(*runs)
     assert found.ship == runs[2].name
     assert all(each.may_be_best for each in found.ranking)
-    assert f"100 rows do not tell it from {runs[1].name}, {runs[0].name} and it may be worse by up to" in found.sentence
+    assert (
+        f"100 rows do not tell it from {called(runs[1])}, {called(runs[0])} and it may be worse by up to"
+        in found.sentence
+    )
 
 
 def test_the_best_run_does_not_ship_if_it_breaks_a_guard(tmp_path: Path) -> None:
@@ -59,7 +67,7 @@ def test_the_best_run_does_not_ship_if_it_breaks_a_guard(tmp_path: Path) -> None
         kept.name: ["kept"],
         base.name: [],
     }
-    assert f"it is worse than {best.name}, which breaks a guard" in found.objections
+    assert f"it is worse than {called(best)}, which breaks a guard" in found.objections
 
 
 def test_a_guard_that_these_rows_cannot_decide_breaks_nothing_and_is_told(tmp_path: Path) -> None:
@@ -76,7 +84,7 @@ def test_another_evaluator_that_got_worse_speaks_against_the_run(tmp_path: Path)
     new = two_metrics(tmp_path, "new", failing(), failing(*range(25)))
     found = select(base, new, metric="match")
     assert found.ship == new.name
-    assert any(each.startswith(f"safe against {base.name}: worse, 100.0% → 75.0%") for each in found.objections)
+    assert any(each.startswith(f"safe against {called(base)}: worse, 100.0% → 75.0%") for each in found.objections)
 
 
 def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
@@ -134,19 +142,41 @@ def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
 ) -> None:
     a, b = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 30), ("b", 0)))
     said = here(capsys, "select", str(a), str(b))
-    assert " ".join(said.out.split()).startswith(f"Ship {b.name}: match 100.0%, the best of 2 runs")
+    assert " ".join(said.out.split()).startswith("Ship b: match 100.0%, the best of 2 runs")
     told = here(capsys, "select", str(a), str(b), "--json", "--guard", "match:0.02").json()
     assert told["ship"] == b.name
     assert [each["run"] for each in told["ranking"]] == [b.name, a.name]
     assert told["against"][0]["metric"]["verdict"] == "better"
 
 
-def test_what_nobody_named_is_said_to_decide_because_it_is_the_first(
+def test_what_nobody_named_is_said_to_decide_because_most_rows_have_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = (two_metrics(tmp_path, name, failing(*range(bad)), failing()) for name, bad in (("a", 30), ("b", 0)))
-    assert "ranked on match, the first metric of compare" in here(capsys, "select", str(a), str(b)).out
-    assert "the first metric" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
+    assert "ranked on match, of which most rows have a figure" in here(capsys, "select", str(a), str(b)).out
+    assert "ranked on" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
+
+
+def test_runs_are_ranked_on_what_most_rows_have_a_figure_of_unless_the_data_says(tmp_path: Path) -> None:
+    """As where texts are scored on some rows, and calls judged on all of them."""
+    places = [
+        write_run(
+            tmp_path,
+            name,
+            [row(at, {} if at % 2 else verdict("text", True), verdict("match", at >= bad)) for at in range(60)],
+            {**declares("text"), **declares("match")},
+        )
+        for name, bad in (("a", 20), ("b", 0))
+    ]
+    assert select(*places).metric == "match"
+    assert compare(places[0], *places).against[-1].part_metric == "match"
+    assert select(*places, metric="text").metric == "text"
+
+
+def test_runs_of_one_name_are_called_by_their_ids(tmp_path: Path) -> None:
+    a, b, c = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("x", 9), ("x", 0), ("y", 9)))
+    said = select(a, b, c).sentence
+    assert said.startswith(f"Ship {b.name}: ")
 
 
 @pytest.mark.parametrize("guard", ["match", "match:", "match:-1", ":0.1", "match:nan"])
@@ -193,8 +223,8 @@ def test_cost_latency_and_faults_of_serving_speak_against_a_run(tmp_path: Path) 
     old, new = run("old", failing(*range(30)), 800, 1.0), run("new", failing(), 1_200, 2.0)
     found = select(old, new)
     assert found.ship == new.name
-    assert f"a row costs 0.02 USD, 0.01 in {old.name}" in found.objections
-    assert f"half of its answers take over 1.2 s, 0.8 s in {old.name}" in found.objections
+    assert f"a row costs 0.02 USD, 0.01 in {called(old)}" in found.objections
+    assert f"half of its answers take over 1.2 s, 0.8 s in {called(old)}" in found.objections
     assert "100 rows of it failed for the serving, not the model" in found.objections
 
 
@@ -207,7 +237,7 @@ def test_a_cause_that_grew_is_named(tmp_path: Path) -> None:
         return write_run(tmp_path, name, rows, declares("match"))
 
     old, new = run("old", 0, 40), run("new", 20, 20)
-    assert f"refused: 20 rows, 0 in {old.name}" in select(old, new).objections
+    assert f"refused: 20 rows, 0 in {called(old)}" in select(old, new).objections
 
 
 def test_the_parts_are_corrected_among_themselves_not_with_the_total(tmp_path: Path) -> None:
@@ -215,6 +245,6 @@ def test_the_parts_are_corrected_among_themselves_not_with_the_total(tmp_path: P
     # 5 rows fail now that did not: McNemar's mid-p is 1/32, too much for one of two tests.
     new = two_metrics(tmp_path, "new", failing(1), failing(*range(5)))
     assert any(
-        said.startswith(f"safe against {base.name}: worse, 100.0% → 95.0%")
+        said.startswith(f"safe against {called(base)}: worse, 100.0% → 95.0%")
         for said in select(base, new, metric="match").objections
     )

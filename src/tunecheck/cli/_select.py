@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class SelectOptions(ComparingOptions, JsonOptions, ResultsOptions):
     runs: list[str] = argument("The runs to choose among, in order, given as to compare.", "RUN RUN [MORE…]")
     metric: str | None = option(
-        "Rank the runs on this: an evaluator, or a metric as metrics.json names it; by default the first of compare.",
+        "Rank the runs on this: an evaluator, or a metric as metrics.json names it; by default what the data declares "
+        "as primary, else the one of which most rows have a figure.",
         "M",
         STATISTICS,
     )
@@ -82,7 +83,7 @@ def _guards(given: list[str]) -> Mapping[str, float]:
 
 def _parts(selection: "Selection", rows: int) -> Iterator["RenderableType"]:
     from tunecheck.cli._compare.tables import rows_over_runs_table
-    from tunecheck.comparison._wording import headline, regression_text
+    from tunecheck.comparison._wording import headline, regression_text, short_names
 
     if selection.simulated:
         yield Text(SIMULATED, "bold yellow")
@@ -90,12 +91,14 @@ def _parts(selection: "Selection", rows: int) -> Iterator["RenderableType"]:
     if selection.regressed_since is not None:
         yield Text(clean(regression_text(selection), 2_000), "bold red")
     yield _ranking(selection)
-    yield Text("\n".join(f"{each.new} against {each.base}: {headline(each.metric)}" for each in selection.against))
+    names = short_names([each.run for each in selection.ranking])
+    held = (f"{names[each.new]} against {names[each.base]}: {headline(each.metric)}" for each in selection.against)
+    yield Text("\n".join(held))
     if selection.rows_over_runs is not None:
         yield rows_over_runs_table(selection.rows_over_runs, rows)
     notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
-        notes.append(f"ranked on {selection.metric}, the first metric of compare; --metric names another")
+        notes.append(f"ranked on {selection.metric}, of which most rows have a figure; --metric names another")
     if notes:
         yield Text("\n".join(f"note: {note}" for note in notes), "dim")
 

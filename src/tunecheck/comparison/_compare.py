@@ -132,8 +132,8 @@ class _Against:
 
     @property
     def leading(self) -> MetricComparison:
-        """The metric by which runs are ranked, and whose parts are shown: the primary one, else the first."""
-        return next((metric for metric in self.tested if metric.primary), self.tested[0])
+        """The metric by which runs are ranked, and whose parts are shown: the primary one, else that of most rows."""
+        return max(self.tested, key=lambda metric: (metric.primary, metric.difference.n))
 
     def finish(self, adjusted: Iterator[float | None]) -> RunComparison:
         """Everything of this run; takes the corrected p-values of its tests."""

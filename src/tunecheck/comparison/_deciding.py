@@ -137,16 +137,21 @@ def default_metrics(
 ) -> list[str]:
     """What a run is held against its base by: each evaluator that both have; which is better, by one of them.
 
-    That is the one that the data declares as its primary, else the first.
+    That is the one that the data declares as its primary, else the one that most rows have a figure of.
 
     Raises:
         ConfigurationError: they have none in common.
     """
-    names = sorted((name for name in table.evaluators if name in evaluators), key=lambda name: name != primary)
+    names = [name for name in table.evaluators if name in evaluators]
     if not names:
         own = ", ".join(table.evaluators)
         raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}; its own: {own}")
-    return names[:1] if better else names
+    return [max(names, key=lambda name: (name == primary, _figures(table, name)))] if better else names
+
+
+def _figures(table: RunTable, evaluator: str) -> int:
+    main = table.evaluators[evaluator].main
+    return 0 if main is None else table.columns[main].figures
 
 
 def _chosen(

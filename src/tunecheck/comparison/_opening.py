@@ -36,7 +36,8 @@ def _check(settings: Settings) -> None:
 def _refuse_simulated(tables: Sequence[RunTable]) -> None:
     simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
     if simulated:
-        which = f"{', '.join(simulated)} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
+        named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
+        which = f"{named} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
         raise ConfigurationError(
             f"{which}, so a comparison says nothing of one; --allow-simulated compares all the same"
         )

@@ -82,6 +82,11 @@ class Column:
     values: array[float] = field(default_factory=lambda: array("d"))
     reasons: array[int] = field(default_factory=lambda: array("q"))
 
+    @property
+    def figures(self) -> int:
+        """How many rows have a number."""
+        return sum(value == value for value in self.values)  # NaN alone differs from itself
+
     def fill(self, rows: int) -> None:
         """Rows up to here that have no number."""
         self.values.extend([NO_NUMBER] * (rows - len(self.values)))

@@ -22,7 +22,7 @@ from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._row_histories import rows_over_runs
-from tunecheck.comparison._wording import OF_JUDGE, size_text, value_text
+from tunecheck.comparison._wording import OF_JUDGE, short_names, size_text, value_text
 from tunecheck.runs._decision import stopped_text
 
 
@@ -42,7 +42,8 @@ def select(
 
     Args:
         runs: in the order in which they were made; each given as to `compare`.
-        metric: what they are ranked on: an evaluator, or a metric of metrics.json; by default the first of `compare`.
+        metric: what they are ranked on: an evaluator, or a metric of metrics.json; by default what the data declares
+            as its primary metric, else the one of which most rows have a figure.
         guards: metrics that must not get worse than the base's, with how much worse is accepted, in their own unit.
         base: the run that guards hold against; by default the first. It is ranked, too.
         cluster: a column of the data; rows with equal values in it are not independent. As of `compare`.
@@ -105,13 +106,15 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     best, last, base = order[0], places[-1], runs.base_place
     in_order = tuple(ranking[at] for at in order)
     spans = (f"{table.info.id}: {said}" for table in tables for said in memory_warnings(runs.base.info, table.info))
-    said = [*spans, *_of_ranking(ranking[ship], in_order, common.sides), *objections(runs, ship, chosen.name)]
+    names = short_names([table.info.id for table in tables])
+    said = [*spans, *_of_ranking(ranking[ship], in_order, common.sides, names)]
+    said += objections(runs, ship, chosen.name, names)
     value = value_text(common.sides.kind, ranking[ship].value.value)
     figure = ", ".join(filter(None, [value, *(OF_JUDGE[judge] for judge in judges)]))
     pairs = dict.fromkeys(pair for pair in ((best, last), (base, last), (base, ship)) if pair[0] != pair[1])
     return Selection(
         ship=tables[ship].info.id,
-        sentence=_sentence(ranking[ship], in_order, chosen, figure, said),
+        sentence=_sentence(ranking[ship], names, chosen, figure, said, is_best=ship == best),
         objections=tuple(said),
         regressed_since=None if ranking[last].may_be_best else tables[best].info.id,
         metric=chosen.name,
@@ -132,15 +135,17 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
 
 
 def _chosen(runs: Runs, metric: str | None) -> tuple[Chosen, bool]:
-    """The metric that is named, else the first tested one that all runs have; and whether it is said to decide."""
+    """The metric that is named or declared, else the tested one of most rows; and whether it is said to decide."""
     names = None if metric is None else [metric]
     pairs = [*runs.against_base.values()]
     found = [[each for each in choose_metrics(pair.base, pair.new, names)[0] if each.tested] for pair in pairs]
-    for chosen in found[0]:
-        if all(any(each.key == chosen.key for each in metrics) for metrics in found):
-            declared = pairs[0].base.primary or pairs[0].new.primary
-            return chosen, primary_of(found[0], names, declared) == chosen.key
-    raise ConfigurationError("the runs have no metric in common; name one that all of them have with --metric")
+    everywhere = [each for each in found[0] if all(any(each.key == other.key for other in one) for one in found)]
+    if not everywhere:
+        raise ConfigurationError("the runs have no metric in common; name one that all of them have with --metric")
+    primary = primary_of(found[0], names, pairs[0].base.primary or pairs[0].new.primary)
+    columns = runs.base.columns
+    chosen = max(everywhere, key=lambda each: (each.key == primary, columns[each.key].figures))
+    return chosen, chosen.key == primary
 
 
 def _held(pair: RunPair, chosen: Chosen) -> HeldAgainst:
@@ -162,10 +167,10 @@ def _notes(runs: Runs, rows: int) -> Iterator[str]:
         yield from evaluator_notes(runs.base, table)
 
 
-def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides) -> Iterator[str]:
-    rivals = [each.run for each in ranking if each.may_be_best and each is not ship]
+def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides, names: Mapping[str, str]) -> Iterator[str]:
+    rivals = [names[each.run] for each in ranking if each.may_be_best and each is not ship]
     if not ship.may_be_best:
-        yield f"it is worse than {ranking[0].run}, which breaks a guard"
+        yield f"it is worse than {names[ranking[0].run]}, which breaks a guard"
     elif rivals:
         most = ship.difference.low if sides.higher_is_better else ship.difference.high
         worse = "" if most is None else f" and it may be worse by up to {size_text(sides.kind, abs(most))}"
@@ -179,7 +184,9 @@ def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides) -> Iterat
             yield f"{guard.metric} is not shown to be at most {size} worse"
 
 
-def _sentence(ship: Ranked, ranking: Sequence[Ranked], chosen: Chosen, figure: str, said: Sequence[str]) -> str:
-    place = "the best" if ship is ranking[0] else "the best that breaks no guard"
+def _sentence(
+    ship: Ranked, names: Mapping[str, str], chosen: Chosen, figure: str, said: Sequence[str], *, is_best: bool
+) -> str:
+    place = "the best" if is_best else "the best that breaks no guard"
     against = f"; against it: {'; '.join(said)}" if said else "; nothing was found that speaks against it"
-    return f"Ship {ship.run}: {chosen.name} {figure}, {place} of {len(ranking)} runs{against}."
+    return f"Ship {names[ship.run]}: {chosen.name} {figure}, {place} of {len(names)} runs{against}."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tunecheck.comparison._comparison import MetricComparison, RowChange, RunComparison, Selection
 
 NOTHING = "–"
+
+_BEGUN = re.compile(r"-\d{8}T\d{6}Z-[0-9a-f]{6}$")
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -146,15 +149,22 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
     return f"not the same data: {share} are the same, and only they are compared"
 
 
+def short_names(ids: Sequence[str]) -> Mapping[str, str]:
+    """What sentences call runs: the name that each was given, where no other of them has it too, else the whole id."""
+    names = [_BEGUN.sub("", each) for each in ids]
+    return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
+
+
 def regression_text(selection: Selection) -> str:
     """That the last run lost what the best one had; empty where that is not shown."""
     best = selection.regressed_since
     held = next((each for each in selection.against if each.base == best), None)
-    if held is None:
+    if held is None or best is None:
         return ""
     metric = held.metric
     p_value = "" if metric.p_value is None else f", p {p_text(metric.p_value)}"
-    return f"{held.new} regressed since {best}: {metric.name} {change_text(metric)}{p_value}"
+    names = short_names([each.run for each in selection.ranking])
+    return f"{names[held.new]} regressed since {names[best]}: {metric.name} {change_text(metric)}{p_value}"
 
 
 def row_text(change: RowChange, kind: Kind) -> str:

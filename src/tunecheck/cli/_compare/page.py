@@ -29,7 +29,7 @@ from tunecheck.comparison._comparison import (
     RowChange,
     RunComparison,
 )
-from tunecheck.comparison._wording import headline, margin_text, regression_text, row_text, shared_text
+from tunecheck.comparison._wording import headline, margin_text, regression_text, row_text, shared_text, short_names
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._failures import fault_groups
 
@@ -99,7 +99,9 @@ def _answer(against: RunComparison, comparison: Comparison) -> Text:
     """The verdicts, the primary metric's first."""
     text = Text()
     if comparison.best is not None:
-        text.append(f"{clean(against.new.id, 100)} against {clean(comparison.base.id, 100)}:\n", "dim")
+        names = short_names([run.id for run in comparison.runs])
+        new, base = (clean(names[run.id], 100) for run in (against.new, comparison.base))
+        text.append(f"{new} against {base}:\n", "dim")
     tested = sorted(against.tested, key=lambda each: not each.primary)
     for metric in [each for each in tested if each.primary or each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
         _say(text, metric, better_before(comparison, metric))
@@ -109,8 +111,8 @@ def _answer(against: RunComparison, comparison: Comparison) -> Text:
         for metric in telling:
             _say(text, metric)
         if len(alike) > len(telling):
-            names = ", ".join(clean(each.name, 60) for each in alike if each not in telling)
-            text.append(f"{verdict}: {names}\n")
+            rest = ", ".join(clean(each.name, 60) for each in alike if each not in telling)
+            text.append(f"{verdict}: {rest}\n")
     text.rstrip()
     return text
 
@@ -118,7 +120,9 @@ def _answer(against: RunComparison, comparison: Comparison) -> Text:
 def better_before(comparison: Comparison, metric: MetricComparison) -> str:
     """The run that the last one has fallen behind on this metric; empty where there is none."""
     best = comparison.best
-    return best.regressed_since or "" if best is not None and best.metric == metric.name else ""
+    if best is None or best.regressed_since is None or best.metric != metric.name:
+        return ""
+    return short_names([run.id for run in comparison.runs])[best.regressed_since]
 
 
 def _say(text: Text, metric: MetricComparison, behind: str = "") -> None:
