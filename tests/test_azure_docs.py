@@ -158,6 +158,40 @@ def lacking_input(folder: Path) -> None:
     assert column(evaluate(folder, *rows, evaluators=evaluators), "outputs.g.groundedness") == [4.0, 4.0]
 
 
+def without_parameters(folder: Path) -> None:
+    result = evaluate(folder, target=lambda: {"answer": "a"}, evaluators={"e": lambda answer: {"a": answer}})
+    assert column(result, "outputs.e.a") == ["a"] * 3
+
+
+def odd_csv(folder: Path) -> None:
+    for text, line in (("query;response\nq;r\n", 1), ("query,response\nq,r\nq,r,s\n", 3)):
+        (folder / "odd.csv").write_text(text)
+        with pytest.raises(azure.EvaluationException, match=f"Unable to load data.*line {line}"):
+            evaluate(folder, data=folder / "odd.csv", evaluators={"e": picky})
+
+
+def unused_mapping(folder: Path) -> None:
+    config = {"e": mapped(q="${data.query}", unused="${data.nope}")}
+    result = evaluate(folder, evaluators={"e": lambda q: {"q": q}}, evaluator_config=config)
+    assert column(result, "outputs.e.q") == ["q1", "q2", "q3"]
+
+
+def told_errors(folder: Path) -> None:
+    (folder / "data.tsv").write_text("query\tresponse\n")
+    with pytest.raises(azure.EvaluationException, match=r"Unable to load data from .* line 1, column 1: not JSON"):
+        evaluate(folder, data=folder / "data.tsv", evaluators={"e": picky})
+    with pytest.raises(azure.EvaluationException, match=r"target failed to produce .* first with ConnectionError"):
+        evaluate(folder, target=failing, evaluators={"e": picky})
+
+
+def nothing_in_common(folder: Path) -> None:
+    assert isinstance(azure.BleuScoreEvaluator()(response="a", ground_truth="b")["bleu"], float)
+
+
+def private_attributes(folder: Path) -> None:
+    assert not hasattr(azure.BleuScoreEvaluator(), "_threshold")
+
+
 def no_rows(folder: Path) -> None:
     (folder / "empty.jsonl").write_text("")
     with pytest.raises(azure.EvaluationException, match="Unable to load data"):
@@ -178,6 +212,11 @@ def broken_inputs(folder: Path) -> None:
         azure.RelevanceEvaluator(Scripted(), threshold="x")(query="q", response="r")  # type: ignore[arg-type]
     with pytest.raises(azure.EvaluationException, match="Unexpected references"):
         evaluate(folder, evaluators={"e": picky}, evaluator_config={"e": mapped(response=3)})
+    with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
+        azure.RelevanceEvaluator(3)  # type: ignore[arg-type]
+    (folder / "numbers.jsonl").write_text("5\n")
+    with pytest.raises(azure.EvaluationException, match="Unable to load data"):
+        evaluate(folder, data=folder / "numbers.jsonl", evaluators={"e": picky})
 
 
 def named_model(folder: Path) -> None:
@@ -213,7 +252,7 @@ def error_targets(folder: Path) -> None:
 
 
 def rouge_types(folder: Path) -> None:
-    assert [each.value for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
+    assert [str(each) for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
 
 
 def own_prompts(folder: Path) -> None:
@@ -257,6 +296,7 @@ def csv(folder: Path) -> None:
 
 OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
+    "a target without parameters": without_parameters,
     "`${target.answer}`, or `${data.a.b}`, for a parameter of another name": mapped_part,
     "`**columns`, under any name but `kwargs`": all_columns,
     "a subclass of an evaluator with a `__call__` of its own": call_of_its_own,
@@ -265,6 +305,8 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a column `__outputs.x`, without a target": reserved_column,
     "a column that a row lacks, for an input that a judge need not have": lacking_input,
     "a file without rows": no_rows,
+    "a CSV file separated by semicolons, or with more cells in a row than in its header": odd_csv,
+    "a mapping to a column that no row has, for a parameter that the evaluator has not": unused_mapping,
     "infinity in an output": infinity,
     "an output that is NaN in every row": nan_throughout,
     "`fail_on_evaluator_errors`": first_error,
@@ -274,12 +316,16 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
     "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "
-    "an unknown ROUGE type, a mapping to a number": broken_inputs,
+    "an unknown ROUGE type, a mapping to a number, a model configuration that is one, "
+    "rows that are no objects": broken_inputs,
     "the `model` in a judge's properties": named_model,
     "what a deployment of Azure OpenAI is asked": asked_body,
     "`QAEvaluator`, an input that several judges refuse": first_refusal,
     "an `azure_ai_project` that is a text and no address": no_project,
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
+    "what an error says of a file, or a failed target, after its first sentence": told_errors,
+    "a score of nothing in common": nothing_in_common,
+    "`_threshold` and other private attributes of evaluators": private_attributes,
     "`ErrorTarget`": error_targets,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,

@@ -485,3 +485,22 @@ def test_leaves_of_a_target_s_objects_are_columns_of_the_results(tmp_path: Path)
 
     row = evaluate(tmp_path, target=target, evaluators={"e": lambda answer: {"text": answer["text"]}})["rows"][0]
     assert (row["outputs.answer.text"], row["outputs.answer.score"], row["outputs.e.text"]) == ("q1", 2, "q1")
+
+
+def test_details_of_a_safety_label_are_rates_by_kind(tmp_path: Path) -> None:
+    said = {"q1": {"sql": True, "path": False}, "q2": {"sql": False}, "q3": None}
+    evaluators = {"e": lambda query: {"code_vulnerability_details": said[query]}}
+    assert evaluate(tmp_path, evaluators=evaluators)["metrics"] == {
+        "e.code_vulnerability_details.sql_defect_rate": 0.5,
+        "e.code_vulnerability_details.path_defect_rate": 0.0,
+    }
+
+
+def test_an_evaluator_that_takes_places_only_is_asked_for_by_name(tmp_path: Path) -> None:
+    with pytest.raises(azure.EvaluationException, match=r"- e: \['obj'\]"):
+        evaluate(tmp_path, evaluators={"e": len})
+
+
+def test_tags_are_made_texts(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, evaluators={"e": lambda query: 1}, tags={"try": 1})
+    assert json.loads((result.run_dir / "run.json").read_text())["tags"] == {"try": "1"}

@@ -97,9 +97,18 @@ def test_a_conversation_of_one_turn_is_judged_like_single_inputs() -> None:
 def test_a_conversation_that_is_none_is_told() -> None:
     with pytest.raises(azure.EvaluationException, match="a conversation is a dict with a list of `messages`"):
         azure.F1ScoreEvaluator()(conversation={"turns": []})
+    with pytest.raises(azure.EvaluationException, match="The 'messages' field must be a list in Conversation"):
+        azure.FluencyEvaluator(Scripted())(conversation={"messages": "hi"})
+    with pytest.raises(azure.EvaluationException, match="Query is a required input and cannot be None"):
+        azure.RelevanceEvaluator(Scripted())(conversation={})
 
 
 # -- judges
+
+
+def test_a_model_configuration_of_another_type_is_refused() -> None:
+    with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
+        azure.FluencyEvaluator({"type": "other", "model": "m", "api_key": "k"})
 
 
 TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
@@ -231,7 +240,7 @@ NEEDS = [
     (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response string cannot be empty."),
     (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a string or a list of messages."),
     (azure.CoherenceEvaluator, {"conversation": "all of it"}, "Conversation must be a dictionary."),
-    (azure.CoherenceEvaluator, {"conversation": {}}, "Each Conversation must contain a 'messages' field."),
+    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, "Each Conversation must contain a 'messages' field."),
     (azure.FluencyEvaluator, {"conversation": {"messages": []}}, "Conversation messages list cannot be empty."),
     (
         azure.FluencyEvaluator,

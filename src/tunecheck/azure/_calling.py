@@ -49,7 +49,10 @@ class AzureEvaluator(Evaluator):
         Raises:
             EvaluationException: they are missing, or both are given.
         """
+        is_checked = self.error_target is not ErrorTarget.CONVERSATION
         conversation = inputs.get("conversation")
+        if is_checked and not conversation:
+            conversation = None
         if conversation is None and self.takes_messages and inputs.get("messages") is not None:
             conversation = {"messages": inputs["messages"]}
         known = list(dict.fromkeys(chain.from_iterable(self.ways)))
@@ -64,7 +67,7 @@ class AzureEvaluator(Evaluator):
         if any(single.values()):
             both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
             raise mistake(both, target=ErrorTarget.CONVERSATION)
-        if self.required:
+        if is_checked:
             _check_conversation(conversation, self.error_target)
         try:
             return conversation_turns(conversation, known)
@@ -106,4 +109,6 @@ def _check_conversation(conversation: object, target: ErrorTarget) -> None:
         raise mistake("Conversation must be a dictionary.", target=target)
     if "messages" not in conversation:
         raise mistake("Each Conversation must contain a 'messages' field.", target=target)
+    if not isinstance(conversation["messages"], list):
+        raise mistake("The 'messages' field must be a list in Conversation.", target=target)
     check_given("Conversation messages", conversation["messages"], target)

@@ -222,7 +222,8 @@ class _Script:
         target = None
         if self._target is not None:
             target = CallableTarget(self._target, {}, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
-        keeping = Keeping.of(arguments, name=name, tags=tags)
+        texts = {str(key): str(value) for key, value in (tags or {}).items()}
+        keeping = Keeping.of(arguments, name=name, tags=texts)
         return Execution(self.dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
 
     def check_parameters(self, answers: Collection[str] | None) -> None:
@@ -280,7 +281,8 @@ class _Adapted:
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
-        self.__signature__ = inspect.signature(function)
+        signature = inspect.signature(function)
+        self.__signature__ = signature.replace(parameters=[_by_name(each) for each in signature.parameters.values()])
 
     @property
     def arguments(self) -> dict[str, JSON] | None:
@@ -295,6 +297,12 @@ class _Adapted:
 class _AsyncAdapted(_Adapted):
     async def __call__(self, **inputs: object) -> Mapping[str, object]:  # type: ignore[override]
         return _columns(await cast("Awaitable[object]", self._function(**inputs)))
+
+
+def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
+    """One that only takes a place, as of `len`, is looked for by name all the same."""
+    is_named = parameter.kind is not parameter.POSITIONAL_ONLY
+    return parameter if is_named else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _adapt(function: Callable[..., object]) -> _Adapted:

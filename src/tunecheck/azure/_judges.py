@@ -231,8 +231,9 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     """Whether it is a whole one of Azure's or OpenAI's, or the definition of an endpoint."""
     texts = all(isinstance(value, str) for name, value in config.items() if name not in _NO_TEXTS)
     kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
-    whole = any(kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys() for kind in kinds)
-    return "kind" in config or (texts and whole)
+    whole = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
+    fits = config.get("type") in (None, "azure_openai" if AzureOpenAIModelConfiguration in whole else "openai")
+    return "kind" in config or (texts and bool(whole) and fits)
 
 
 def _is_intermediate(response: object) -> bool:

@@ -140,6 +140,7 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
             rates[f"{name}.{renamed}"] = round(math.fsum(map(counts, numbers)) / len(numbers), 2)
         if key.endswith("_result") and not any(isinstance(value, (list, dict)) for value in values):
             passing[f"{name}.binary_aggregate"] = round(values.count("pass") / len(values), 2)
+        rates |= _rates_of_details(column, values)
         replaced = rate is not None and not key.endswith("_score")
         if not replaced and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
             metrics[column] = mean
@@ -158,6 +159,18 @@ def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
     if key.removesuffix("_score") in _SEVERITIES and key.endswith("_score"):
         return key.replace("_score", "_defect_rate"), lambda severity: float(severity >= _SEVERE)
     return None
+
+
+def _rates_of_details(column: str, values: Sequence[object]) -> dict[str, object]:
+    """What `code_vulnerability_details` and the like say of each kind, as shares of the rows that say it."""
+    if column.partition(".")[2].removesuffix("_details").lower() not in _LABELS or not column.endswith("_details"):
+        return {}
+    kinds: defaultdict[str, list[object]] = defaultdict(list)
+    for value in values:
+        for kind, found in value.items() if isinstance(value, dict) else ():
+            kinds[kind].append(found)
+    told = ((kind, _numbers(found)) for kind, found in kinds.items())
+    return {f"{column}.{kind}_defect_rate": round(sum(each) / len(each), 2) for kind, each in told if each}
 
 
 def _numbers(values: Sequence[object]) -> list[float]:
