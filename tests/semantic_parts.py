@@ -25,24 +25,24 @@ _TORCH = ("torch==2.13.0+cpu", "bert-score==0.3.13", "sentence-transformers==6.2
 """`+cpu`: the registry's own torch brings gigabytes of CUDA; where there is no CPU build, nothing is installed."""
 
 
-def torch_environment() -> Path | None:
-    """The python of an environment with the reference packages; None where pip knows no CPU build of torch.
+def torch_environment(name: str = "semantic-reference", packages: tuple[str, ...] = _TORCH) -> Path | None:
+    """The python of an environment with these packages; None where pip knows no CPU build of torch.
 
     Installed by pip, which other than uv looks where its own configuration says.
 
     Raises:
         RuntimeError: it cannot be made for another reason.
     """
-    python = make_environment("semantic-reference", "pip")
+    python = make_environment(name, "pip")
     ready = python.parent.parent / "torch-ready"
     with (python.parent.parent / "torch-lock").open("w") as lock:
         lock_descriptor(lock.fileno())
         if not ready.exists():
-            command = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *_TORCH]
+            command = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *packages]
             done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
             if "No matching distribution found for torch" in done.stderr:
                 return None
             if done.returncode:
-                raise RuntimeError(f"cannot install {' '.join(_TORCH)}: {done.stderr.strip()[-2000:]}")
+                raise RuntimeError(f"cannot install {' '.join(packages)}: {done.stderr.strip()[-2000:]}")
             ready.touch()
     return python
