@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from msgspec import UNSET
 from tunecheck import ConfigurationError, RunError, evaluate
 from tunecheck._records import WholeRecords
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.evaluation._evaluate import work
 from tunecheck.runs._claims import Claims
 from tunecheck.runs._store import Run
@@ -210,3 +213,71 @@ def test_a_worker_with_other_data_is_refused(data: Path, tmp_path: Path) -> None
 
     with pytest.raises(ConfigurationError, match="the data"):
         evaluate(**arguments(data, Answers()), results_dir=tmp_path / "runs", on=Threads(one, 1))
+
+
+class Model(Endpoint):
+    """Answers with the length of the question, and remembers what it was asked."""
+
+    kind = name = "model"
+    price = Price(1.0, 10.0)
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.asked.append(str(request.messages[-1]["content"]))
+        await asyncio.sleep(0.002)
+        return Completion(text=str(len(self.asked[-1])), usage=Usage(100, 10))
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+
+class Judge:
+    """Asks the model with the last character of the text: there are five of them."""
+
+    def __init__(self, model: Model) -> None:
+        self.endpoint = model
+
+    def __call__(self, *, text: str) -> dict[str, Any]:
+        raise AssertionError("in a run, models are asked through it")
+
+    async def call_with(self, calls: ModelCalls, *, text: str) -> dict[str, Any]:
+        request = ChatRequest([{"role": "user", "content": text[-1:]}])
+        return {"n": int((await calls.complete(self.endpoint, request)).text or 0)}
+
+
+def test_equal_calls_of_judges_are_bought_once_by_all_workers(data: Path, tmp_path: Path) -> None:
+    model, single = Model(), Model()
+
+    def judged(model: Model, **more: Any) -> dict[str, Any]:
+        return {**arguments(data, Answers()), "evaluators": {"judge": Judge(model)}, **more}
+
+    def one(run: Path) -> None:
+        work(**judged(model, results_dir=tmp_path, resume=run))
+
+    run = Run(evaluate(**judged(model, results_dir=tmp_path, on=Threads(one))).run_dir)
+    assert sorted(model.asked) == ["0", "2", "4", "6", "8"]
+    assert files(run) == files(Run(evaluate(**judged(single, results_dir=tmp_path / "alone")).run_dir))
+
+
+def test_a_shared_run_reuses_what_is_unchanged_of_another(data: Path, tmp_path: Path) -> None:
+    first = alone(data, tmp_path, Answers())
+    data.write_text(data.read_text().replace('"n": 7,', '"n": 700,'))
+    targets = [Answers()]
+    run = shared(data, tmp_path, targets, reuse=first.folder)
+    failed = [row for row in range(ROWS) if row % 10 == 3]
+    assert sorted(row for target in targets for row in target.asked) == sorted([7, *failed])
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+    assert run.manifest().parent == first.id
+
+
+def test_a_worker_that_cannot_see_the_run_that_is_reused_says_so(data: Path, tmp_path: Path) -> None:
+    first = alone(data, tmp_path, Answers())
+
+    def one(run: Path) -> None:
+        shutil.rmtree(first.folder)
+        work(**arguments(data, Answers()), results_dir=tmp_path, resume=run)
+
+    with pytest.raises(ConfigurationError, match="is no longer there"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path, on=Threads(one, 1), reuse=first.folder)

@@ -56,6 +56,7 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
+from tunecheck.runs._shared_calls import SharedCalls
 from tunecheck.runs._shares import SharedLimits
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run
 from tunecheck.runs._verify import damaged
@@ -341,6 +342,7 @@ class Execution:
                 lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
                 parent,
                 Leasing(limits, self._facts.endpoints.values(), LeasedBudget() if limited else None),
+                SharedCalls.of(run, owner),
                 self._closing,
                 self._facts.known,
                 Path(folder),
@@ -377,6 +379,8 @@ class Execution:
                 f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "${env:NAME:plain} in the definition or prompt marks one that is no secret"
             )
+        if calls.bought_again:
+            engine.tally.notes.append(f"{counted(calls.bought_again, 'call')} of judges made twice, by two workers")
         engine.tally.notes += dict.fromkeys(self._facts.sentences())
         decision = self.inherited if self.deciding is None else self.deciding.finish(cached.answered(), journal)
         if decision is not None:

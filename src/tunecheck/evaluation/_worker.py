@@ -28,6 +28,7 @@ from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan
 from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Ranges
 from tunecheck.runs._manifest import versions
+from tunecheck.runs._shared_calls import SharedCalls
 
 _SHIPPED_EVERY_S = 0.5
 """What was journaled since is lost with a worker that is killed, and asked again."""
@@ -55,6 +56,7 @@ class Worker:
     parent: Recorded | None
     """What the run that this one was made from has recorded."""
     leasing: Leasing
+    calls: SharedCalls
     closing: dict[str, Closable]
     known_facts: Callable[[], dict[str, JSON]]
     folder: Path
@@ -93,7 +95,8 @@ class _ChunkEngine(Engine):
             self._opened.callback(own.close)
         cached = CachedResults(own, worker.parent)
         worker.leasing.begin()
-        calls = RunCalls(worker.plan.run_id, journal, cached, worker.leasing.budget or Budget(None))
+        budget = worker.leasing.budget or Budget(None)
+        calls = RunCalls(worker.plan.run_id, journal, cached, budget, worker.calls)
         self._opened.callback(calls.close)
         plan = replace(worker.plan, rows=lambda: rows.of(claim.rows), row_count=claim.size)
         super().__init__(plan, journal, None, Aggregator(plan.evaluators, []), cached, calls)

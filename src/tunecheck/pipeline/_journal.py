@@ -159,6 +159,7 @@ class _SlowRecord(_Record):
 class PaidCall(NamedTuple):
     """A model's answer to an evaluator's call, and what it cost where that is known."""
 
+    key: object
     evaluator: str
     columns: dict[str, JSON]
     cost: float | None
@@ -303,7 +304,9 @@ class Recorded:
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None
-                yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
+                yield PaidCall(
+                    record.get("h"), evaluator, columns, known, currency if isinstance(currency, str) else None
+                )
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """The recorded verdict of an evaluator on these inputs, if there is one."""

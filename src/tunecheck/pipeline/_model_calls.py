@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, content_hash, dumps, loads
@@ -37,21 +37,45 @@ from tunecheck.pipeline._costs import (
 from tunecheck.pipeline._journal import CachedResults, Journal
 
 
+class CallsOfWorkers(Protocol):
+    """What the workers of a run buy for each other."""
+
+    async def answer(self, key: str) -> dict[str, JSON] | None:
+        """The answer that another one has bought, or is buying; None: it is for this one to buy."""
+
+    async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+        """Leave to others what was bought; None: it could not be."""
+
+
 class RunCalls:
     """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has spent."""
 
-    def __init__(self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        journal: Journal,
+        cached: CachedResults,
+        budget: Budget,
+        of_workers: CallsOfWorkers | None = None,
+    ) -> None:
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
         self.masked = 0
+        self.bought_again = 0
+        """Calls that another worker had made: where one that was making it died."""
         self._run_id = run_id
         self._journal = journal
         self._cached = cached
         self._budget = budget
+        self._of_workers = of_workers
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._recorded_calls = _RecordedCalls(journal.path)
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
-        for evaluator, columns, cost, currency in cached.paid_calls():
+        keys = set[int]()
+        for key, evaluator, columns, cost, currency in cached.paid_calls():
+            if cached.is_final:
+                self.bought_again += hash(key) in keys
+                keys.add(hash(key))
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
@@ -102,11 +126,27 @@ class RunCalls:
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         recorded = self._cached.call(key)
         if recorded is not None:
-            completion = Completion.of_columns(recorded.value)
-            if recorded.again:
-                self.masked += completion.masked
-                self._recorded_calls.add(key, self._journal.call(None, key, None, None, recorded.value))
-            return completion
+            return self._taken(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
+        if self._of_workers is None:
+            return await self._buy(evaluator, key, endpoint, request)
+        bought = await self._of_workers.answer(key)
+        if bought is not None:
+            return self._taken(key, bought)
+        try:
+            completion = await self._buy(evaluator, key, endpoint, request)
+            bought = completion.columns()
+        finally:
+            await self._of_workers.settle(key, bought)
+        return completion
+
+    def _taken(self, key: str, columns: dict[str, JSON]) -> Completion:
+        """An answer that somebody else has paid for, as this run's."""
+        completion = Completion.of_columns(columns)
+        self.masked += completion.masked
+        self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
+        return completion
+
+    async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         price, asked, limit = endpoint.price, 0, None
         if price is not None:
             asked = len(dumps([list(request.messages), list(request.tools or ())]))
