@@ -85,7 +85,7 @@ def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str, times: int) 
         spent = len(workspace.times()) * COST
         print(f"{disturb}: {spent:.3f} of {most:g} spent, as the service counts it")
         assert run.returncode == 1
-        assert b"spent by all workers" in errors, errors.decode()
+        assert b"reserved by all workers" in errors, errors.decode()
         assert spent <= most + 1e-9
         assert spent >= (0.8 if times else 0.95) * most
         # More money: it goes on from what is recorded.

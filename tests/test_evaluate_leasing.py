@@ -59,7 +59,7 @@ async def test_workers_spend_the_budget_of_the_run_and_no_more(tmp_path: Path) -
     spent = await asyncio.gather(*(spend(worker, at, [0.01] * 1000) for at, worker in enumerate(workers)))
     assert 2.9 < sum(spent) <= 3.0 + 1e-9
     assert min(spent) > 0.2
-    with pytest.raises(StopRunError, match=r"--max-cost 3: .*spent by all workers"):
+    with pytest.raises(StopRunError, match=r"--max-cost 3: .*reserved by all workers"):
         async with asyncio.timeout(10), workers[0].budget.reserved("target", 0.01):  # type: ignore[union-attr]
             pass
 

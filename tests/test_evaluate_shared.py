@@ -194,6 +194,13 @@ def test_a_run_whose_workers_were_lost_is_taken_up_by_others(data: Path, tmp_pat
     assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
 
 
+def test_a_worker_of_a_finished_run_has_nothing_to_do(data: Path, tmp_path: Path) -> None:
+    run = shared(data, tmp_path, [Answers()])
+    late = Answers()
+    work(**arguments(data, late), results_dir=tmp_path, resume=run.folder)
+    assert late.asked == []
+
+
 def test_a_shared_run_is_not_finished_without_workers(data: Path, tmp_path: Path) -> None:
     def fail(run: Path) -> None:
         raise RunError("this worker cannot")

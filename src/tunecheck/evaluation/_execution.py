@@ -303,8 +303,7 @@ class Execution:
             raise ConfigurationError(f"run {run.id} is shared by workers: go on with --on local:N")
         run.write(replace(manifest, status="running", started=now()))
         limits = SharedLimits.of(run)
-        limits.prepare(self.pace.max_cost)
-        share(self.on, self._plan(run, scan), claims, journal, self._progress())
+        share(self.on, self._plan(run, scan), claims, limits, journal, self._progress())
         for chunk in sorted(claims.done()):
             self._facts.recall(claims.done_with(chunk).api)
             self._of_workers.add(claims.done_with(chunk).remarks)
@@ -326,7 +325,9 @@ class Execution:
         check_versions(run.id, before.versions)
         holds = reusable(before, manifest)
         self._facts.recall_from(manifest)
-        limits = SharedLimits.of(run, owner)
+        claims, limits = Claims.of(run, owner), SharedLimits.of(run, owner)
+        if claims.finished:
+            return
         limited = limits.read()[0].most is not None
         notes = list[str]()
         parent = self._parent(run, manifest, notes)
@@ -337,7 +338,7 @@ class Execution:
                 opened.callback(parent.close)
             folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-"))
             Worker(
-                Claims.of(run, owner),
+                claims,
                 self._plan(run, scan, workers=self.pace.workers or 0),  # it is one of several processes itself
                 lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
                 parent,

@@ -73,7 +73,9 @@ class Leasing:
                 renewed = time.monotonic()
             except FencedError:
                 return
-            except RunError as error:  # what was granted comes to its end meanwhile, and nothing new is begun
+            except RunError as error:
+                if self.budget is not None and time.monotonic() > self._until:
+                    self.budget.lower(0.0)  # as the limits, which come to their end by themselves
                 if time.monotonic() - renewed > STALE_S:
                     stop(error)
                     return
@@ -114,7 +116,9 @@ class Leasing:
         if self.budget is not None:
             self.budget.grant(own.money)
             if own.starved and self.limits.exhausted(written):
-                self.budget.end(f"--max-cost {written.most:g}: {written.granted():.4g} is spent by all workers")
+                self.budget.end(
+                    f"--max-cost {written.most:g}: {written.granted():.4g} is spent or reserved by all workers"
+                )
         return own.starved or (bool(self.endpoints) and not own.part)
 
     async def _leave(self, chunk: int, work: ChunkWork) -> None:

@@ -20,6 +20,7 @@ from tunecheck.pipeline._chunks import cut
 from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._plan import Plan
 from tunecheck.runs._claims import Claims, Moment, size_of
+from tunecheck.runs._shares import SharedLimits
 
 _LOOKED_EVERY_S = 0.3
 _GRACE_S = 15.0
@@ -50,7 +51,14 @@ class Launcher(Protocol):
         """End them in order: calls under way get some seconds."""
 
 
-def share(launcher: Launcher, plan: Plan, claims: Claims, journal: Journal, show: ProgressCallback | None) -> None:
+def share(
+    launcher: Launcher,
+    plan: Plan,
+    claims: Claims,
+    limits: SharedLimits,
+    journal: Journal,
+    show: ProgressCallback | None,
+) -> None:
     """Have workers finish all chunks of a run, show how far they are, and put what they recorded into its journal.
 
     Raises:
@@ -61,6 +69,7 @@ def share(launcher: Launcher, plan: Plan, claims: Claims, journal: Journal, show
         raise ConfigurationError("data that can be read only once cannot be shared by workers: write it to a file")
     if not claims.exist and journal.sync() > 1:
         raise ConfigurationError(f"run {plan.run_id} was begun by one process: go on without --on")
+    limits.prepare(plan.pace.max_cost)  # first: who sees chunks looks for it
     claims.prepare(cut(plan, plan.row_count, launcher.count))
     assert plan.folder is not None
     try:
