@@ -170,6 +170,10 @@ def test_a_number_may_follow_from_what_was_given(amount: float) -> None:
     assert _kinds(_row((said, [f"set_limit(amount={amount})"]))) == []
 
 
+def test_a_number_too_large_to_reckon_with_is_read() -> None:
+    assert _kinds(_row(("Set the limit to 300.", [f"set_limit(amount={'9' * 400})"]))) == []
+
+
 def test_a_number_that_follows_from_nothing_is_found() -> None:
     assert _kinds(_row(("Set the limit to 300.", ["set_limit(amount=7777)"]))) == ["ungrounded_number"]
 
@@ -299,9 +303,11 @@ def test_an_agent_that_calls_everything_is_tried_on_conversations() -> None:
 def test_a_row_that_could_not_be_looked_at_is_not_clean() -> None:
     unasked = {"id": "a", "ground_truth": "[set_door(to='ajar')]"}
     unplayed = _row(("Fly.", ["fly()"]), id="b", involved_classes=["Airport"])
-    done = _audit(unasked, unplayed, GOOD)
-    assert done.unread == {"a", "b"}
+    untold = _question("Set the door to 'ajar'.", "set_door(to='ajar')", id="c", tools=None)
+    done = _audit(unasked, unplayed, untold, _question("Hello.", id="d", ground_truth=None), GOOD)
+    assert done.unread == {"a", "b", "c", "d"}
     assert done.flagged == {"b"}
+    assert done.idle == 0
 
 
 def test_a_conversation_too_long_for_every_call_to_be_left_out_is_said() -> None:

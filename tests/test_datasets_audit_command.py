@@ -10,6 +10,7 @@ import pytest
 import typer
 from tests.bfcl_data_parts import write_lines
 
+from tunecheck._errors import ConfigurationError
 from tunecheck.cli._audit import audit
 
 TOOL = {"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
@@ -74,3 +75,10 @@ def test_rows_of_the_training_data_are_found(rows: Path, capsys: pytest.CaptureF
     write_lines(train, [_row("t", "Send 'Hello there'.", "Hello there")])
     assert _run(str(rows), "--against", str(train)) == 3
     assert "certainly wrong:\n  a: the row is in the training data: t of the training" in capsys.readouterr().out
+
+
+def test_training_data_that_cannot_be_compared_is_said(rows: Path) -> None:
+    train = rows.with_name("train.jsonl")
+    write_lines(train, [{"said": "Send 'Hello there'."}])
+    with pytest.raises(ConfigurationError, match=r"1 of 1 row cannot be compared .* datasets convert"):
+        _run(str(rows), "--against", str(train))

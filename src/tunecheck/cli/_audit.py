@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -84,15 +85,27 @@ def _reader(dataset: Dataset) -> DialogueReader:
 
 
 def _training(path: str) -> Iterator[Dialogue]:
+    """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
     from tunecheck.datasets._multi_turn_check import CheckedRow
     from tunecheck.datasets._reading import open_dataset
 
     dataset = open_dataset(path, number_ids=True)
     reader = _reader(dataset)
+    count, unread = 0, []
     for row in dataset.rows():
         dialogue = reader.read(CheckedRow(row.id, row.values, ()))
-        if not isinstance(dialogue, str):
+        count += 1
+        if isinstance(dialogue, str):
+            unread.append(dialogue)
+        else:
             yield dialogue
+    if unread:
+        told = f"{len(unread):,} of {counted(count, 'row')} cannot be compared ({unread[0]})"
+        if len(unread) == count:
+            raise ConfigurationError(
+                f"{path}: {told}; `tunecheck datasets convert` reads other formats of training data"
+            )
+        print(f"note: {clean(path)}: {told}", file=sys.stderr)
 
 
 def _show(done: Audit, options: AuditOptions) -> None:

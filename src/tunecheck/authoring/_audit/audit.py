@@ -86,6 +86,8 @@ class _Auditing:
         if isinstance(dialogue, str):
             yield found(row.name, "not_looked_at", dialogue)
             return
+        if dialogue.unknown is not None:
+            yield found(row.name, "not_looked_at", dialogue.unknown)
         yield from value_findings(dialogue)
         yield from request_findings(dialogue)
         yield from step_findings(dialogue)
@@ -109,12 +111,12 @@ class _Auditing:
             self.calling += passes_calling(dialogue, reruns)
             self.played += 1
             if row.replayed.entry.judging.alternatives:
-                yield found(row.name, "not_looked_at", "which calls can be left out: it has other ground truths, too")
+                yield found(row.name, "not_looked_at", "which calls may be left out: it has other ground truths, too")
                 return
             yield from reading_findings(dialogue, reruns)
             self.leaving_out.look(row.name, reruns)
         except Exception as error:  # noqa: BLE001 - a user's simulator, asked for what nobody has asked it for before
-            yield found(row.name, "not_looked_at", f"which calls can be left out: {type(error).__name__}: {error}")
+            yield found(row.name, "not_looked_at", f"which calls may be left out: {type(error).__name__}: {error}")
             return
         if reruns.are_used_up:
             yield found(row.name, "not_looked_at", "all calls that may be left out: there are too many")

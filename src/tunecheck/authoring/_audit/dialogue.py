@@ -14,6 +14,7 @@ from tunecheck.datasets._right_calls import RightCall, as_right, right_calls
 from tunecheck.datasets._row_check import Value, call_text
 from tunecheck.formats._reading import read_calls
 
+_WITHOUT_TRUTH = ("irrelevance", "relevance")
 QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 
@@ -41,7 +42,8 @@ class Dialogue:
     """What is said in each turn, and the right calls.
 
     `asked` are the user's words by turn, `told` all others that a model reads; `start` is what the simulators hold.
-    `look_up` gives what the services answer to a reading call with one of these names.
+    `look_up` gives what the services answer to a reading call with one of these names; `unknown` says why something of
+    the row cannot be looked at.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Dialogue:
     start: object = None
     is_conversation: bool = False
     look_up: Callable[[Sequence[str]], Iterable[object]] = _no_answers
+    unknown: str | None = None
 
     def of_turn(self, turn: int) -> list[TruthCall]:
         return [call for call in self.calls if call.turn == turn]
@@ -75,14 +78,14 @@ class DialogueReader:
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
         if "turns" in row.values:
-            return "its calls: they could not be made"
+            return "all of it: its calls cannot be made"
         return self._question(row.name, row.values)
 
     def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
         messages = self.question(row)
-        asked = " ".join(_texts(messages, ("user",)))
-        if not asked:
-            return f"any of it: no column ({', '.join(QUESTION_COLUMNS)}) holds what a user asks"
+        asked = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
+        if not any(asked):
+            return f"all of it: no column ({', '.join(QUESTION_COLUMNS)}) holds what a user asks"
         told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
@@ -91,7 +94,13 @@ class DialogueReader:
         truth = self.ground_truth(row)
         right = right_calls(row, truth, tools) if truth is not None else None
         calls = [as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
-        return Dialogue(name, [asked], told, [TruthCall(0, call_text(each.call), each) for each in calls], tools)
+        unknown = None
+        if truth is None and row.get("check") not in _WITHOUT_TRUTH:
+            unknown = "whether its answer is right: it has no ground truth"
+        elif calls and not tools:
+            unknown = "whether its calls keep to their schemas: it has no tool definitions"
+        made = [TruthCall(len(asked) - 1, call_text(each.call), each) for each in calls]
+        return Dialogue(name, asked, told, made, tools, unknown=unknown)
 
 
 def _conversation(name: str, check: EntryCheck) -> Dialogue:
@@ -120,12 +129,16 @@ def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:
 
 
 def _texts(messages: object, roles: Sequence[str]) -> Iterator[str]:
+    return texts_in([*_contents(messages, roles)])
+
+
+def _contents(messages: object, roles: Sequence[str]) -> Iterator[object]:
+    """What each message of these roles says and calls; a text is one of the user's."""
     if isinstance(messages, str):
         yield from [messages] if "user" in roles else []
     for message in messages if isinstance(messages, list) else []:
         if isinstance(message, dict) and message.get("role") in roles:
-            yield from texts_in(message.get("content"))
-            yield from texts_in(message.get("tool_calls"))
+            yield [message.get("content"), message.get("tool_calls")]
 
 
 def texts_in(value: object) -> Iterator[str]:

@@ -35,7 +35,7 @@ _LOOK: Final = {
     "unvisited_place": "the user names a place that no call goes to",
     "already_as_wanted": "the call finds everything as it is to make it",
     "near_duplicate": "the row is nearly another one",
-    "not_looked_at": "something of it could not be looked at",
+    "not_looked_at": "not looked at",
 }
 
 KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from tunecheck._json import dumps
 from tunecheck.authoring._audit.dialogue import Dialogue, texts_in
 from tunecheck.authoring._audit.findings import AuditFinding, found
 from tunecheck.authoring._audit.given import words
@@ -32,6 +33,12 @@ class _Known:
     offered: bytes
     path: tuple[str, ...]
     sketch: Sketch
+    asked: tuple[bytes, ...]
+    told: tuple[bytes, ...]
+
+    def continues(self, other: _Known) -> bool:
+        """Whether it is a later part of the same chat; `asked` and `told` are digests of their beginnings."""
+        return other.asked[-1] in self.asked and other.told[-1] in self.told
 
 
 @dataclass
@@ -59,7 +66,7 @@ class Rows:
             yield found(row.name, "conflicting_answers", f"{evidence}, here {_shown(row.path)}")
         elif same is not None and same.offered == row.offered:
             yield found(row.name, "near_duplicate", f"{same.name} says the same and asks for the same calls", fix=_DROP)
-        elif same is None and (near := self._near(row)) is not None:
+        elif same is None and (near := self._near(row, but_for_its_chat=True)) is not None:
             yield found(row.name, "near_duplicate", f"{near[0].name} has {near[1]:.0%} of its wording", fix=_DROP)
 
     def leaked(self, dialogue: Dialogue) -> Iterator[AuditFinding]:
@@ -76,9 +83,11 @@ class Rows:
             evidence = f"{self._by_path[row.path].name} of the training data has the same calls, asked for otherwise"
             yield found(row.name, "in_training_data", f"{evidence}: {_shown(row.path)}", certainty="look")
 
-    def _near(self, row: _Known) -> tuple[_Known, float] | None:
-        others = {id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}
-        measured = [(_alike(row.sketch, other.sketch), other) for other in others.values()]
+    def _near(self, row: _Known, *, but_for_its_chat: bool = False) -> tuple[_Known, float] | None:
+        others = {id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()
+        if but_for_its_chat:
+            others = [other for other in others if not (row.continues(other) or other.continues(row))]
+        measured = [(_alike(row.sketch, other.sketch), other) for other in others]
         share, other = max(measured, key=lambda each: each[0], default=(0.0, None))
         return (other, share) if other is not None and share >= _NEAR else None
 
@@ -91,8 +100,27 @@ def _known(dialogue: Dialogue) -> _Known:
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
     sketch = heapq.nsmallest(_SKETCH, map(_hash, shingles)) if len(said) >= _FEWEST_WORDS else ()
-    offered = _digest(" ".join(sorted(dialogue.tools)) + start)
-    return _Known(dialogue.name, _digest("\n".join([*said, *dialogue.told])), offered, dialogue.path, tuple(sketch))
+    defined = {name: dialogue.tools.spelled(name) for name in sorted(dialogue.tools)}
+    tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
+    return _Known(
+        dialogue.name,
+        said=_digest("\n".join([*said, *dialogue.told])),
+        offered=_digest("\n".join(tools) + start),
+        path=dialogue.path,
+        sketch=tuple(sketch),
+        asked=_beginnings(dialogue.asked),
+        told=_beginnings(dialogue.told),
+    )
+
+
+def _beginnings(texts: Sequence[str]) -> tuple[bytes, ...]:
+    """A digest of none of them, of the first, of the first two …"""
+    state = blake2b(digest_size=16)
+    digests = [state.digest()]
+    for text in texts:
+        state.update(text.encode("utf-8", "replace") + b"\0")
+        digests.append(state.digest())
+    return tuple(digests)
 
 
 def _alike(one: Sketch, other: Sketch) -> float:
@@ -102,11 +130,11 @@ def _alike(one: Sketch, other: Sketch) -> float:
 
 
 def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=16).digest()
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _shown(path: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
     """Whether an agent passes the row that calls nothing."""
     if row.replayed is not None and row.replayed.entry.judging.final_state_only:
         return row.replayed.is_unchanged
-    return not dialogue.calls and row.values.get("check") != _ANY_CALL
+    return not (dialogue.calls or dialogue.unknown or row.values.get("check") == _ANY_CALL)
 
 
 def may_pass_calling(row: CheckedRow, dialogue: Dialogue) -> bool:

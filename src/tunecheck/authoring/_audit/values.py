@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import TypeGuard
 
 from tunecheck._json import dumps
 from tunecheck.authoring._audit.dialogue import Dialogue, TruthCall, argument_values
@@ -19,6 +20,7 @@ _LONGEST = 2_000
 _SHORTEST = 4
 _MOST_COMPARED = 200
 _PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]|\b[xX]+\b|\.\.\.|…|_{2,}")
+_LARGEST = 10**15
 _MOST_UNKNOWN = 1 / 3
 """The share of an argument's words that may come from nowhere: a message is often worded freely."""
 
@@ -41,11 +43,16 @@ def _of_call(dialogue: Dialogue, call: TruthCall, given: Given) -> Iterator[Audi
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
         texts = [value for value in values if isinstance(value, str)]
-        figures = [float(each) for each in values if isinstance(each, (int, float)) and not isinstance(each, bool)]
+        figures = [float(each) for each in values if _is_figure(each)]
         if len(texts) == len(values) and texts:
             yield from _of_texts(dialogue, call, parameter, texts, given, described.casefold())
         elif len(figures) == len(values) and figures:
             yield from _of_figures(dialogue, call, parameter, figures, given, described)
+
+
+def _is_figure(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that something can be said to follow from."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _of_texts(
