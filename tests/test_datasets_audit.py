@@ -170,6 +170,35 @@ def test_a_number_may_follow_from_what_was_given(amount: float) -> None:
     assert _kinds(_row((said, [f"set_limit(amount={amount})"]))) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("Send word to Paris.", "Paris, France"),
+        ("Send the price of Nvidia.", "NVDA"),
+        ("Send word to LA.", "Los Angeles, CA"),
+        ("Send '8 in the evening' to them all, as a time.", "20:00"),
+        ("上海の天気を送って。", "Shanghai"),
+    ],
+    ids=["a country", "short for a name", "initials", "a time of the afternoon", "another language"],
+)
+def test_what_is_said_may_be_spelled_out(asked: str, text: str) -> None:
+    assert "ungrounded_value" not in _kinds(_question(asked, f"send_message(text='{text}')"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "amount"),
+    [("Take the mean of 200,300,400,500.", 300), ("Compounded monthly.", 12), ("$1.2M in 2020", 1_200_000)],
+    ids=["a list", "by the month", "millions"],
+)
+def test_numbers_are_written_in_many_ways(asked: str, amount: float) -> None:
+    assert _kinds(_question(asked, f"set_limit(amount={amount})")) == []
+
+
+def test_source_code_is_not_held_against_what_is_said() -> None:
+    row = _question("Wait for five minutes on 'main'.", "send_message(text='TimeUnit.MINUTES')", language="java")
+    assert _kinds(row) == []
+
+
 def test_a_number_too_large_to_reckon_with_is_read() -> None:
     assert _kinds(_row(("Set the limit to 300.", [f"set_limit(amount={'9' * 400})"]))) == []
 

@@ -53,6 +53,11 @@ def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions
     return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
 
 
+def is_plain(row: Mapping[str, object]) -> bool:
+    """Whether arguments are values; those of rows in another language than Python are source text."""
+    return row.get("language") in (None, "python")
+
+
 def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
     """The call as the only right one."""
     return RightCall(call.name, {key: [value] for key, value in named_arguments(call, tools).arguments.items()})

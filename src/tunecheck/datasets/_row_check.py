@@ -10,7 +10,7 @@ from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._columns import ROLES
 from tunecheck.datasets._reading import usable_id
-from tunecheck.datasets._right_calls import RightCall, right_calls, violations
+from tunecheck.datasets._right_calls import RightCall, is_plain, right_calls, violations
 from tunecheck.datasets._sources import one_line
 
 PROBLEMS: Final = {
@@ -92,13 +92,12 @@ class RowCheck:
         right = right_calls(row, truth, tools)
         if right.problem:
             yield Finding(entry, "unreadable_call", one_line(right.problem))
-        typed = row.get("language") in (None, "python")  # answers in another language are source text
         for each in right.calls:
             definition = tools.spelled(each.name)
             if tools and definition is None:
                 text = f"{each.name[:100]!r} is not among the row's tools{did_you_mean(each.name[:100], tools)}"
                 yield Finding(entry, "not_offered", text, call=call_text(each.call))
-            elif definition is not None and typed:
+            elif definition is not None and is_plain(row):
                 yield from schema_findings(entry, each, definition)
 
 

@@ -10,7 +10,7 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets._multi_turn_check import ASKS, CheckedRow, EntryCheck
 from tunecheck.datasets._multi_turn_replay import Change, leaves
-from tunecheck.datasets._right_calls import RightCall, as_right, right_calls
+from tunecheck.datasets._right_calls import RightCall, as_right, is_plain, right_calls
 from tunecheck.datasets._row_check import Value, call_text
 from tunecheck.formats._reading import read_calls
 
@@ -43,7 +43,7 @@ class Dialogue:
 
     `asked` are the user's words by turn, `told` all others that a model reads; `start` is what the simulators hold.
     `look_up` gives what the services answer to a reading call with one of these names; `unknown` says why something of
-    the row cannot be looked at.
+    the row cannot be looked at. If it `is_source`, texts are in a programming language, worded as nobody speaks.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Dialogue:
     is_conversation: bool = False
     look_up: Callable[[Sequence[str]], Iterable[object]] = _no_answers
     unknown: str | None = None
+    is_source: bool = False
 
     def of_turn(self, turn: int) -> list[TruthCall]:
         return [call for call in self.calls if call.turn == turn]
@@ -100,7 +101,7 @@ class DialogueReader:
         elif calls and not tools:
             unknown = "whether its calls keep to their schemas: it has no tool definitions"
         made = [TruthCall(len(asked) - 1, call_text(each.call), each) for each in calls]
-        return Dialogue(name, asked, told, made, tools, unknown=unknown)
+        return Dialogue(name, asked, told, made, tools, unknown=unknown, is_source=not is_plain(row))
 
 
 def _conversation(name: str, check: EntryCheck) -> Dialogue:

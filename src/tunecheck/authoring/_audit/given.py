@@ -3,58 +3,72 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
 from itertools import combinations
+from typing import Final
 
 from tunecheck.authoring._audit.dialogue import texts_in
 
 _QUOTED = re.compile(
     r"""(?<!\w)(?:'((?:[^'\n]|(?<=\w)'(?=\w)){2,}?)'|"([^"\n]{2,}?)"|`([^`\n]{2,}?)`|“([^”\n]{2,}?)”"""
-    r"""|‘([^’\n]{2,}?)’)(?!\w)"""
+    r"""|‘([^’\n]{2,}?)’)(?!\w|\s*:\s*["\[{])"""
 )
 _WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
-_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_NUMERALS = {
-    word: float(number)
-    for number, words in {
-        0: "zero",
-        0.5: "half",
-        1: "one single january",
-        2: "two twice double both pair february second",
-        3: "three triple march third",
-        4: "four april fourth",
-        5: "five may fifth",
-        6: "six june sixth",
-        7: "seven july seventh",
-        8: "eight august eighth",
-        9: "nine september ninth",
-        10: "ten october tenth",
-        11: "eleven november",
-        12: "twelve dozen december",
-        15: "fifteen",
-        20: "twenty",
-        25: "quarter",
-        30: "thirty",
-        40: "forty",
-        50: "fifty",
-        60: "sixty",
-        100: "hundred percent",
-        1000: "thousand",
-        1_000_000: "million",
-    }.items()
-    for word in words.split()
+_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+_NUMERALS: Final[Mapping[float, str]] = {
+    0: "zero",
+    0.5: "half",
+    1: "one single january jan more less fewer under over older younger",
+    2: "two twice double both pair february feb second",
+    3: "three triple march mar third",
+    3.14159265: "pi",
+    4: "four april apr fourth quarterly",
+    5: "five may fifth",
+    6: "six june jun sixth",
+    7: "seven july jul seventh week",
+    8: "eight august aug eighth",
+    9: "nine september sep sept ninth",
+    10: "ten october oct tenth decade",
+    11: "eleven november nov",
+    12: "twelve dozen december dec monthly pm afternoon evening",
+    13: "thirteen",
+    14: "fourteen",
+    15: "fifteen",
+    16: "sixteen",
+    17: "seventeen",
+    18: "eighteen",
+    19: "nineteen",
+    20: "twenty",
+    25: "quarter",
+    30: "thirty month",
+    40: "forty",
+    50: "fifty",
+    52: "weekly",
+    60: "sixty",
+    70: "seventy",
+    80: "eighty",
+    90: "ninety",
+    100: "hundred percent century",
+    365: "daily",
+    1000: "thousand k",
+    1_000_000: "million m",
+    1_000_000_000: "billion b",
 }
+_BY_WORD: Final = {word: float(number) for number, said in _NUMERALS.items() for word in said.split()}
 _MOST_NUMBERS = 200
 """From more numbers than these, nearly any follows."""
 _TOLERANCE = 0.006
+_PRECISION = 1e-12
 _FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
 """Percent, powers of ten, and the units of time."""
+_MOST_LETTERS = 0.75
 _NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
 _MOST_NAMES = 50
 
 
 def quotes(text: str) -> list[str]:
-    """What stands between quotation marks; an apostrophe within a word is none."""
+    """What stands between quotation marks; an apostrophe within a word is none, and a key of JSON is not meant."""
     return [next(part for part in match.groups() if part) for match in _QUOTED.finditer(text)]
 
 
@@ -64,12 +78,21 @@ def words(text: str) -> list[str]:
 
 
 def numbers(text: str) -> Iterator[float]:
-    """The numbers in a text, those in words and the numbers of months included."""
+    """The numbers in a text, those in words included: of months, and of what is counted by the week."""
     for match in _NUMBER.finditer(text):
-        yield float(match[0].replace(",", "")) if len(match[0]) < 30 else 0.0
+        for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
+            yield float(part) if len(part) < 30 else 0.0
     for word in re.findall(r"[a-z]+", text.casefold()):
-        if word in _NUMERALS:
-            yield _NUMERALS[word]
+        if word in _BY_WORD:
+            yield _BY_WORD[word]
+
+
+def shortens(text: str, name: str) -> bool:
+    """Whether a text begins as the name does, and has most of its letters from it, in their order: nvda, nvidia."""
+    if text[0] != name[0] or len(name) < len(text) or not text.isalpha():
+        return False
+    matcher = SequenceMatcher(None, text, name, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks()) >= len(text) * _MOST_LETTERS
 
 
 class Given:
@@ -142,7 +165,8 @@ class Given:
 
     @staticmethod
     def _near(value: float, known: set[float]) -> bool:
-        return value in known or any(abs(value - each) < _TOLERANCE or value == round(each) for each in known)
+        least = max(_TOLERANCE, abs(value) * _PRECISION)
+        return value in known or any(abs(value - each) < least or value == round(each) for each in known)
 
     def numbers(self) -> set[float]:
         return self._numbers

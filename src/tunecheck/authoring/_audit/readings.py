@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 
 from tunecheck._json import JSON
 from tunecheck.authoring._audit.dialogue import Dialogue, TruthCall, texts_in
 from tunecheck.authoring._audit.findings import AuditFinding, found
-from tunecheck.authoring._audit.given import numbers, words
+from tunecheck.authoring._audit.given import numbers, shortens, words
 from tunecheck.authoring._audit.reruns import Reruns
 
 _CHOOSES = frozenset(
@@ -84,15 +83,7 @@ def _beside(value: JSON, source: object) -> Iterator[tuple[set[str], list[tuple[
 def _is_said(text: str, said: set[str]) -> bool:
     """Whether one of its words was said, or a name that it is short for."""
     own = _words(text)
-    return not own.isdisjoint(said) or any(_shortens(one, other) for one in own for other in said)
-
-
-def _shortens(text: str, name: str) -> bool:
-    """Whether a text begins as the name does, and has most of its letters from it, in their order: NVDA, Nvidia."""
-    if text[0] != name[0] or len(name) < len(text) or not text.isalpha():
-        return False
-    matcher = SequenceMatcher(None, text, name, autojunk=False)
-    return sum(block.size for block in matcher.get_matching_blocks()) > len(text) / 2
+    return not own.isdisjoint(said) or any(shortens(one, other) for one in own for other in said)
 
 
 def _words(value: object) -> set[str]:

@@ -84,7 +84,7 @@ class Rows:
             yield found(row.name, "in_training_data", f"{evidence}: {_shown(row.path)}", certainty="look")
 
     def _near(self, row: _Known, *, but_for_its_chat: bool = False) -> tuple[_Known, float] | None:
-        others = {id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()
+        others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
         if but_for_its_chat:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
         measured = [(_alike(row.sketch, other.sketch), other) for other in others]

@@ -68,7 +68,7 @@ def _parts(name: str) -> list[str]:
 
 def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Quoted texts that are in no argument, in nothing that a call answered, and in nothing that was configured."""
-    if not dialogue.calls:
+    if not dialogue.calls or dialogue.is_source:
         return
     used = Given()
     used.add(dialogue.start)
@@ -78,7 +78,8 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         used.add(call.name)
     for turn, asked in enumerate(dialogue.asked):
         for quote in dict.fromkeys(quotes(_kept(asked))):
-            if dialogue.of_turn(turn) and not _is_used(quote, used, dialogue):
+            is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
+            if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, dialogue):
                 evidence = f"the user quotes {quote!r}, which no call has"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
@@ -93,9 +94,9 @@ def _kept(asked: str) -> str:
 def _is_used(quote: str, used: Given, dialogue: Dialogue) -> bool:
     """Whether a call has the quote, a word of it that says something, or what a reading call answers to it.
 
-    Nearly quoted texts are another finding; what a template leaves open (`xxx`) is for nobody to use.
+    Nearly quoted texts are another finding; what a template leaves open (`xxx`), and a function's name, nobody uses.
     """
-    if len(quote) < _SHORTEST or is_placeholder(quote):
+    if len(quote) < _SHORTEST or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
         return True
     if any(used.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
         return True

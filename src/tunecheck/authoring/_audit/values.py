@@ -10,7 +10,7 @@ from typing import TypeGuard
 from tunecheck._json import dumps
 from tunecheck.authoring._audit.dialogue import Dialogue, TruthCall, argument_values
 from tunecheck.authoring._audit.findings import AuditFinding, Certainty, Replacement, found
-from tunecheck.authoring._audit.given import Given, numbers, words
+from tunecheck.authoring._audit.given import Given, numbers, shortens, words
 
 _ALIKE = 0.8
 _SHARED = 0.6
@@ -21,6 +21,7 @@ _SHORTEST = 4
 _MOST_COMPARED = 200
 _PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]|\b[xX]+\b|\.\.\.|…|_{2,}")
 _LARGEST = 10**15
+_NOON = 12
 _MOST_UNKNOWN = 1 / 3
 """The share of an argument's words that may come from nowhere: a message is often worded freely."""
 
@@ -80,9 +81,15 @@ def _of_texts(
         meant = _mistyped(text, given)
         if meant is not None:
             evidence = f"{parameter} of {call.name} is {text!r}, which nothing gives; {meant!r} is given"
-            yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant!r} meant?")
+            is_word = text.isalpha() and not dialogue.is_conversation  # it may be the user's that is misspelt
+            certainty = "look" if is_word else "likely"
+            yield found(
+                dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant!r} meant?", certainty=certainty
+            )
             return
-    if all(_is_unfounded(text, given) for text in texts) and not _is_looked_up(texts, dialogue, given):
+    if dialogue.is_source or not all(_is_unfounded(text, given) for text in texts):
+        return
+    if not _is_looked_up(texts, dialogue, given):
         evidence = f"{parameter} of {call.name} is {texts[0]!r}, which nothing gives"
         yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
 
@@ -182,22 +189,39 @@ def _one_edit(one: str, other: str) -> bool:
 
 
 def _is_unfounded(text: str, given: Given) -> bool:
-    """Whether the words of a text, or the numbers in it where it has no others, are mostly from nowhere."""
+    """Whether the words of a text, or the numbers in it where it has no others, are mostly from nowhere.
+
+    What is said may be spelled out: a city with its country, words for their initials, a name for a short one; and said
+    in a language that is written with other letters.
+    """
+    named = text.partition(",")[0]
+    if named != text and words(named) and not _is_unfounded(named, given):
+        return False
     own = [part for word in words(text) for part in _parts(word)]
-    if not own:
+    if not own or "".join(word[0] for word in words(named)) in given.words:
+        return False
+    if text.isascii() and 2 * sum(not word.isascii() for word in given.words) > len(given.words):
         return False
     unknown = [word for word in own if not _is_known(word, given)]
+    if len(own) == 1 and any(shortens(own[0], word) for word in given.words):
+        return False
     return len(unknown) / len(own) > _MOST_UNKNOWN
 
 
 def _parts(word: str) -> list[str]:
-    return [part for part in re.split(r"[-.@:/_]", word) if part]
+    """What a date, a time, an address or an id is made of."""
+    return [part for part in re.split(r"[-.@:/_]|(?<=\d)[tz](?=\d|$)", word) if part]
 
 
 def _is_known(word: str, given: Given) -> bool:
+    """Whether a word was given, or begins as one does; an hour of the afternoon may be said by the clock."""
     if word.isdecimal():
-        return given.has_number(float(word)) if len(word) < 30 else given.has_text(word)
-    return word in given.words or (len(word) > 2 and given.has_text(word[: max(4, len(word) - 3)]))
+        if len(word) > 30:
+            return given.has_text(word)
+        return given.has_number(float(word)) or (len(word) == 2 and given.has_number(float(word) - _NOON))
+    if word in given.words or (len(word) > 2 and given.has_text(word[: max(4, len(word) - 3)])):
+        return True
+    return any(len(known) >= _SHORTEST and shortens(known, word) for known in given.words)
 
 
 def _of_figures(
