@@ -9,14 +9,16 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from tunecheck import ConfigurationError, RunError, evaluate
 from tunecheck._records import WholeRecords
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
+from tunecheck.evaluation._ending import now
 from tunecheck.evaluation._evaluate import work
 from tunecheck.runs._claims import Claims
+from tunecheck.runs._manifest import versions
 from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
@@ -155,6 +157,8 @@ def test_the_manifest_says_who_did_how_much(data: Path, tmp_path: Path) -> None:
     manifest = shared(data, tmp_path, [Answers()]).manifest()
     assert manifest.workers is not UNSET
     assert sum(worker.rows for worker in manifest.workers) == ROWS
+    assert all(worker.versions == versions() for worker in manifest.workers)
+    assert all(manifest.created <= worker.started <= worker.ended <= now() for worker in manifest.workers)
     assert manifest.status == "finished"
 
 
@@ -252,6 +256,19 @@ class Judge:
     async def call_with(self, calls: ModelCalls, *, text: str) -> dict[str, Any]:
         request = ChatRequest([{"role": "user", "content": text[-1:]}])
         return {"n": int((await calls.complete(self.endpoint, request)).text or 0)}
+
+
+def test_a_worker_of_another_version_is_refused(data: Path, tmp_path: Path) -> None:
+    late = Answers()
+
+    def one(run: Path) -> None:
+        begun = Run(run).manifest()
+        Run(run).write(structs.replace(begun, versions={**begun.versions, "tunecheck": "9.9"}))
+        work(**arguments(data, late), results_dir=tmp_path, resume=run)
+
+    with pytest.raises(ConfigurationError, match=r"9\.9"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path, on=Threads(one, 1))
+    assert late.asked == []
 
 
 def test_equal_calls_of_judges_are_bought_once_by_all_workers(data: Path, tmp_path: Path) -> None:
