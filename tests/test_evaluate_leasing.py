@@ -19,8 +19,8 @@ from tunecheck.storage._address import open_store
 
 @pytest.fixture(autouse=True)
 def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_leasing, "_ASKED_EVERY_S", 0.01)
-    monkeypatch.setattr(_leasing, "_TOGETHER_S", 0.001)
+    monkeypatch.setattr(_leasing, "_ASKED", 600)
+    monkeypatch.setattr(_leasing, "_TOGETHER", 6000)
 
 
 def limits(folder: Path, owner: str) -> SharedLimits:

@@ -158,6 +158,7 @@ def test_the_manifest_says_who_did_how_much(data: Path, tmp_path: Path) -> None:
     assert manifest.workers is not UNSET
     assert sum(worker.rows for worker in manifest.workers) == ROWS
     assert all(worker.versions == versions() for worker in manifest.workers)
+    assert manifest.created is not None
     assert all(manifest.created <= worker.started <= worker.ended <= now() for worker in manifest.workers)
     assert manifest.status == "finished"
 

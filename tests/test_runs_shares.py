@@ -80,6 +80,14 @@ def test_of_a_limit_that_is_too_small_for_all_some_have_a_part_of_use(tmp_path: 
     assert other.renew(1, needs).part == 0.0
 
 
+def test_where_there_are_many_workers_each_part_holds_longer(tmp_path: Path) -> None:
+    """As long as all of them take to swap the object, a fifth of a second each."""
+    others = {f"w{number}": Share(chunk=number) for number in range(1_000)}
+    one = Process(tmp_path, "one")
+    assert one.limits.renewed(Shares(workers=others), 1_000, Needs()).workers["one"].lasts_s == 200
+    assert one.limits.renewed(Shares(), 1_000, Needs()).workers["one"].lasts_s == STALE_S
+
+
 def test_what_was_written_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     one, other = pair(tmp_path)
     shares, version = one.limits.read()

@@ -15,12 +15,14 @@ from tunecheck.pipeline._leased_budget import LeasedBudget
 from tunecheck.runs._claims import STALE_S
 from tunecheck.runs._shares import FencedError, Needs, SharedLimits, Shares
 
-_RENEWED_EVERY_S = 2.0
-_ASKED_EVERY_S = 0.3
-"""Renewed so often where there is too little to go on."""
+_RENEWED = 3
+"""So often within the time that it lasts a share is renewed."""
 
-_TOGETHER_S = 0.02
-"""Calls that find no money within this time ask once."""
+_ASKED = 20
+"""The same where there is too little to go on."""
+
+_TOGETHER = 300
+"""Calls that find no money within such a part of that time ask once."""
 
 
 @dataclass(eq=False)
@@ -39,6 +41,7 @@ class Leasing:
     budget: LeasedBudget | None
     _part: float = field(init=False, default=0.0)
     _until: float = field(init=False, default=0.0)
+    _lasts_s: float = field(init=False, default=STALE_S)
 
     def __post_init__(self) -> None:
         self.endpoints = [endpoint for endpoint in self.endpoints if endpoint.least_part]
@@ -80,15 +83,15 @@ class Leasing:
                     stop(error)
                     return
             if hungry or self.budget is None:
-                await asyncio.sleep(_ASKED_EVERY_S if hungry else _RENEWED_EVERY_S)
+                await asyncio.sleep(self._lasts_s / (_ASKED if hungry else _RENEWED))
             else:
                 await self._until_asked(self.budget)
 
     async def _until_asked(self, budget: LeasedBudget) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_RENEWED_EVERY_S):
+            async with asyncio.timeout(self._lasts_s / _RENEWED):
                 await budget.asked.wait()
-                await asyncio.sleep(_TOGETHER_S)
+                await asyncio.sleep(self._lasts_s / _TOGETHER)
         budget.asked.clear()
 
     async def _renew(self, chunk: int) -> bool:
@@ -108,10 +111,10 @@ class Leasing:
                 self.budget.lower(own.money)
             return proposed
 
-        written, until = await self._swapped(proposed)
+        written, at = await self._swapped(proposed)
         own = written.workers[self.limits.owner]
         self.limits.entered(chunk)
-        self._until = until
+        self._until, self._lasts_s = at + own.lasts_s, own.lasts_s
         self._lease(own.part)
         if self.budget is not None:
             self.budget.grant(own.money)
@@ -126,16 +129,16 @@ class Leasing:
         self.limits.entered(None)
 
     async def _swapped(self, change: Callable[[Shares], Shares]) -> tuple[Shares, float]:
-        """The shares as they were changed, and until when a part of them holds."""
+        """The shares as they were changed, and when that was begun."""
         begun = time.monotonic()
         while True:
             shares, version = await asyncio.to_thread(self.limits.read)
             at, changed = time.monotonic(), change(shares)
             if changed is shares or await asyncio.to_thread(self.limits.swap, changed, version):
-                return changed, at + STALE_S
+                return changed, at
             if at - begun > STALE_S:
                 raise RunError("the run's shares cannot be renewed: another process holds them, and stands still")
-            await asyncio.sleep(random.uniform(0, _ASKED_EVERY_S / 3))
+            await asyncio.sleep(random.uniform(0, self._lasts_s / _ASKED / 3))
 
     def _needs(self) -> Needs:
         """What the worker needs now; of what it was granted, it uses no more than is held by this."""

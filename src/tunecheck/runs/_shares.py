@@ -23,6 +23,9 @@ from tunecheck.storage._store import Store
 
 _NAME = "shares"
 
+_FOR_EACH_S = 0.2
+"""So much longer a part holds for each worker that there is, from thirty on: all of them swap one object."""
+
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker has, for the chunk that it works on; None: it works on none, or somebody has taken it over."""
@@ -31,6 +34,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     beat: int = 0
     part: float = 0.0
     """Of the requests and tokens a minute."""
+    lasts_s: float = STALE_S
+    """How long, from when it was renewed."""
     money: float = 0.0
     """Spent on the chunk, or granted for it."""
     unread: float = 0.0
@@ -148,6 +153,7 @@ class SharedLimits:
         own = replace(
             own,
             beat=own.beat + 1,
+            lasts_s=max(STALE_S, _FOR_EACH_S * len(others)),
             part=_part([others[name] for name in living], needs.least_part),
             money=money,
             unread=unread,
@@ -183,7 +189,8 @@ class SharedLimits:
         for name, share in shares.workers.items():
             beat, since = seen.get(name, (-1, now))
             self._seen[name] = (share.beat, since if beat == share.beat else now)
-        return [name for name, (_, since) in self._seen.items() if name != self.owner and now - since <= STALE_S]
+        still = {name: now - since for name, (_, since) in self._seen.items() if name != self.owner}
+        return [name for name, seconds in still.items() if seconds <= shares.workers[name].lasts_s]
 
 
 def _taken_over(shares: Shares, chunk: int) -> tuple[Shares, float]:
