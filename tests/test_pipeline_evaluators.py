@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
+from tunecheck import FunctionCallMatchEvaluator
 from tunecheck._errors import ConfigurationError
 
 DATA = [{"response": text} for text in ("a", "bb", "ccc")]
@@ -498,3 +499,16 @@ def test_an_evaluator_s_iterator_arguments_are_its_own(tmp_path: Path) -> None:
         yield {"response": "x"}
 
     assert column(run(tmp_path, rows(), evaluators={"e": Instance()}), "outputs.e.n") == [1]
+
+
+def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path: Path) -> None:
+    tools = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+    rows = [{"ground_truth": 'get_weather(city="Oslo")', "response": 'get_weather(city="Oslo")', "tools": tools}]
+    evaluators = {"calls": FunctionCallMatchEvaluator(), "own": lambda response: 1}
+    told = "evaluators of calls are not given the column 'tools', by which calls in texts are known and checked"
+    mapped = {"default": {"column_mapping": {"tool_definitions": "${data.tools}"}}}
+    assert any(note.startswith(told) for note in run(tmp_path, rows, evaluators=evaluators).notes)
+    for arguments in ({"evaluator_config": mapped}, {"evaluators": {"own": evaluators["own"]}}):
+        given = run(tmp_path, rows, **{"evaluators": evaluators, **arguments})
+        assert not any(told in note for note in given.notes)
+    assert column(run(tmp_path, rows, evaluators=evaluators, evaluator_config=mapped), "row_kind") == ["call"]

@@ -37,7 +37,7 @@ from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._leased_budget import LeasedBudget
-from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
+from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
 from tunecheck.pipeline._plan import Pace, Plan, Remarks, Tally
@@ -140,7 +140,7 @@ class Execution:
         self._check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
-        earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
+        earlier, notes = None, [*self._remarks(scan)]
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
@@ -175,6 +175,19 @@ class Execution:
         return finished
 
     # -- before
+
+    def _remarks(self, scan: Scan) -> Iterator[str]:
+        """What is worth a word of the data and its mapping."""
+        if self.dataset.note:
+            yield self.dataset.note
+        if not self.gaps_are_errors or (self.target is not None and "tool_definitions" in (self.target.columns or ())):
+            return
+        found = (tools_left_out(each.signature, self.layers[each.name], scan.columns) for each in self.evaluators)
+        if column := next(filter(None, found), None):
+            yield (
+                f"evaluators of calls are not given the column {column!r}, by which calls in texts are known and "
+                f"checked: --mapping 'tool_definitions=${{data.{column}}}'"
+            )
 
     def _check(self, scan: Scan) -> None:
         target_columns = self.target.columns if self.target is not None else None

@@ -16,7 +16,7 @@ from typing import Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._prose import may_hold_calls
 from tunecheck.formats._reading import read_once, tools_of
 
@@ -260,6 +260,14 @@ def check_binding(
         f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. --mapping {lacking[0]}='${{data.…}}', "
         f"in Python column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
     )
+
+
+def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
+    """The column with tool definitions that an evaluator could take, and which nothing maps to it."""
+    takes = any(_TOOLS in choice for choice in signature.choices)
+    if not takes or _TOOLS in mapping or _TOOLS in columns:
+        return None
+    return next((column for column in TOOL_COLUMNS if column in columns), None)
 
 
 def _check_reference(
