@@ -250,17 +250,21 @@ class _Walk:
     def _planned(self, function: Function) -> PlannedCall:
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
-        arguments = {
-            name: self._argument(function, name, found)
-            for name in function.parameters
-            if name in function.required or (name not in graph.ignored and self._random.random() < _OPTIONAL)
-        }
+        arguments: dict[str, Argument] = {}
+        for name in function.parameters:
+            if name in function.required or (name not in graph.ignored and self._random.random() < _OPTIONAL):
+                taken = [each.value for each in arguments.values() if isinstance(each.value, str)]
+                arguments[name] = self._argument(function, name, found, taken)
         return PlannedCall(function=function.name, arguments=arguments)
 
-    def _argument(self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]]) -> Argument:
+    def _argument(
+        self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
+    ) -> Argument:
+        """A value and where it comes from; rather no text that the call has already: nobody flies from Oslo to Oslo."""
         sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
         fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
+        fitting = [(atom, at) for atom, at in fitting if atom.value not in taken]
         results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
         shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
         known = shown | self._known_from_the_start  # what the turn itself makes, nobody can name before
@@ -272,15 +276,14 @@ class _Walk:
             atom = self._random.choice(held)
             return Argument(value=atom.value, edge=atom.pattern)
         values = free_values(self._world, function, name, self._random)
-        return Argument(value=self._random.choice(values))
+        return Argument(value=self._random.choice([each for each in values if each not in taken] or values))
 
 
 def _can_be_said(atom: Atom) -> bool:
     """Whether people can say which value of a result is meant: a field, or one of the first thing in a list."""
-    return (
-        not atom.pattern.endswith(".@")
-        and ".*" not in atom.pattern.removesuffix(".*")
-        and (not isinstance(atom.path[-1] if atom.path else "", int) or atom.path[-1] == 0)
+    fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
+    return fields == [step for step in atom.path if isinstance(step, str)] and not any(
+        step for step in atom.path if isinstance(step, int)
     )
 
 

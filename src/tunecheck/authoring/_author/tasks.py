@@ -135,10 +135,10 @@ class Words:
         turn, at = argument.source
         producer = self._path.turns[turn][at]
         field = _field(argument.path)
+        request = self._request(producer).partition(",")[0]
         if turn == place[0]:
-            return f"the {field} that you get when you {self._request(producer)}"
-        time = self._which(producer, argument.source)
-        return f"the {field} that you got {time} I asked you to {self._request(producer)}"
+            return f"the {field} that you get when you {request}"
+        return f"the {field} that you got {self._which(producer, argument.source)} I asked you to {request}"
 
     def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
         """Which of several calls of the same function is meant."""
@@ -154,7 +154,11 @@ class Words:
 
 
 def _field(path: Sequence[str | int]) -> str:
-    """What a place in a result is called: "order id", "first item of the stock list"."""
-    names = [each for each in path if isinstance(each, str)]
-    field = phrase(names[-1]) if names else "list" if path else "answer"
-    return f"first item of the {field}" if path and isinstance(path[-1], int) else field
+    """What a place in a result is called: "order id", "first item of the stock list", "id of the first item of …"."""
+    if not path:
+        return "answer"
+    *around, last = path
+    items = [at for at, step in enumerate(around) if isinstance(step, int)]
+    if isinstance(last, str):
+        return f"{phrase(last)} of the {_field(around[: items[-1] + 1])}" if items else phrase(last)
+    return f"first item of the {_field(around) if around else 'list'}"

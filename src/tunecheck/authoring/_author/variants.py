@@ -12,7 +12,7 @@ from tunecheck.authoring._author.graph import available
 from tunecheck.authoring._author.shipped import notes
 from tunecheck.authoring._author.tasks import Words, in_vain, other_service
 from tunecheck.authoring._author.values import free_values
-from tunecheck.authoring._author.wording import phrase, said, value_text
+from tunecheck.authoring._author.wording import label_is, phrase, said, value_text
 from tunecheck.authoring._author.world import Function, World
 from tunecheck.calls._model import FunctionCall
 
@@ -128,8 +128,8 @@ class _Making:
         assert turn is not None
         value = self.path.turns[turn][0].arguments[name].value
         asked = self._words().turn(turn, without=[name])
-        answer = self.random.choice(["The {} is {}.", "Sorry, I forgot: the {} is {}.", "It is {1} for the {0}."])
-        given = draft.with_text(at, answer.format(phrase(name), value_text(value)))
+        opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
+        given = draft.with_text(at, f"{opening} {label_is(phrase(name), value_text(value))}.")
         return replace(given.with_turn(at, asked, []), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
@@ -187,7 +187,7 @@ class _Making:
             if likely:
                 first = self.random.choice(likely)
                 text = self._words().turn(turn, instead={name: first})
-                change = f"No, wait, I have changed my mind: the {phrase(name)} is to be {value_text(value)} instead."
+                change = f"Actually, wait, I've changed my mind: make the {phrase(name)} {value_text(value)} instead."
                 return draft.with_text(at, f"{text} {change}")
         return None
 

@@ -11,6 +11,7 @@ from tunecheck._json import JSON
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")
+_SEVERAL = re.compile(r'["\d] and ["\d]')
 _NO_VERB = frozenset(
     "a an the this that these it all any some endpoint api operation function method request resource".split()
 )
@@ -22,8 +23,8 @@ def words_of(name: str) -> list[str]:
 
 
 def phrase(name: str) -> str:
-    """A name as people say it: `order_id` is "order id"."""
-    return " ".join(words_of(name)) or name
+    """A name as people say it: `order_id` is "order id", `a` "value a"."""
+    return f"value {name}" if len(name) == 1 else " ".join(words_of(name)) or name
 
 
 def request_of(name: str, description: str) -> str:
@@ -59,34 +60,34 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
-    """Please cancel an order, with the order id 7. Then ..."""
-    said = [ask.request + _details(ask, _with, " and ", ", with ") for ask in asks]
+    """Please cancel an order, with order id 7. Then ..."""
+    said = [ask.request + _details(ask, _with, ", with ") for ask in asks]
     return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
 
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Could you cancel an order? The order id is 7."""
-    said = [f"{ask.request}?{_details(ask, _is, ', ', ' The ', '.')}" for ask in asks]
-    return "Could you " + (" And could you then " if in_order else " And could you also ").join(said)
+    said = [f"{ask.request}?{_details(ask, label_is, ' The ', '.')}" for ask in asks]
+    return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
 
 
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
     """Cancel an order (order id: 7)."""
-    said = [ask.request + _details(ask, "{}: {}".format, "; ", " (", ")") for ask in asks]
+    said = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
     return _capital(("; then " if in_order else "; and ").join(said)) + "."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """I need you to cancel an order. The order id is 7."""
-    said = [f"need you to {ask.request}.{_details(ask, _is, ', ', ' The ', '.')}" for ask in asks]
+    said = [f"need you to {ask.request}.{_details(ask, label_is, ' The ', '.')}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
 def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
-    """There is something you can do for me: cancel an order. Take 7 for the order id."""
-    said = [f"{ask.request}.{_details(ask, '{1} for the {0}'.format, ' and ', ' Take ', '.')}" for ask in asks]
-    between = " And when that is done: " if in_order else " And at the same time: "
-    return "There is something you can do for me: " + between.join(said)
+    """Here's what I need: cancel an order. Use 7 as the order id."""
+    said = [f"{ask.request}.{_details(ask, '{1} as the {0}'.format, ' Use ', '.')}" for ask in asks]
+    between = " Once that's done, " if in_order else " And while you're at it, "
+    return "Here's what I need: " + between.join(said)
 
 
 VOICES: Mapping[str, Voice] = {
@@ -98,20 +99,27 @@ VOICES: Mapping[str, Voice] = {
 }
 
 
-def _details(ask: Ask, say: Callable[[str, str], str], between: str, before: str, after: str = "") -> str:
-    """What is said of the parameters, if there are any."""
-    said = between.join(say(label, value) for label, value in ask.details)
-    return f"{before}{said}{after}" if said else ""
+def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
+    """What is said of the parameters, if there are any: as a list, or with the same `between` all of them."""
+    said = [say(label, value) for label, value in ask.details]
+    if say is label_is:
+        said[1:] = [f"the {each}" for each in said[1:]]
+    return f"{before}{_listed(said) if between is None else between.join(said)}{after}" if said else ""
 
 
-def _is(label: str, value: str) -> str:
-    several = label.endswith("s") and value.endswith('"') and " and " in value
-    return f"{label} {'are' if several else 'is'} {value}"
+def _listed(texts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
+
+
+def label_is(label: str, value: str) -> str:
+    """`order id is 7`; `stocks are "AAPL" and "MSFT"`."""
+    return f"{label} {'are' if label.endswith('s') and _SEVERAL.search(value) else 'is'} {value}"
 
 
 def _with(label: str, value: str) -> str:
-    """Of a value by itself "the order id 7"; what is called by where it comes from stands before what it is for."""
-    return f"{value} as the {label}" if value.startswith("the ") else f"the {label} {value}"
+    """Of a value by itself "order id 7"; what is called by where it comes from stands before what it is for."""
+    return f"{value} as the {label}" if value.startswith("the ") else f"{label} {value}"
 
 
 def _capital(text: str) -> str:
@@ -128,10 +136,9 @@ def value_text(value: JSON) -> str:
         case str():
             return f'"{value}"'
         case list():
-            texts = [value_text(each) for each in value]
-            return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts) or "an empty list"
+            return _listed([value_text(each) for each in value]) or "an empty list"
         case dict():
-            return ", ".join(f"{phrase(key)} {value_text(each)}" for key, each in value.items())
+            return ", ".join(f"{phrase(key)} = {value_text(each)}" for key, each in value.items())
     return str(value)
 
 
