@@ -14,6 +14,7 @@ import asyncio
 import copy
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -59,8 +60,9 @@ class Review:
     def __post_init__(self) -> None:
         if self.out.suffix.lower() != ".jsonl":
             raise ConfigurationError(f"{self.out}: rows are JSON Lines; name it {self.out.with_suffix('.jsonl').name}")
-        if self.out.exists():
-            raise ConfigurationError(f"{self.out} exists; choose another name with --out FILE")
+        for path in (self.out, sidecar_path(self.out)):
+            if path.exists():
+                raise ConfigurationError(f"{path} exists; choose another name with --out FILE")
 
     def described(self) -> dict[str, JSON]:
         """The findings, and the rows that they are about, for the page."""
@@ -76,7 +78,7 @@ class Review:
         """Write the rows as decided; gives what was done, in words.
 
         Raises:
-            ConfigurationError: an edited row is no row, or the file cannot be written.
+            ConfigurationError: an edited row is no row, several rows have its id, or the file cannot be written.
         """
         edited = {name: _edited(name, text) for name, text in decisions.edited.items()}
         accepted: dict[str, list[AuditFinding]] = {}
@@ -84,6 +86,10 @@ class Review:
             if not 0 <= number < len(self.findings):
                 raise ConfigurationError(f"there is no finding {number}")
             accepted.setdefault(self.findings[number].id, []).append(self.findings[number])
+        names = Counter(name for name, _ in self._rows())
+        for name in (each for each in (*accepted, *edited) if names[each] > 1):
+            several = f"row {name}: {names[name]:,} rows have this id, and only one is meant"
+            raise ConfigurationError(f"{several}; give each its own in {self.dataset.name}, and audit it again")
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} has appeared since the review began; it is left as it is")
         kept = left_out = 0
