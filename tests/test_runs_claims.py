@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,44 @@ def test_a_segment_that_is_gone_or_damaged_is_an_error(tmp_path: Path) -> None:
     segment.unlink()
     with pytest.raises(RunError, match="is gone"):
         list(one.claims.records())
+
+
+@pytest.mark.parametrize("name", ["../../private", "/etc/passwd", "segments/0/../../../private-0", "chunks"])
+def test_what_others_have_written_down_leads_to_no_other_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / "private-0").write_bytes(journal(HEADER, b'{"k":"answer"}'))
+    shared = tmp_path / "runs" / "shared"
+    one = Observer(shared, "one")
+    one.claim().ship(journal(HEADER))
+    for file in ("lease/0-1", "done/0"):
+        (shared / file).parent.mkdir(exist_ok=True)
+        worker = {"id": "w", "host": "h", "versions": {}, "started": "s", "ended": "e"}
+        done = {"worker": worker, "moment": {}, "rows": 1, "records": 2, "segments": [name]}
+        (shared / file).write_text(json.dumps({"owner": "one", "base": [name]} if "lease" in file else done))
+    other = Observer(shared, "another")
+    with pytest.raises(RunError, match=r"lease/0-1 .* is damaged"):
+        other.claims.held()
+    with pytest.raises(RunError, match=r"done/0 .* is damaged"):
+        list(other.claims.records())
+
+
+def test_an_owner_s_name_leads_to_no_other_folder(tmp_path: Path) -> None:
+    one = Observer(tmp_path, "one")
+    one.claim()
+    (tmp_path / "lease" / "0-1").write_text('{"owner": "../../../../.."}')
+    with pytest.raises(RunError, match=r"lease/0-1 .* is damaged"):
+        Observer(tmp_path, "another").claims.claim()
+
+
+def test_files_that_are_none_of_the_run_s_change_nothing(tmp_path: Path) -> None:
+    one = Observer(tmp_path, "one", 2)
+    claim = one.claim()
+    claim.ship(journal(HEADER))
+    finish(claim, records=1)
+    for name in ("done/0 (copy)", "done/7", "lease/0-1~", "lease/5-5", "segments/0/one-0 (copy)"):
+        (tmp_path / name).write_bytes(b"")
+    other = Observer(tmp_path, "another")
+    assert other.claims.done() == {claim.chunk}
+    other.claim().renew(Moment())
 
 
 def test_how_far_all_are_is_the_sum_of_what_is_done_and_what_is_worked_on(tmp_path: Path) -> None:

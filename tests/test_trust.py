@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import test_runs_claims as claims
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 
+from tunecheck._plugins import load_file
 from tunecheck.prompts._loading import load_prompt
 
 MARK = "import pathlib\npathlib.Path({mark!r}).touch()\n"
@@ -368,6 +370,27 @@ def test_the_refusal_prints_the_command_to_type(home: Path, elsewhere: Path, ran
     assert (home / "it.xml").exists()
 
 
+def test_a_worker_of_somebody_else_s_run_does_nothing_before_it_is_trusted(
+    home: Path, elsewhere: Path, ran: Path
+) -> None:
+    run = by_somebody_else(begun(home), endpoint=str(elsewhere / "evil.yaml"))
+    done = inside(home, "worker", run.name)
+    assert (done.code, ran.exists()) == (2, False)
+    assert as_typed(done.err) == ["worker", run.name, "--trust", str(run.relative_to(home))]
+
+
+def test_texts_of_an_openapi_file_are_literals(home: Path, ran: Path) -> None:
+    text = "\"\"\"\n'''; " + MARK.format(mark=str(ran)) + " #\\"
+    schema = {"type": "object", "description": text, "properties": {text: {"type": "string", "enum": [text]}}}
+    body = {"content": {"application/json": {"schema": schema}}}
+    operation = {"operationId": text, "summary": text, "requestBody": body, "responses": {}}
+    document = {"openapi": "3.1.0", "paths": {f"/{text}": {"post": operation}}}
+    (home / "api.json").write_text(json.dumps(document), "utf-8")
+    inside(home, "datasets", "author", "mine", "--openapi", "api.json", "--tasks", "1")
+    load_file(home / "simulators" / "mine.py", "made_of_openapi")
+    assert not ran.exists()
+
+
 def test_a_run_of_somebody_else_may_name_an_endpoint_of_the_workspace(home: Path, server: FaultServer) -> None:
     asks(home / "endpoints" / "mine.yaml", server)
     run = by_somebody_else(begun(home, "--endpoint", "mine"))
@@ -648,6 +671,8 @@ TESTED = {
     "data elsewhere, and its sidecar": test_a_sidecar_elsewhere_names_installed_evaluators_only,
     "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
     "a run folder of somebody else": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
+    "an OpenAPI file": test_texts_of_an_openapi_file_are_literals,
+    "what other workers leave of a shared run": claims.test_what_others_have_written_down_leads_to_no_other_file,
     "values that a prompt is filled with": test_values_in_a_prompt_are_text,
     "what a model answers": test_what_a_model_answers_is_not_run,
     "what a server replies": test_a_reply_leads_nowhere_else,

@@ -20,7 +20,7 @@ class Invocation:
     `program` is how a person starts it: `tunecheck`, `python -m tunecheck`; `command` the same with the command that
     starts runs: `tunecheck evaluate`, `python evaluate.py`. `debug` asks for tracebacks; a configuration file may set
     it, too. `started` is when, in UTC; `finished` the run that is done already, where only its report is left to be
-    shown; `typed` the whole command line.
+    shown; `typed` the whole command line, `takes_options`: to which an option of evaluate may be added.
     """
 
     program: str = "tunecheck"
@@ -30,6 +30,7 @@ class Invocation:
     started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
     finished: str | None = None
     typed: str = ""
+    takes_options: bool = True
 
     def resuming(self, run: str) -> str:
         """The command that finishes a run, to be copied into a shell."""

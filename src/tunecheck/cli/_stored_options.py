@@ -108,12 +108,17 @@ def options_of_run(
         recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
     if not began_here(manifest):
         whose = f"run {run.id}, which you did not begin here,"
-        check_acting(given, recorded, trust.of(run.manifest_file), whose, invocation)
+        allowing = None if invocation.takes_options else ["--trust", str(run.folder)]
+        check_acting(given, recorded, trust.of(run.manifest_file), whose, invocation, allowing)
     return recorded
 
 
-def check_acting(given: T, stored: T, trust: Trust, who: str, invocation: Invocation) -> None:
+def check_acting(
+    given: T, stored: T, trust: Trust, who: str, invocation: Invocation, allowing: Sequence[str] | None = None
+) -> None:
     """Refuse stored options that act and are not given, too; the error has the command to type.
+
+    `allowing` is what to type in their place, where the command does not take them.
 
     Those that name an endpoint are as good as in data: they may name one of the workspace.
     """
@@ -128,7 +133,7 @@ def check_acting(given: T, stored: T, trust: Trust, who: str, invocation: Invoca
         elif not is_given(typed) and _acts(each.description.acts, value, trust):
             acting.append((each, value))
     if acting:
-        words = [word for each, value in acting for word in _typed(each, value)]
+        words = allowing or [word for each, value in acting for word in _typed(each, value)]
         what = ", ".join(f"{each.name} {_ACTS[each.description.acts or 'loads']}" for each, _ in acting)
         raise ConfigurationError(
             f"{who} says what only you can say ({what}); to allow it, type it: {invocation.typed} {command_line(words)}"

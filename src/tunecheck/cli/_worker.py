@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunecheck.cli._invocation import DONE, Invocation
 from tunecheck.cli._options import RUNNING, argument, command, flag, option
@@ -40,6 +40,7 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
         resume=options.run, concurrency=options.concurrency, trust=options.trust, results_dir=options.results_dir
     )
     trust = trust_of(given)
+    invocation = replace(invocation, takes_options=False)
     prepare(completed(given, trust, invocation), trust, invocation).work()
     return DONE
 

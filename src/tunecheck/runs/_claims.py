@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias, TypeVar
+from typing import Annotated, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -38,12 +38,16 @@ _Object = TypeVar("_Object", bound=msgspec.Struct)
 Ranges: TypeAlias = list[tuple[int, int]]
 """Indices of rows: from the first of each pair up to, not including, the second."""
 
+Owner: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\\]+$")]
+Segment: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^segments/[0-9]+/[^/\\]+-[0-9]+$")]
+"""Names that others have written down are read only where they lead to an object of the run."""
+
 
 class Chunks(msgspec.Struct, frozen=True, kw_only=True):
     """How the rows of a run are cut."""
 
     format_version: int = FORMAT_VERSION
-    rows: list[Ranges]
+    rows: Annotated[list[Ranges], msgspec.Meta(min_length=1)]
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -59,8 +63,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Who works on a chunk; `base` are the segments of earlier owners from which this one goes on."""
 
     format_version: int = FORMAT_VERSION
-    owner: str
-    base: list[str] = []
+    owner: Owner
+    base: list[Segment] = []
     beat: int = 0
     moment: Moment = Moment()
     released: bool = False
@@ -74,7 +78,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     moment: Moment
     rows: int
     records: int
-    segments: list[str]
+    segments: list[Segment]
     api: dict[str, JSON] = {}
     remarks: dict[str, dict[str, int]] = {}
 
@@ -135,7 +139,8 @@ class Claims:
 
     def done(self) -> set[int]:
         """The chunks that are finished."""
-        self._done |= {int(name.removeprefix("done/")) for name in self._store.list("done/")}
+        names = (_numbers(name.removeprefix("done/")) for name in self._store.list("done/"))
+        self._done |= {number for numbers in names for number in numbers if number < len(self.chunks)}
         return self._done
 
     @property
@@ -166,8 +171,10 @@ class Claims:
         """Who holds each chunk that was ever claimed."""
         newest: dict[int, tuple[int, str]] = {}
         for name, version in self._store.list("lease/").items():
-            chunk, number = map(int, name.removeprefix("lease/").split("-"))
-            newest[chunk] = max(newest.get(chunk, (0, "")), (number, version))
+            numbers = _numbers(name.removeprefix("lease/"))
+            if len(numbers) == 2 and numbers[0] < len(self.chunks):
+                chunk, number = numbers
+                newest[chunk] = max(newest.get(chunk, (0, "")), (number, version))
         for chunk, (number, version) in newest.items():
             before = self._held.get(chunk)
             if before is None or (before.number, before.version) != (number, version):
@@ -180,8 +187,9 @@ class Claims:
 
     def _segments_of(self, chunk: int, lease: Lease) -> list[str]:
         """What a chunk's last owner has recorded, with what it began from."""
-        own = self._store.list(_segment(chunk, lease.owner, ""))
-        return [*lease.base, *sorted(own, key=lambda name: int(name.rpartition("-")[2]))]
+        begin = _segment(chunk, lease.owner, "")
+        numbers = sorted(number for name in self._store.list(begin) for number in _numbers(name.removeprefix(begin)))
+        return [*lease.base, *(f"{begin}{number}" for number in numbers)]
 
     def release(self, owner: str) -> None:
         """Free what a worker held that is known to have ended; its name begins so."""
@@ -256,7 +264,8 @@ class Claim:
         Raises:
             LostLeaseError: it was taken for dead.
         """
-        numbers = [int(name.rpartition("-")[2]) for name in self._store.list(f"lease/{self.chunk}-")]
+        begin = f"lease/{self.chunk}-"
+        numbers = [number for name in self._store.list(begin) for number in _numbers(name.removeprefix(begin))]
         if max(numbers, default=0) > self._number:
             raise LostLeaseError(f"chunk {self.chunk} was taken over")
         self._put(msgspec.structs.replace(self._lease, beat=self._lease.beat + 1, moment=moment))
@@ -297,6 +306,12 @@ class Claim:
 
 def _segment(chunk: int, owner: str, number: str) -> str:
     return f"segments/{chunk}/{owner}-{number}"
+
+
+def _numbers(name: str) -> list[int]:
+    """The numbers of which a name is made; none where it is another one, as a file manager's copy has."""
+    parts = name.split("-")
+    return [*map(int, parts)] if all(map(str.isdecimal, parts)) else []
 
 
 def _joined(store: Store, names: Sequence[str]) -> bytes:
