@@ -170,40 +170,37 @@ def test_a_worker_that_was_taken_for_dead_gets_nothing_more_for_its_chunk(tmp_pa
 class Spender:
     """A worker as its budget sees it, which spends all that it is granted."""
 
-    process: Process
+    limits: SharedLimits
     chunk: int
-    spent: float = 0.0
-    read: float = 0.0
+    spent: float
+    read: float
     granted: float = 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_workers_do_they_spend_no_more_than_there_is(tmp_path: Path, seed: int) -> None:
-    rng, most, really_spent = random.Random(seed), 20.0, 0.0
-    Process(tmp_path, "driver", most)
-    recorded = dict.fromkeys(range(100), 0.0)
-    workers: list[Spender] = []
-    chunks = iter(range(3, 100))
-    waiting = [0, 1, 2]
+    rng, shares, really_spent, store = random.Random(seed), Shares(most=20.0), 0.0, open_store(str(tmp_path))
+    recorded = dict.fromkeys(range(500), 0.0)
+    workers, chunks, orphaned = list[Spender](), iter(recorded), list[int]()
     for step in range(400):
         if len(workers) < 3:
-            workers.append(Spender(Process(tmp_path, f"w{step}"), waiting.pop() if waiting else next(chunks)))
-            workers[-1].spent = workers[-1].read = recorded[workers[-1].chunk]
-        worker = rng.choice(workers)
-        cost = rng.uniform(0.01, 0.3)
+            chunk = orphaned.pop() if orphaned else next(chunks)
+            workers.append(Spender(SharedLimits(store, f"w{step}"), chunk, recorded[chunk], recorded[chunk]))
+        worker, cost, chance = rng.choice(workers), rng.uniform(0.01, 0.3), rng.random()
         needs = Needs(worker.spent, worker.read, worker.spent, worker.spent + cost, worker.spent + 3 * cost)
-        what = rng.random()
-        if what < 0.8:
-            worker.granted = worker.process.renew(worker.chunk, needs).money
+        if chance < 0.8:
+            shares = worker.limits.renewed(shares, worker.chunk, needs)
+            worker.limits.entered(worker.chunk)
+            worker.granted = shares.workers[worker.limits.owner].money
             if worker.spent + cost <= worker.granted:
                 worker.spent += cost
                 really_spent += cost
                 recorded[worker.chunk] += cost if rng.random() < 0.95 else 0.0
-        else:
-            workers.remove(worker)
-            if what < 0.9 and worker.granted:  # finished; else it dies, and another goes on with its chunk
-                worker.process.leave(worker.chunk, replace(needs, held=worker.spent))
-            else:
-                waiting.append(worker.chunk)
-        assert really_spent <= most
-    assert really_spent > 0.6 * most
+            continue
+        workers.remove(worker)
+        if chance < 0.9 and worker.granted:
+            shares = worker.limits.left(shares, worker.chunk, needs, finished=True)
+        else:  # it dies, and another goes on with its chunk
+            orphaned.append(worker.chunk)
+        assert really_spent <= 20.0
+    assert really_spent > 12.0
