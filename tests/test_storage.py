@@ -1,5 +1,6 @@
 """Every storage keeps the same promises: here a folder, and Azure blob storage as Azurite has it."""
 
+import os
 import secrets
 import threading
 from pathlib import Path
@@ -77,6 +78,18 @@ def test_what_has_changed_since_it_was_read_is_not_replaced(store: Store) -> Non
     second = store.read("shares")
     assert second is not None
     assert second.content == b"two"
+
+
+def test_a_replacement_is_later_than_what_it_replaces_though_the_clock_stands(tmp_path: Path) -> None:
+    """By it they are told apart, where a file system gives the number of a file again within one tick of its clock."""
+    store, path = open_store(str(tmp_path)), tmp_path / "shares"
+    assert store.create("shares", b"1")
+    later = path.stat().st_mtime_ns + 3_600_000_000_000
+    os.utime(path, ns=(later, later))
+    stored = store.read("shares")
+    assert stored is not None
+    assert store.replace("shares", b"2", stored.version)
+    assert path.stat().st_mtime_ns > later
 
 
 def test_what_is_not_there_is_not_read_or_replaced_and_may_be_deleted(store: Store) -> None:

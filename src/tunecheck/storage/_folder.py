@@ -4,12 +4,13 @@ import contextlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tunecheck._errors import RunError, told_as
 from tunecheck._regular_files import open_regular
-from tunecheck._whole_files import write_file
+from tunecheck._whole_files import replacing, write_file
 from tunecheck.storage._store import Stored
 
 _HIDDEN = "."
@@ -48,7 +49,11 @@ class FolderStore:
             stored = self.read(name)
             if stored is None or stored.version != version:
                 return False
-            write_file(path, content)
+            before = path.stat().st_mtime_ns
+            with replacing(path) as temporary:
+                temporary.write_bytes(content)
+                # Within one tick of the file system's clock, two files later, number and size may be the same again.
+                os.utime(temporary, ns=(before, max(time.time_ns(), before + 1)))
         return True
 
     def put(self, name: str, content: bytes) -> None:
