@@ -18,6 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.authoring._openapi.source import write_simulator
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend
+from tunecheck.simulators._backend import Backends
 
 CLINIC = """
 openapi: 3.0.3
@@ -123,6 +124,15 @@ def test_what_stands_in_something_else_belongs_to_it(folder: Path) -> None:
     assert call(clinic, "get_animals_animalId_visits", animalId=2) == {"data": []}
     assert "there is no visit" in call(clinic, "getVisit", animalId=2, visitId=visit["id"])["error"]
     assert "there is no animal with id 9" in call(clinic, "planVisit", animalId=9, day="2026-05-04")["error"]
+
+
+def test_names_around_records_differ_from_each_other(folder: Path) -> None:
+    """As of an owner and a repository: with equal ones a call that mixes them up would pass."""
+    listed = {"responses": {"200": {"description": "ok"}}}
+    path = "/repos/{owner}/{repo}/milestones/{number}"
+    service(folder, {"openapi": "3.1.0", "info": {}, "paths": {path: {"get": listed}}}, "hub")
+    sample: Any = Backends(workspace=folder).find("hub").sample()
+    assert all(record["owner"] != record["repo"] for record in sample["milestone"]["$some"])
 
 
 def test_a_verb_below_a_record_sets_the_value_that_it_speaks_of(folder: Path) -> None:

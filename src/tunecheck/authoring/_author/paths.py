@@ -260,11 +260,10 @@ class _Walk:
     def _argument(
         self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
     ) -> Argument:
-        """A value and where it comes from; rather no text that the call has already: nobody flies from Oslo to Oslo."""
+        """A value and where it comes from; users choose no text that the call has already, as of two cities."""
         sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
         fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
-        fitting = [(atom, at) for atom, at in fitting if atom.value not in taken]
         results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
         shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
         known = shown | self._known_from_the_start  # what the turn itself makes, nobody can name before

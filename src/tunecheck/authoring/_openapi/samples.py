@@ -52,9 +52,9 @@ class _Samples:
         record: dict[str, JSON] = {}
         if kind.key is not None and kind.key not in kind.scopes:
             record[kind.key] = self._key(kind, number)
-        for parameter, owner in kind.scopes.items():
+        for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
             name = kind.field_of(parameter) or parameter
-            record[name] = self._value(name, {"type": "string"}, 1 + number % 2) if owner is None else None
+            record[name] = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
             if owner is not None:
                 record[name] = self._key_of(self._kinds[owner], number)
         others = dict(references(kind, self._kinds))
