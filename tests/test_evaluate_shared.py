@@ -145,6 +145,28 @@ def test_the_results_are_those_of_one_process_with_its_failures(data: Path, tmp_
     assert targets[0].asked == []  # who put the results together asked nobody
 
 
+def test_columns_that_only_some_chunks_have_are_in_the_table_of_all(data: Path, tmp_path: Path) -> None:
+    lines = data.read_text().splitlines()
+    for at, more in ((5, {"first": "=1,2"}), (50, {"late": "two\nlines"})):
+        lines[at] = json.dumps({**json.loads(lines[at]), **more})
+    data.write_text("\n".join(lines) + "\n")
+    assert files(shared(data, tmp_path / "shared", [Answers()])) == files(alone(data, tmp_path / "alone", Answers()))
+
+
+def test_results_that_were_damaged_after_their_commit_are_an_error(data: Path, tmp_path: Path) -> None:
+    class Damaging(Threads):
+        def stop(self) -> None:
+            super().stop()
+            for path in tmp_path.rglob("results/1/*-rows-0"):
+                path.write_bytes(path.read_bytes().replace(b"answer", b"another"))
+
+    def one(run: Path) -> None:
+        work(**arguments(data, Answers()), results_dir=tmp_path, resume=run)
+
+    with pytest.raises(RunError, match=r"results/1/.*is damaged"):
+        evaluate(**arguments(data, Answers()), results_dir=tmp_path, on=Damaging(one))
+
+
 def test_the_journal_is_whole_and_nothing_else_is_left(data: Path, tmp_path: Path) -> None:
     run = shared(data, tmp_path, [Answers()])
     with run.journal.open("rb") as file:

@@ -10,8 +10,7 @@ import pytest
 from tunecheck import ConfigurationError, RunError
 from tunecheck._files import WorkerEntry
 from tunecheck._records import sealed
-from tunecheck.pipeline._plan import Remarks
-from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment
+from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Results
 from tunecheck.runs._manifest import check_versions, versions
 from tunecheck.storage._address import open_store
 
@@ -39,7 +38,7 @@ HEADER = b'{"k":"journal"}'
 
 def finish(claim: Claim, records: int, rows: int = 1) -> None:
     worker = WorkerEntry(id="w", host="h", versions={}, started="s", ended="e")
-    claim.commit(worker, Moment(rows, rows), records, {}, Remarks())
+    claim.commit(worker, Moment(rows, rows), records, {}, Results())
 
 
 def test_a_chunk_has_one_owner(tmp_path: Path) -> None:

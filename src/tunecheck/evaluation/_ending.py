@@ -1,15 +1,41 @@
-"""How a run ended early: what its manifest says of it, and what is raised."""
+"""How a run ended: what it came to; or early, what its manifest says of it and what is raised."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
-from tunecheck._files import RunFile
+from tunecheck._files import Decision, Failure, RunFile
+from tunecheck._json import JSON
+from tunecheck.pipeline._own_aggregates import Metrics
+from tunecheck.pipeline._results import ResultRow, RowsView
 from tunecheck.runs._store import Run, utc_now
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to."""
+
+    run: Run
+    rows: RowsView
+    loaded: Sequence[ResultRow]
+    """The same, in memory where they are few."""
+    metrics: Metrics
+    by_group: dict[str, dict[str, Metrics]]
+    usage: dict[str, JSON]
+    row_count: int
+    failed_row_count: int
+    simulated: bool
+    notes: list[str]
+    reused: dict[str, int]
+    aggregate_errors: dict[str, Failure]
+    unanswered_count: int
+    decision: Decision | None
 
 
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:

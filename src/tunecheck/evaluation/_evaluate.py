@@ -23,7 +23,8 @@ from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of, question_of
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
-from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
+from tunecheck.evaluation._ending import Finished
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.evaluation._worker import owner_name
 from tunecheck.pipeline._callables import CallableTarget

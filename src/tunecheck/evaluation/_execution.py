@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,8 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import DatasetEntry, Decision, Failure, MetricsFile, RunFile
-from tunecheck._json import JSON
+from tunecheck._files import DatasetEntry, Decision, MetricsFile, RunFile
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._notebook import NotebookProgress, in_notebook
 from tunecheck._progress import ProgressBar, ProgressCallback
@@ -25,10 +24,11 @@ from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.evaluation._arguments import Keeping
-from tunecheck.evaluation._ending import now, stopped_by
+from tunecheck.evaluation._ending import Finished, now, stopped_by
 from tunecheck.evaluation._facts import EndpointFacts
 from tunecheck.evaluation._leasing import Leasing
 from tunecheck.evaluation._loop import Closable, run_engine
+from tunecheck.evaluation._merging import Merge
 from tunecheck.evaluation._worker import Worker
 from tunecheck.evaluation._workers import Launcher, share, workers_of
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
@@ -39,8 +39,8 @@ from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._leased_budget import LeasedBudget
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._own_aggregates import Metrics
-from tunecheck.pipeline._plan import Pace, Plan, Remarks, Tally
+from tunecheck.pipeline._outcome import Outcome
+from tunecheck.pipeline._plan import Pace, Plan, Tally
 from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
@@ -65,29 +65,6 @@ if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Deciding, Question
 
 DEFAULT_CONCURRENCY = 10
-_WORTH_A_PROCESS = 500
-"""Rows from which starting worker processes pays by itself."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a run came to."""
-
-    run: Run
-    rows: RowsView
-    loaded: Sequence[ResultRow]
-    """The same, in memory where they are few."""
-    metrics: Metrics
-    by_group: dict[str, dict[str, Metrics]]
-    usage: dict[str, JSON]
-    row_count: int
-    failed_row_count: int
-    simulated: bool
-    notes: list[str]
-    reused: dict[str, int]
-    aggregate_errors: dict[str, Failure]
-    unanswered_count: int
-    decision: Decision | None
 
 
 @dataclass
@@ -109,7 +86,6 @@ class Execution:
     inherited: Decision | None = None
     """That of the run whose rows these are, where it stopped early."""
     deciding: Deciding | None = field(init=False, default=None)
-    _of_workers: Remarks = field(init=False, default_factory=Remarks)
 
     @property
     def name(self) -> str:
@@ -150,7 +126,9 @@ class Execution:
                 before,
                 described,
                 reuses_answers=reuses_answers,
-                evaluators_may_change=self.target is not None and self.target.evaluators_may_change,
+                evaluators_may_change=self.on is None  # what workers have finished was judged by those of before
+                and self.target is not None
+                and self.target.evaluators_may_change,
             )
             if self.question is None:  # it is finished now, and stays so when it is resumed once more
                 command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
@@ -262,13 +240,6 @@ class Execution:
     def _simulated(self) -> bool:
         return self.target is not None and self.target.simulated
 
-    def _worker_count(self, scan: Scan) -> int:
-        if self.pace.workers is not None:
-            return self.pace.workers
-        if any(evaluator.cpu_bound for evaluator in self.evaluators) and (scan.rows or 0) >= _WORTH_A_PROCESS:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return 0
-
     # -- the run
 
     def _run_in(
@@ -285,17 +256,13 @@ class Execution:
                 if earlier is not None:
                     earlier.close()  # it was seen that it can be read; workers do so themselves
                 with self._ending(run, manifest, journal):
-                    manifest = self._share(run, manifest, scan, claims, journal, notes)
-            if resumed or shared:
-                cached = self._cached(run, manifest, journal, notes, final=shared)
-            else:
-                cached = CachedResults(parent=earlier)
+                    finished = self._run_shared(run, manifest, scan, claims, journal, opened, notes)
+                claims.clear()
+                return finished
+            cached = self._cached(run, manifest, journal, notes) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
             with self._ending(run, manifest, journal):
-                finished = self._run_locked(run, manifest, scan, journal, cached, opened, notes)
-            if shared:
-                claims.clear()
-            return finished
+                return self._run_alone(run, manifest, scan, journal, cached, opened, notes)
 
     @contextlib.contextmanager
     def _ending(self, run: Run, manifest: RunFile, journal: Journal) -> Iterator[None]:
@@ -308,21 +275,43 @@ class Execution:
                 raise
             raise stopped from error
 
-    def _share(
-        self, run: Run, manifest: RunFile, scan: Scan, claims: Claims, journal: Journal, notes: list[str]
-    ) -> RunFile:
-        """Have workers do the run; what its manifest says of them."""
+    def _run_shared(
+        self,
+        run: Run,
+        manifest: RunFile,
+        scan: Scan,
+        claims: Claims,
+        journal: Journal,
+        opened: contextlib.ExitStack,
+        notes: list[str],
+    ) -> Finished:
+        """Have workers do the run, and put together what they have finished."""
         if self.on is None:
             raise ConfigurationError(f"run {run.id} is shared by workers: go on with --on local:N")
+        if claims.exist:
+            check_versions(run.id, manifest.versions)
         run.write(replace(manifest, status="running", started=now()))
         limits = SharedLimits.of(run)
         share(self.on, self._plan(run, scan), claims, limits, journal, self._progress())
         for chunk in sorted(claims.done()):
             self._facts.recall(claims.done_with(chunk).api)
-            self._of_workers.add(claims.done_with(chunk).remarks)
         if lost := limits.read()[0].lost:
             notes.append(f"up to {lost:.4g} may have been spent on calls of workers that died, whose answers were lost")
-        return replace(manifest, workers=workers_of(claims))
+        aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
+        outcome = Outcome(aggregator, {}, {}, Tally(notes=self._notes_before(notes)))
+        merge, manifest = Merge(claims, outcome), replace(manifest, workers=workers_of(claims))
+        if twice := journal.hold(claims.records()):
+            outcome.tally.notes.append(f"{counted(twice, 'call')} of judges made twice, by two workers")
+        rows = merge.write_rows(run.results.absolute())
+        return self._finish(run, manifest, journal, rows, merge.write_table, outcome, self.inherited)
+
+    @property
+    def _grouping(self) -> list[str]:
+        return ["row_kind", *self.keeping.grouping]
+
+    def _notes_before(self, notes: list[str]) -> list[str]:
+        remarks = (note for each in self.evaluators for note in each.notes)
+        return [*dict.fromkeys((*notes, *remarks)), *(self.target.notes if self.target is not None else ())]
 
     def work(self, run: Run, owner: str) -> None:
         """Work on a run that was begun elsewhere, until nothing of it is left to do.
@@ -359,10 +348,11 @@ class Execution:
                 SharedCalls.of(run, owner),
                 self._closing,
                 self._facts.known,
+                self._grouping,
                 Path(folder),
             ).work()
 
-    def _run_locked(
+    def _run_alone(
         self,
         run: Run,
         manifest: RunFile,
@@ -375,33 +365,16 @@ class Execution:
         run.write(replace(manifest, status="running", started=now()))
         results = ResultsWriter(run.results.absolute())
         opened.callback(results.abandon)
-        aggregator = Aggregator(self.evaluators, ["row_kind", *self.keeping.grouping])
-        opened.callback(aggregator.close)
+        aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
-        remarks = (note for each in self.evaluators for note in each.notes)
-        engine.tally.notes += [
-            *dict.fromkeys((*notes, *remarks)),
-            *(self.target.notes if self.target is not None else ()),
-        ]
-        engine.tally.remarks.add(self._of_workers.counts())
-        run_engine(engine, self._closing, None if cached.is_final else self._progress())
-        engine.tally.simulated |= calls.simulated
-        if masked := engine.tally.masked + calls.masked:
-            engine.tally.notes.append(
-                f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
-                "${env:NAME:plain} in the definition or prompt marks one that is no secret"
-            )
-        if calls.bought_again:
-            engine.tally.notes.append(f"{counted(calls.bought_again, 'call')} of judges made twice, by two workers")
-        engine.tally.notes += dict.fromkeys(self._facts.sentences())
+        engine.tally.notes += self._notes_before(notes)
+        run_engine(engine, self._closing, self._progress())
+        outcome = Outcome(aggregator, calls.spending, results.shapes, engine.tally)
+        outcome.count_calls(calls)
         decision = self.inherited if self.deciding is None else self.deciding.finish(cached.answered(), journal)
-        if decision is not None:
-            from tunecheck.comparison._wording import sentences_of
-
-            engine.tally.notes += sentences_of(decision, str(manifest.parent) if self.deciding is None else run.id)
-        return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage(), decision)
+        return self._finish(run, manifest, journal, results.finish(), write_table, outcome, decision)
 
     @property
     def _closing(self) -> dict[str, Closable]:
@@ -424,7 +397,7 @@ class Execution:
             evaluators=self.evaluators,
             pace=self.pace,
             concurrency=self.pace.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
-            workers=self._worker_count(scan) if workers is None else workers,
+            workers=self.pace.processes(self.evaluators, scan.rows or 0) if workers is None else workers,
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
@@ -432,9 +405,9 @@ class Execution:
             order=None if self.deciding is None else self.deciding.begin(self.target),
         )
 
-    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str], *, final: bool) -> CachedResults:
+    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
         """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
-        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True, final=final)
+        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True)
         parent = self._parent(run, manifest, notes)
         if own.lost:
             journal.accept(own.lost)
@@ -454,9 +427,7 @@ class Execution:
         notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         return None
 
-    def _recorded(
-        self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool, final: bool = False
-    ) -> Recorded:
+    def _recorded(self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
         """What a run has recorded that still holds.
 
         Raises:
@@ -470,7 +441,6 @@ class Execution:
             evaluators=holds.evaluators,
             answers=holds.answers,
             at_least=before.records or 0,
-            final=final,
         )
         loss = recorded.told_loss(before.row_count or 0)
         if loss is not None:
@@ -487,22 +457,25 @@ class Execution:
         run: Run,
         manifest: RunFile,
         journal: Journal,
-        results: ResultsWriter,
-        aggregator: Aggregator,
-        tally: Tally,
-        usage: dict[str, JSON],
+        rows: RowsView,
+        write_rows_as_table: Callable[[Path, list[str], Sequence[ResultRow]], object],
+        outcome: Outcome,
         decision: Decision | None,
     ) -> Finished:
+        aggregator, tally, columns = outcome.aggregator, outcome.tally, outcome.columns
         simulated = self._simulated or tally.simulated
-        columns = results.columns
-        rows = results.finish()
+        tally.notes += [*tally.sentences(self.pace.evaluator_timeout), *dict.fromkeys(self._facts.sentences())]
+        if decision is not None:
+            from tunecheck.comparison._wording import sentences_of
+
+            tally.notes += sentences_of(decision, str(manifest.parent) if self.deciding is None else run.id)
         metrics, by_group = aggregator.metrics(rows)
         if isinstance(self.dataset, RepeatedDataset):
             metrics |= trial_metrics(rows, self.evaluators, self.dataset.times, f"inputs.{SOURCE_ID}")
         errors = aggregator.errors
         tally.notes += [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         loaded = rows.loaded()
-        write_table(run.table, columns, loaded)
+        write_rows_as_table(run.table, columns, loaded)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
         summary = MetricsFile(
@@ -510,7 +483,7 @@ class Execution:
             by={column: dict(values) for column, values in by_group.items()},
             rows=aggregator.rows,
             failed_rows=aggregator.failed_rows,
-            usage=usage,
+            usage=outcome.usage(),
             simulated=simulated,
             notes=list(tally.notes),
             aggregate_errors=errors,
@@ -529,7 +502,7 @@ class Execution:
             loaded=loaded,
             metrics=metrics,
             by_group=by_group,
-            usage=usage,
+            usage=outcome.usage(),
             row_count=aggregator.rows,
             failed_row_count=aggregator.failed_rows,
             simulated=simulated,

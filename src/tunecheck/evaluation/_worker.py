@@ -7,9 +7,10 @@ import contextlib
 import os
 import secrets
 import socket
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,8 +26,11 @@ from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Plan
-from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Ranges
+from tunecheck.pipeline._results import ResultsWriter
+from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Ranges, Results
+from tunecheck.runs._export import write_table
 from tunecheck.runs._manifest import versions
 from tunecheck.runs._shared_calls import SharedCalls
 
@@ -34,6 +38,9 @@ _SHIPPED_EVERY_S = 0.5
 """What was journaled since is lost with a worker that is killed, and asked again."""
 
 _RENEWED_EVERY_S = 1.0
+
+_BLOCK = 4 << 20
+"""Bytes of a part of a finished chunk's files: what one who reads them holds in memory."""
 
 
 def owner_name() -> str:
@@ -59,8 +66,10 @@ class Worker:
     calls: SharedCalls
     closing: dict[str, Closable]
     known_facts: Callable[[], dict[str, JSON]]
+    grouping: Sequence[str]
+    """Columns by whose values metrics are reported."""
     folder: Path
-    """On a local disk: of journals."""
+    """On a local disk: of what a chunk's engine writes."""
 
     def work(self) -> None:
         """Claim and finish chunks until all of the run's are finished.
@@ -84,22 +93,27 @@ class _ChunkEngine(Engine):
         self._worker = worker
         self._claim = claim
         self._started = now()
-        path = worker.folder / f"chunk-{claim.chunk}.jsonl"
+        self._opened = contextlib.ExitStack()
+        self._folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(dir=worker.folder)))
+        path = self._folder / "journal.jsonl"
         before = claim.journal()
         path.write_bytes(before)
-        self._opened = contextlib.ExitStack()
-        self._opened.callback(path.unlink)
         journal = self._opened.enter_context(contextlib.closing(Journal(path)))
         own = worker.recorded(path) if before else None
         if own is not None:
             self._opened.callback(own.close)
-        cached = CachedResults(own, worker.parent)
+        cached = CachedResults(own, worker.parent, counts_own=False)
         worker.leasing.begin()
         budget = worker.leasing.budget or Budget(None)
         calls = RunCalls(worker.plan.run_id, journal, cached, budget, worker.calls)
         self._opened.callback(calls.close)
         plan = replace(worker.plan, rows=lambda: rows.of(claim.rows), row_count=claim.size)
-        super().__init__(plan, journal, None, Aggregator(plan.evaluators, []), cached, calls)
+        results = ResultsWriter(self._folder / "rows.jsonl", first=claim.rows[0][0])
+        self._opened.callback(results.abandon)
+        aggregator = Aggregator(plan.evaluators, worker.grouping)
+        self._opened.callback(aggregator.close)
+        super().__init__(plan, journal, results, aggregator, cached, calls)
+        self._outcome = Outcome(aggregator, calls.spending, results.shapes, self.tally)
         self._keeper = _Keeper(claim, path, len(before), self._moment)
 
     def _moment(self) -> Moment:
@@ -138,7 +152,26 @@ class _ChunkEngine(Engine):
             rows=moment.finished,
             taken_over=int(self._claim.taken_over),
         )
-        self._claim.commit(worker, moment, self._journal.sync(), self._worker.known_facts(), self.tally.remarks)
+        results = self._kept_results()
+        self._claim.commit(worker, moment, self._journal.sync(), self._worker.known_facts(), results)
+
+    def _kept_results(self) -> Results:
+        """The chunk's part of the run's files, in the storage."""
+        rows, table = self._results.finish(), self._folder / "table.csv"
+        if len(self._claim.rows) == 1:
+            write_table(table, self._outcome.columns, rows)
+        self._outcome.count_calls(self._calls)
+        return Results(
+            rows=self._claim.keep("rows", _blocks(rows.path)),
+            table=self._claim.keep("table", _blocks(table)) if table.exists() else [],
+            outcome=self._claim.keep("outcome", [self._outcome.stored()]),
+        )
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
 
 
 class _Keeper:

@@ -59,7 +59,7 @@ def share(
     journal: Journal,
     show: ProgressCallback | None,
 ) -> None:
-    """Have workers finish all chunks of a run, show how far they are, and put what they recorded into its journal.
+    """Have workers finish all chunks of a run, and show how far they are.
 
     Raises:
         ConfigurationError: the run cannot be shared.
@@ -77,7 +77,6 @@ def share(
     finally:
         if isinstance(show, (ProgressBar, NotebookProgress)):
             show.close()
-    journal.hold(claims.records())
 
 
 def _watch(launcher: Launcher, run: Path, claims: Claims, show: ProgressCallback | None) -> None:

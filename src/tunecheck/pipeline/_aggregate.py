@@ -4,8 +4,8 @@ An evaluator may return several metrics with a `<metric>_result`. Of a whole run
 metric that it declares; else that of the metric named like the evaluator; else the first, in the order of the rows.
 Pass rates, tables, charts, comparisons, calibration and pass^k all read that one, and no other.
 
-Sums are exact (`math.fsum`), and keys and groups stand in the order of the rows, so the order in which rows finish
-changes nothing. Kept in memory are eight bytes for each number.
+Sums are exact, and keys and groups stand in the order of the rows, so neither the order in which rows finish changes
+anything, nor by how many processes they were counted: what each has counted (`Counts`) is added up.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tunecheck._messages import clean
 from tunecheck.pipeline._own_aggregates import Metrics, OwnAggregates
 from tunecheck.pipeline._results import ResultRow, RowsSelection, RowState, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, has_no_mean
+from tunecheck.pipeline._sums import SHORT, ExactSum
 
 Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
 """What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
@@ -149,6 +150,36 @@ MAX_COMBINATIONS = 20_000
 _LONGEST_VALUE = 200
 
 
+class _TallyCounts(msgspec.Struct, frozen=True):
+    """A `_Tally` as it is stored; of `numbers` how many they are, and some with the same sum."""
+
+    scored: int
+    errors: int
+    results: dict[str, dict[str, int]]
+    numbers: dict[str, tuple[int, list[float]]]
+    shapes: list[tuple[int, list[str]]]
+
+
+class _CellCounts(msgspec.Struct, frozen=True):
+    """A `_Cell` as it is stored."""
+
+    group: list[str | None]
+    first: int
+    count: int
+    causes: dict[str, int]
+    rows: list[int]
+    tallies: list[_TallyCounts]
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """All that an `Aggregator` has counted; `isolated` are the evaluators whose `__aggregate__` runs in a process."""
+
+    rows: int
+    failed_rows: int
+    isolated: list[str]
+    cells: list[_CellCounts]
+
+
 @dataclass(slots=True)
 class _Tally:
     """What is counted for one evaluator in one group; `results` by metric what they say."""
@@ -156,7 +187,7 @@ class _Tally:
     scored: int = 0
     errors: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    numbers: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
+    numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Which keys outputs had, and the first row that had them."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
@@ -177,6 +208,23 @@ class _Tally:
                     self.numbers[key].append(value)
                 except OverflowError:
                     self.numbers[key].append(_as_float(value))
+
+    def counts(self) -> _TallyCounts:
+        for each in self.numbers.values():
+            each.condense()
+        numbers = {key: (each.count, list(each.numbers)) for key, each in self.numbers.items()}
+        shapes = [(first, list(shape)) for shape, first in self.shapes.items()]
+        return _TallyCounts(self.scored, self.errors, dict(self.results), numbers, shapes)
+
+    def add_counts(self, more: _TallyCounts) -> None:
+        self.scored += more.scored
+        self.errors += more.errors
+        for metric, words in more.results.items():
+            self.results[metric].update(words)
+        for key, (count, numbers) in more.numbers.items():
+            self.numbers[key].add(count, numbers)
+        for first, shape in more.shapes:
+            self.shapes[tuple(shape)] = min(first, self.shapes.get(tuple(shape), first))
 
 
 @dataclass(slots=True)
@@ -237,6 +285,42 @@ class Aggregator:
             tally.scored += not failed
             if output is not None:
                 tally.add(index, output)
+        if self.rows % SHORT == 0:
+            self._condense()
+
+    def _condense(self) -> None:
+        for cell in self._cells.values():
+            for tally in cell.tallies:
+                for each in tally.numbers.values():
+                    each.condense(SHORT // 4)
+
+    def counts(self) -> Counts:
+        """What was counted, to be added up elsewhere."""
+        cells = [
+            _CellCounts(list(group), cell.first, cell.count, dict(cell.causes), list(cell.rows), tallies)
+            for group, cell in self._cells.items()
+            for tallies in [[tally.counts() for tally in cell.tallies]]
+        ]
+        return Counts(self.rows, self.failed_rows, list(self._own.isolated), cells)
+
+    def add_counts(self, more: Counts) -> None:
+        """Count what another process has counted.
+
+        Raises:
+            ConfigurationError: there are too many groups.
+        """
+        self.rows += more.rows
+        self.failed_rows += more.failed_rows
+        self.isolate(e for e in self._evaluators if e.name in more.isolated and e.name not in self._own.isolated)
+        for each in more.cells:
+            group = tuple(each.group)
+            cell = self._cells.get(group) or self._new_cell(each.first, group)
+            cell.first = min(cell.first, each.first)
+            cell.count += each.count
+            cell.causes.update(each.causes)
+            cell.rows.extend(each.rows)
+            for tally, counts in zip(cell.tallies, each.tallies, strict=True):
+                tally.add_counts(counts)
 
     def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
         self._check_groups(group)
@@ -361,7 +445,7 @@ def _keys(tallies: Iterable[_Tally]) -> list[str]:
 def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
     columns = [tally.numbers[key] for tally in tallies if key in tally.numbers]
     try:
-        mean = math.fsum(chain.from_iterable(columns)) / sum(map(len, columns))
+        mean = math.fsum(chain.from_iterable(each.numbers for each in columns)) / sum(each.count for each in columns)
     except (OverflowError, ValueError):  # the sum leaves the range of a float
         return None
     return mean if math.isfinite(mean) else None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, fields
+
+import msgspec
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._targets import CallsMade
 from tunecheck.endpoints._base import Price, Usage
+from tunecheck.pipeline._sums import SHORT, ExactSum
 
 CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English text."""
@@ -64,6 +66,17 @@ def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
     return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
 
 
+class SpendingCounts(msgspec.Struct, frozen=True):
+    """A `Spending` as it is stored; of `costs` how many they are, and some with the same sum."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    uncounted: int
+    unpriced: int
+    costs: dict[str, tuple[int, list[float]]]
+
+
 @dataclass(slots=True)
 class Spending:
     """What the calls of one evaluator, or of the target, came to.
@@ -76,8 +89,8 @@ class Spending:
     output_tokens: int = 0
     uncounted: int = 0
     unpriced: int = 0
-    costs: dict[str, array[float]] = field(default_factory=dict)
-    """By currency, each call's: their exact sum does not depend on the order in which calls end."""
+    costs: dict[str, ExactSum] = field(default_factory=dict)
+    """By currency: exact, so that the order in which calls end changes nothing."""
 
     def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Count a call, or several; the cost is None where nobody knows the price."""
@@ -88,7 +101,26 @@ class Spending:
         if cost is None or currency is None:
             self.unpriced += calls
         else:
-            self.costs.setdefault(currency, array("d")).append(cost)
+            costs = self.costs.setdefault(currency, ExactSum())
+            costs.append(cost)
+            costs.condense(SHORT)
+
+    def counts(self) -> SpendingCounts:
+        """What was counted, to be added up elsewhere."""
+        for each in self.costs.values():
+            each.condense()
+        costs = {currency: (each.count, list(each.numbers)) for currency, each in self.costs.items()}
+        return SpendingCounts(self.calls, self.input_tokens, self.output_tokens, self.uncounted, self.unpriced, costs)
+
+    def add_counts(self, more: SpendingCounts) -> None:
+        """Count what another process has counted."""
+        self.calls += more.calls
+        self.input_tokens += more.input_tokens
+        self.output_tokens += more.output_tokens
+        self.uncounted += more.uncounted
+        self.unpriced += more.unpriced
+        for currency, (count, numbers) in more.costs.items():
+            self.costs.setdefault(currency, ExactSum()).add(count, numbers)
 
     def summary(self) -> dict[str, JSON]:
         """As it stands in metrics.json; the cost is null where a count or a price is missing, or currencies differ."""
@@ -99,7 +131,7 @@ class Spending:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "uncounted_calls": self.uncounted,
-            "cost": None if costs is None else math.fsum(costs),
+            "cost": None if costs is None else math.fsum(costs.numbers),
             "currency": currency,
         }
 

@@ -17,13 +17,12 @@ from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
-from tunecheck._messages import counted
 from tunecheck._targets import CallContext, Load, Row, Target
 from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import LATE, Arguments, AsyncExecutor, Executor, ThreadExecutor, Work
-from tunecheck.pipeline._journal import CachedResults, Finding, Journal, JournaledParts
+from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
@@ -51,12 +50,6 @@ _ENOUGH = Exception("there are enough rows")
 _LONG_S = 3.0
 """From when on progress names the evaluator whose call takes so long."""
 
-_MOST_REFUSED = 5
-"""Most notes on what rows named and may not."""
-
-_MOST_LOST = 20
-"""Most notes on keys that are null."""
-
 
 class Engine:
     """Runs a plan once."""
@@ -65,12 +58,11 @@ class Engine:
         self,
         plan: Plan,
         journal: Journal,
-        results: ResultsWriter | None,
+        results: ResultsWriter,
         aggregator: Aggregator,
         cached: CachedResults,
         calls: RunCalls,
     ) -> None:
-        """Without `results`, all that is kept is the journal."""
         self.plan = plan
         self.tally = Tally()
         self._journal = journal
@@ -118,7 +110,10 @@ class Engine:
                         lane.close()
         finally:
             await asyncio.gather(self._foreign.close(), *(lane.executor.close() for lane in self._lanes))
-            self.tally.notes += self._remarks()
+            alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
+            self.tally.notes += [
+                f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone
+            ]
         if self._stop not in (None, _ENOUGH):
             raise self._stop
 
@@ -202,17 +197,6 @@ class Engine:
     def _add_lane(self, evaluators: Sequence[BoundEvaluator], executor: Executor) -> None:
         self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
 
-    def _remarks(self) -> list[str]:
-        """What a person should know of how the evaluators fared."""
-        alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
-        told, limit = self.tally.remarks, f"{self.plan.pace.evaluator_timeout:g} s (--evaluator-timeout)"
-        return [
-            *(f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone),
-            *(f"refused on {counted(c, 'row')}: {said}" for said, c in told.refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in told.late.items()),
-            *(f"{why}: null on {counted(count, 'row')}" for why, count in told.lost.most_common(_MOST_LOST)),
-        ]
-
     def waiting_for(self) -> str:
         """The evaluator whose present call has taken longest, and for how long, where that is long."""
         calls = [call for lane in self._lanes for call in lane.executor.under_way()]
@@ -282,12 +266,11 @@ class Engine:
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
         try:
-            if not self._has_failed(state, "target"):
-                columns = await self._columns(target, state.row)
-                check_columns(columns, self._names)
-                state.target = columns
-                self.tally.masked += columns.get("masked") is True
-                self.tally.simulated |= columns.get("simulated") is True
+            columns = await self._columns(target, state.row)
+            check_columns(columns, self._names)
+            state.target = columns
+            self.tally.masked += columns.get("masked") is True
+            self.tally.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; what is our own goes on
@@ -302,8 +285,6 @@ class Engine:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
-        if recorded is None and self._cached.is_final:
-            raise RunError(f"row {row.id}: no worker has recorded an answer to it")
         if recorded is None:
             parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
             context = CallContext(
@@ -317,7 +298,7 @@ class Engine:
                 self._journal.answer(row.index, row.id, input_hash, answer)
                 spend(answer)
             return answer
-        self.tally.reused += self._counts_as_reused(recorded)
+        self.tally.reused += recorded.reused or self._cached.counts_own
         if recorded.again:
             self._journal.answer(row.index, row.id, input_hash, recorded.value)
         if not recorded.reused:
@@ -325,10 +306,6 @@ class Engine:
         if self.tally.answered % _BURST == 0:
             await asyncio.sleep(0)
         return recorded.value
-
-    def _counts_as_reused(self, recorded: Finding[dict[str, JSON]]) -> bool:
-        """What its own workers have recorded, a run puts together, and reuses nothing."""
-        return recorded.reused or not self._cached.is_final
 
     # -- evaluating
 
@@ -355,9 +332,7 @@ class Engine:
         job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
         for evaluator, first in zip(lane.evaluators, lane.bound_like, strict=True):
-            if self._has_failed(state, evaluator.name):
-                arguments, input_hash = None, None
-            elif first < len(bound) and bound[first] is not None:
+            if first < len(bound) and bound[first] is not None:
                 arguments, input_hash = bound[first], job.hashes[first]
             else:
                 arguments, input_hash = self._bind(evaluator, state)
@@ -365,7 +340,7 @@ class Engine:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
                     output = recorded.value
-                    self.tally.reused_verdicts += self._counts_as_reused(recorded)
+                    self.tally.reused_verdicts += recorded.reused or self._cached.counts_own
                     state.outputs[evaluator.name] = output
                     self.tally.simulated |= evaluator.asks_models and any(
                         isinstance(value, dict) and value.get("simulated") is True for value in output.values()
@@ -381,16 +356,6 @@ class Engine:
             return None
         state.readings = row or state.readings
         return job
-
-    def _has_failed(self, state: RowState, stage: str) -> bool:
-        """Whether the target or an evaluator has failed on a row, and is not tried again."""
-        failed = self._cached.failure(state.row.index, stage) if self._cached.is_final else None
-        if failed is None:
-            return False
-        state.errors[stage], output = failed
-        if output:
-            state.outputs[stage] = output
-        return True
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """An evaluator's arguments and their hash."""
@@ -473,13 +438,12 @@ class Engine:
 
     def _settle(self, state: RowState) -> None:
         """A row counts: its result is written and added to the metrics."""
-        if self._results is not None:
-            self._add(state, self._results)
+        self._add(state)
         self.tally.finished += 1
         self.tally.failed += bool(state.errors)
         self.tally.unanswered += "target" in state.errors
 
-    def _add(self, state: RowState, results: ResultsWriter) -> None:
+    def _add(self, state: RowState) -> None:
         begin_row(state.readings)
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
@@ -487,7 +451,7 @@ class Engine:
 
             state.cause = decide_cause(state, self.plan.evaluators)
         begin_row(None)
-        refused = results.write(state.row.index, result_row(state, self._names))
+        refused = self._results.write(state.row.index, result_row(state, self._names))
         if refused is not None:
             state.errors["results"] = refused
         self._aggregator.add(state)

@@ -7,7 +7,7 @@ import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -42,6 +42,7 @@ _MOST_NAMES = 5
 
 _OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
 _VERDICTS = b'{"k":"verdicts"'
+_CALL = b'{"k":"call"'
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 
@@ -64,10 +65,22 @@ class Journal:
         """See to it that all records so far are on the disk; how many that are."""
         return self._records.sync()
 
-    def hold(self, lines: Iterable[bytes]) -> None:
-        """Take the records of other journals, without their first, in place of its own."""
+    def hold(self, lines: Iterable[bytes]) -> int:
+        """Take other journals' records, without their first, in place of its own; how many calls are paid twice."""
+        paid, twice = set[int](), 0
+
+        def records() -> Iterator[bytes]:
+            nonlocal twice
+            yield sealed(dumps(Header()), 0)
+            for line in lines:
+                if line.startswith(_CALL) and (key := _paid_call(line)) is not None:
+                    twice += hash(key) in paid
+                    paid.add(hash(key))
+                yield line
+
         with told_as(RunError, self.path, "cannot be written"):
-            self._records.hold(chain([sealed(dumps(Header()), 0)], lines))
+            self._records.hold(records())
+        return twice
 
     def accept(self, lost: int) -> None:
         """Record that the run goes on although so many records are damaged or missing."""
@@ -159,7 +172,6 @@ class _SlowRecord(_Record):
 class PaidCall(NamedTuple):
     """A model's answer to an evaluator's call, and what it cost where that is known."""
 
-    key: object
     evaluator: str
     columns: dict[str, JSON]
     cost: float | None
@@ -171,18 +183,11 @@ class Recorded:
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
     on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
-    the hash must be equal. Of what is `final`, failures are found, too; else they are tried again.
+    the hash must be equal. What failed is tried again.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        by_row: bool,
-        evaluators: frozenset[str],
-        answers: bool,
-        at_least: int = 0,
-        final: bool = False,
+        self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool, at_least: int = 0
     ) -> None:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
 
@@ -202,7 +207,6 @@ class Recorded:
         self._calls: dict[str, int] = {}
         self._paid = array("Q")
         self._failed: set[int] = set()
-        self._failures: dict[tuple[int, str], int] | None = {} if final else None
         self._settled: Sequence[int] = ()
         self._asked = answers
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
@@ -227,7 +231,6 @@ class Recorded:
             self._settled = record.settled or self._settled
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
-                    self._note_failure(index, name, None)
                     if name in self._verdicts and input_hash is not None:
                         self._verdicts[name].add(input_hash, Place(offset, index))
         return records.damage
@@ -236,33 +239,10 @@ class Recorded:
         if record.k == "answer" and answers:
             self._answers.add(record.h, Place(offset, index))
             self._steps.pop(index, None)  # the answer holds them all
-            self._note_failure(index, "target", None)
         elif record.k == "step" and answers:
             self._steps.setdefault(index, []).append(offset)
-        elif record.k == "error" and record.stage is not None:
-            self._note_failure(index, record.stage, offset)
-            if record.stage == "target":
-                self._failed.add(index)
-
-    def _note_failure(self, index: int, stage: str, offset: int | None) -> None:
-        """What a row's last try came to: where its failure stands, None where it did not fail."""
-        if self._failures is not None and offset is not None:
-            self._failures[index, stage] = offset
-        elif self._failures:
-            self._failures.pop((index, stage), None)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nobody is asked any more."""
-        return self._failures is not None
-
-    def failure(self, index: int, stage: str) -> tuple[Failure, Output] | None:
-        """How the target or an evaluator failed on a row, and what it gave all the same, where that is final."""
-        offset = (self._failures or {}).get((index, stage))
-        if offset is None:
-            return None
-        record = self._read(offset)
-        return msgspec.convert(record, Failure), cast("Output", record.get("out", {}))
+        elif record.k == "error" and record.stage == "target":
+            self._failed.add(index)
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
         """The recorded answer to a row with these inputs, if there is one."""
@@ -304,9 +284,7 @@ class Recorded:
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None
-                yield PaidCall(
-                    record.get("h"), evaluator, columns, known, currency if isinstance(currency, str) else None
-                )
+                yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """The recorded verdict of an evaluator on these inputs, if there is one."""
@@ -373,6 +351,12 @@ class Recorded:
         self._file.close()
 
 
+def _paid_call(line: bytes) -> object:
+    """The key of the call that a record is of; None where the run has not paid for it."""
+    record = loads(line)
+    return record.get("h") if isinstance(record, dict) and record.get("e") is not None else None
+
+
 def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
     """What a journal has of one evaluator, by the rows' index: the hash of its inputs, and the verdict.
 
@@ -406,27 +390,20 @@ class Finding(NamedTuple, Generic[Found]):
 class CachedResults:
     """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from."""
 
-    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
+    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None, *, counts_own: bool = True) -> None:
+        """`counts_own` says whether what is found in `own` counts as reused; not where the run was never cut off."""
         self._own = own
         self._parent = parent
+        self.counts_own = counts_own
 
     def __bool__(self) -> bool:
         return self._own is not None or self._parent is not None
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nobody is asked any more, and what failed has failed."""
-        return self._own is not None and self._own.is_final
 
     def answer(self, index: int, input_hash: str | None) -> Finding[dict[str, JSON]] | None:
         """The answer to a row with these inputs, if there is one."""
         # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         return _first(self._own.answer(index, input_hash) if self._own else None, elsewhere)
-
-    def failure(self, index: int, stage: str) -> tuple[Failure, Output] | None:
-        """How the target or an evaluator failed on a row, where that is not tried again."""
-        return self._own.failure(index, stage) if self._own else None
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
         """What this run itself recorded of an answer that it did not finish, by part."""
@@ -435,7 +412,7 @@ class CachedResults:
     def verdict(self, name: str, index: int, input_hash: str | None) -> Finding[Output] | None:
         """The verdict of an evaluator on these inputs, if there is one."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
-        parent = self._parent if own is None or self.is_final else None
+        parent = self._parent if own is None or not self.counts_own else None
         return _first(own, parent.verdict(name, index, input_hash) if parent else None)
 
     def call(self, key: str) -> Finding[dict[str, JSON]] | None:

@@ -61,8 +61,6 @@ class RunCalls:
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
         self.masked = 0
-        self.bought_again = 0
-        """Calls that another worker had made: where one that was making it died."""
         self._run_id = run_id
         self._journal = journal
         self._cached = cached
@@ -71,11 +69,7 @@ class RunCalls:
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._recorded_calls = _RecordedCalls(journal.path)
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
-        keys = set[int]()
-        for key, evaluator, columns, cost, currency in cached.paid_calls():
-            if cached.is_final:
-                self.bought_again += hash(key) in keys
-                keys.add(hash(key))
+        for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
@@ -240,10 +234,6 @@ class RunCalls:
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._count("target", usage, cost, currency)
         return cost
-
-    def usage(self) -> dict[str, JSON]:
-        """What this run has spent, by evaluator, the target's answers under `target`."""
-        return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def close(self) -> None:
         """Close the journal's second handle."""

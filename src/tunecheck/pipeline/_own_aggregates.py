@@ -119,6 +119,11 @@ class OwnAggregates:
         """Have those of these called in processes."""
         self._apart |= {each.name: _Process(each) for each in evaluators if each.aggregate is not None}
 
+    @property
+    def isolated(self) -> Iterable[str]:
+        """Whose are called in processes."""
+        return self._apart.keys()
+
     def of(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
         """What its aggregation makes of these rows; nothing where it has none."""
         name = evaluator.name

@@ -1,17 +1,28 @@
 """What a run is made of, and how far it is."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._messages import counted
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._scoring import BoundEvaluator
+
+_WORTH_A_PROCESS = 500
+"""Rows from which starting worker processes pays by itself."""
+
+_MOST_REFUSED = 5
+"""Most notes on what rows named and may not."""
+
+_MOST_LOST = 20
+"""Most notes on keys that are null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,14 @@ class Pace:
         for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
             if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < math.inf:
                 raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
+
+    def processes(self, evaluators: Sequence[BoundEvaluator], rows: int) -> int:
+        """How many worker processes evaluators run in: where nobody says, as many as there are cores if that pays."""
+        if self.workers is not None:
+            return self.workers
+        if any(evaluator.cpu_bound for evaluator in evaluators) and rows >= _WORTH_A_PROCESS:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,15 @@ class Remarks:
         """All of them, by the names of these fields."""
         return {"lost": dict(self.lost), "refused": dict(self.refused), "late": dict(self.late)}
 
+    def sentences(self, evaluator_timeout: float) -> list[str]:
+        """What a person should know of them."""
+        limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
+        return [
+            *(f"refused on {counted(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
+            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in self.late.items()),
+            *(f"{why}: null on {counted(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
+        ]
+
     def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Count what happened elsewhere, too."""
         for name, counter in (("lost", self.lost), ("refused", self.refused), ("late", self.late)):
@@ -117,3 +145,13 @@ class Tally:
     """Answers of the target that repeated a secret, which is masked."""
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
+
+    def sentences(self, evaluator_timeout: float) -> list[str]:
+        """What a person should know of what was counted."""
+        said = self.remarks.sentences(evaluator_timeout)
+        if self.masked:
+            said.append(
+                f"{counted(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
+                "${env:NAME:plain} in the definition or prompt marks one that is no secret"
+            )
+        return said

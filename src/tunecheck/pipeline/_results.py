@@ -106,17 +106,20 @@ class ResultsWriter:
     Only each row's place in the file is kept in memory (8 bytes a row), so a row that takes long holds up no other.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, first: int = 0) -> None:
+        """`first` is the lowest index that a row may have."""
         self._path = path
+        self._first = first
         self._partial = path.with_name(path.name + ".partial")
         self._file = open_regular(self._partial, "wb", buffering=1 << 18)
         self._starts = array("Q")
         self._end = 0
-        self._next = 0
+        self._next = first
         self._in_order = True
         self.indices: Sequence[int] | None = None
         """Of a finished file, which rows it has, where it has not all of them."""
-        self._shapes: dict[tuple[str, ...], int] = {}
+        self.shapes: dict[tuple[str, ...], int] = {}
+        """The columns that rows have, and the first row that has them."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write one finished row; what of it has no JSON form is left out, and said as the returned failure."""
@@ -127,25 +130,21 @@ class ResultsWriter:
             failure = _leave_out_unserialisable(row)
             line = dumps_line(row)
         shape = tuple(row)
-        self._shapes[shape] = min(index, self._shapes.get(shape, index))
-        self._note(index)
-        self._file.write(line)
-        self._end += len(line)
+        self.shapes[shape] = min(index, self.shapes.get(shape, index))
+        self.take(index, line)
         return failure
 
-    def _note(self, index: int) -> None:
+    def take(self, index: int, line: bytes) -> None:
+        """Write a finished row as it stands in another such file; its columns are not noted."""
         if index != self._next:
             self._in_order = False
         self._next = index + 1
-        if index >= len(self._starts):
-            self._starts.extend([0] * (index + 1 - len(self._starts)))
-        self._starts[index] = self._end + 1  # 0 stands for a row that is not there
-
-    @property
-    def columns(self) -> list[str]:
-        """Every column of the rows written so far, in the order of the rows that have them."""
-        shapes = sorted(self._shapes.items(), key=lambda shape: shape[1])
-        return list(dict.fromkeys(column for shape, _ in shapes for column in shape))
+        place = index - self._first
+        if place >= len(self._starts):
+            self._starts.extend([0] * (place + 1 - len(self._starts)))
+        self._starts[place] = self._end + 1  # 0 stands for a row that is not there
+        self._file.write(line)
+        self._end += len(line)
 
     def finish(self) -> RowsView:
         """Put the rows in order, make the file final, and give access to them.
@@ -155,7 +154,7 @@ class ResultsWriter:
         """
         self._file.close()
         if 0 in self._starts:
-            self.indices = [index for index, start in enumerate(self._starts) if start]
+            self.indices = [index for index, start in enumerate(self._starts, self._first) if start]
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._in_order:
             starts = self._sort(starts)
@@ -183,6 +182,12 @@ class ResultsWriter:
             self._partial.unlink()
 
 
+def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Every column of rows that have these shapes, in the order of the rows that have them."""
+    ordered = sorted(shapes.items(), key=lambda shape: shape[1])
+    return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
+
+
 def _leave_out_unserialisable(row: ResultRow) -> Failure:
     refused = []
     for column, value in row.items():
@@ -199,14 +204,27 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
 class RowsView(Sequence[ResultRow]):
     """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
 
-    def __init__(self, path: Path, starts: array[int] | None = None, indices: Sequence[int] | None = None) -> None:
-        """`indices` are those of the rows in the data set, where they are not all of its rows."""
+    def __init__(
+        self,
+        path: Path,
+        starts: array[int] | None = None,
+        indices: Sequence[int] | None = None,
+        count: int | None = None,
+    ) -> None:
+        """`indices` are those of the rows in the data set, where they are not all of its rows; `count` is how many."""
         self.path = path
         self._indices = indices
-        self._starts = starts if starts is not None else _line_starts(path)
+        self._known = starts
+        self._count = count
+
+    @property
+    def _starts(self) -> array[int]:
+        if self._known is None:
+            self._known = _line_starts(self.path)
+        return self._known
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._starts) if self._count is None else self._count
 
     def __iter__(self) -> Iterator[ResultRow]:
         return (_row(line, self.path, number) for number, line in self._lines())

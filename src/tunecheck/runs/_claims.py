@@ -3,7 +3,8 @@
     chunks                      which rows each chunk has, written once
     lease/<chunk>-<n>           who works on it, renewed all the time; the highest n holds
     segments/<chunk>/<owner>-<n>    what an owner has journaled, piece by piece
-    done/<chunk>                the segments that count, in their order, and how many rows and records they have
+    results/<chunk>/<owner>-<what>-<n>    what an owner has made of the finished chunk: its part of the run's files
+    done/<chunk>                the segments and results that count, in order, with the numbers of rows and records
 
 Whatever of these is made, one makes it. So a worker that is taken for dead, and lives, changes no result: what it
 writes is named by no `done`.
@@ -14,9 +15,10 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self, TypeAlias, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -25,7 +27,6 @@ from tunecheck._files import FORMAT_VERSION, JSON, WorkerEntry, check_version
 from tunecheck._json import loads
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
-from tunecheck.pipeline._plan import Remarks
 from tunecheck.runs._store import Run
 from tunecheck.storage._address import open_store
 from tunecheck.storage._store import Store
@@ -40,6 +41,7 @@ Ranges: TypeAlias = list[tuple[int, int]]
 
 Owner: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\\]+$")]
 Segment: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^segments/[0-9]+/[^/\\]+-[0-9]+$")]
+ResultName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^results/[0-9]+/[^/\\]+-[a-z]+-[0-9]+$")]
 """Names that others have written down are read only where they lead to an object of the run."""
 
 
@@ -70,6 +72,21 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     released: bool = False
 
 
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a file: its name in the storage, and its checksum."""
+
+    name: ResultName
+    crc: int
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """A chunk's finished rows, the same as a table (none where its rows do not follow each other), what was counted."""
+
+    rows: list[Piece] = []
+    table: list[Piece] = []
+    outcome: list[Piece] = []
+
+
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What of a chunk counts; `api` is what its owner found out about the endpoints."""
 
@@ -79,8 +96,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     records: int
     segments: list[Segment]
+    results: Results
     api: dict[str, JSON] = {}
-    remarks: dict[str, dict[str, int]] = {}
 
 
 class LostLeaseError(Exception):
@@ -235,6 +252,18 @@ class Claims:
                 )
             yield from lines[1:]  # each journal begins with its version
 
+    def contents(self, pieces: Sequence[Piece]) -> Iterator[bytes]:
+        """A file that a worker has committed, part by part.
+
+        Raises:
+            RunError: it is not as it was committed.
+        """
+        for piece in pieces:
+            stored = self._store.read(piece.name)
+            if stored is None or crc32(stored.content) != piece.crc:
+                raise RunError(f"{piece.name} is damaged, which a worker has committed: begin a new run")
+            yield stored.content
+
     def clear(self) -> None:
         """Remove everything, when the results are written."""
         self._store.delete("chunks")  # first: without it, nobody takes what is gone for what is not done yet
@@ -285,7 +314,16 @@ class Claim:
             raise LostLeaseError(f"{name} is there already: two workers have one name")
         self._segments.append(name)
 
-    def commit(self, worker: WorkerEntry, moment: Moment, records: int, api: dict[str, JSON], remarks: Remarks) -> None:
+    def keep(self, what: str, blocks: Iterable[bytes]) -> list[Piece]:
+        """Keep a file of the finished chunk; each block becomes a part of it."""
+        pieces = []
+        for number, block in enumerate(blocks):
+            name = f"results/{self.chunk}/{self._lease.owner}-{what}-{number}"
+            self._store.put(name, block)
+            pieces.append(Piece(name, crc32(block)))
+        return pieces
+
+    def commit(self, worker: WorkerEntry, moment: Moment, records: int, api: dict[str, JSON], results: Results) -> None:
         """Say that the chunk is finished with what was shipped.
 
         Raises:
@@ -298,7 +336,7 @@ class Claim:
             records=records,
             segments=[*self._lease.base, *self._segments],
             api=api,
-            remarks=remarks.counts(),
+            results=results,
         )
         if not self._store.create(f"done/{self.chunk}", msgspec.json.encode(done)):
             raise LostLeaseError(f"chunk {self.chunk} was finished by another worker")

@@ -1,8 +1,9 @@
 """The results in other shapes: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file."""
 
+import codecs
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _FORMULA = re.compile(
 # All but a tab and the ends of lines: a terminal that shows the file would obey some.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
+_BLOCK = 1 << 16
+
 MAX_COLUMNS = 16_384
 """Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
 
@@ -31,13 +34,18 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
     apostrophe before it, because it is model output; `text_of_cell` takes it away.
     """
+    with replacing(path) as temporary, temporary.open("wb", _BLOCK) as file:
+        file.writelines(table_bytes(columns, rows))
+
+
+def table_bytes(columns: Sequence[str], rows: Iterable[ResultRow]) -> Iterator[bytes]:
+    """The table, line by line, its head first."""
     columns = columns[:MAX_COLUMNS]
-    with (
-        replacing(path) as temporary,
-        temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file,
-    ):
-        for values in chain([columns], (map(row.get, columns) for row in rows)):
-            file.write((",".join(map(_cell, values)) or '""') + "\r\n")  # an empty line would be no row
+    mark = codecs.BOM_UTF8
+    for values in chain([columns], (map(row.get, columns) for row in rows)):
+        line = (",".join(map(_cell, values)) or '""') + "\r\n"  # an empty line would be no row
+        yield mark + line.encode("utf-8", "backslashreplace")
+        mark = b""
 
 
 def _cell(value: JSON) -> str:
