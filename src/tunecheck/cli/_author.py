@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tunecheck.authoring._author.files import Variant
     from tunecheck.authoring._author.pipeline import AuthorPlan, AuthorReport
     from tunecheck.cli._author_models import EndpointModels
+    from tunecheck.simulators._backend import Backends
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
@@ -40,6 +43,12 @@ class AuthorOptions(JsonOptions, TrustOptions):
     only: list[str] | None = option(
         "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*' (repeatable).",
         "PATTERN",
+        _WORLD,
+    )
+    mcp: str | None = option(
+        "The command that starts an MCP server, or its URL, to author about: its answers are recorded beside "
+        "simulators/NAME.py, so that the data set needs no server. {folder} in it is a new folder at each start.",
+        "COMMAND|URL",
         _WORLD,
     )
     tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
@@ -90,11 +99,11 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     of calls, what these calls do, what the user says. What is unchanged is not made again.
     """
     from tunecheck.authoring._author.pipeline import author as author_dataset
-    from tunecheck.simulators._backend import Backends
 
     own = _made_services(options)
-    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], invocation.typed)
-    report = author_dataset(plan, Backends(trust=Trust.of_command(options.trust or ())))
+    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _shown(options, invocation.typed))
+    with _backends(options) as backends:
+        report = author_dataset(plan, backends)
     if options.json:
         print_json(_as_json(report))
     else:
@@ -104,16 +113,47 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
 
 def _made_services(options: AuthorOptions) -> list[str]:
     """The simulators that are written for this data set."""
-    if options.openapi is None:
-        return []
-    from tunecheck.authoring._openapi.source import write_simulator
-
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
-    is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    if options.openapi is not None and options.mcp is not None:
+        raise ConfigurationError(f"--openapi and --mcp both make {path}: take one, and name its file with --simulator")
+    if options.openapi is not None:
+        from tunecheck.authoring._openapi.source import write_simulator
+
+        is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    elif options.mcp is not None:
+        from tunecheck.authoring._mcp.service import write_recorded
+
+        is_new = write_recorded(options.mcp, path)
+    else:
+        return []
     if not options.json:
         print(f"{path}: {'made' if is_new else 'is there, and kept'}")
     return [name]
+
+
+@contextmanager
+def _backends(options: AuthorOptions) -> Iterator[Backends]:
+    """Who starts the simulators; with `--mcp` the one of the server asks it what is not recorded."""
+    from tunecheck.simulators._backend import Backends
+
+    backends = Backends(trust=Trust.of_command(options.trust or ()))
+    if options.mcp is None:
+        yield backends
+        return
+    from tunecheck.authoring._mcp.service import asking
+
+    with asking(options.mcp, options.name.replace("-", "_"), backends) as asked:
+        yield asked
+
+
+def _shown(options: AuthorOptions, command: str) -> str:
+    """The command line for the data set's card, without the secrets of a server's command."""
+    if options.mcp is None:
+        return command
+    from tunecheck.authoring._mcp.client import shown_server
+
+    return command.replace(options.mcp, shown_server(options.mcp))
 
 
 def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
@@ -126,7 +166,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
     if stage is None:
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
-        raise ConfigurationError("say what to author about: --simulator NAME, or --openapi FILE")
+        raise ConfigurationError("say what to author about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
     return AuthorPlan(
         name=options.name,
         simulators=simulators,

@@ -210,6 +210,11 @@ class Backends:
             self._classes[name] = find_simulator(name, among=self._plugins, trust=self._trust)
         return self._classes[name]
 
+    def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
+        """The same, but for the class of one simulator."""
+        classes = {**self._classes, name: simulator}
+        return Backends(classes, workspace=self._workspace, time_limit_s=self._time_limit_s, trust=self._trust)
+
     @cached_property
     def _plugins(self) -> Sequence[Plugin]:
         return discover("tunecheck.simulators", workspace=self._workspace)

@@ -16,7 +16,7 @@ from tunecheck.authoring._author.world import Function, Schema, World
 
 Place = tuple["str | int", ...]
 
-_QUOTED = re.compile(r'"([^"]{1,40})"')
+_QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
 _AS = re.compile(r"\bas ([A-Z0-9][\w:/.+-]{2,25})")
 _KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -118,8 +118,8 @@ def _listed(value: JSON) -> list[JSON]:
 
 
 def _described(description: str) -> list[JSON]:
-    """The examples in a description: `"Buy" or "Sell"`, `as 2024-09-30`."""
-    return [*_QUOTED.findall(description)] or [*_AS.findall(description)]
+    """The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`."""
+    return [double or single for double, single in _QUOTED.findall(description)] or [*_AS.findall(description)]
 
 
 def _by_type(name: str, schema: Schema, random: Random) -> Sequence[JSON]:

@@ -50,8 +50,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     Raises:
         ConfigurationError: the OpenAPI file cannot be used, the simulator's cannot be written, or its name is no name.
     """
-    if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
+    require_name(path)
     if path.exists():
         return False
     document = ApiDocument(openapi)
@@ -62,6 +61,12 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, text.encode())
     return True
+
+
+def require_name(path: Path) -> None:
+    """Refuse a simulator's file whose name could not name the simulator."""
+    if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
+        raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
 
 
 def source(
@@ -76,10 +81,10 @@ def source(
     }
     blocks = [f"{constant} = {written(schema, '')}\n" for constant, schema in constants.items()]
     body = "\n".join(f"    {table} = {written(content, '    ')}" for table, content in tables.items())
-    return "\n".join([_HEAD, *blocks, f"\nclass {_class_name(name)}(Resources):\n{body}\n"])
+    return "\n".join([_HEAD, *blocks, f"\nclass {class_name(name)}(Resources):\n{body}\n"])
 
 
-def _class_name(name: str) -> str:
+def class_name(name: str) -> str:
     words = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
     return f"{words}Service" if words in ("Action", "Resource", "Resources") or keyword.iskeyword(words) else words
 
