@@ -104,10 +104,27 @@ def date(folder: Path) -> None:
     assert column(result, "outputs.e.date") == ["2024-01-05"]
 
 
+def byte_order_mark(folder: Path) -> None:
+    (folder / "marked.jsonl").write_text('\ufeff{"q": "a"}\n', "utf-8")
+    result = evaluate(folder, data=folder / "marked.jsonl", evaluators={"e": lambda q: {"q": q}})
+    assert column(result, "outputs.e.q") == ["a"]
+
+
+def given_on_some_rows(folder: Path) -> None:
+    def target(query: str) -> dict[str, str]:
+        return {"response": "given"} if query == "q1" else {"other": "o"}
+
+    result = evaluate(folder, target=target, evaluators={"e": lambda response: {"seen": response}})
+    assert column(result, "outputs.e.seen") == ["given", "red", "the sea"]
+
+
 def infinity(folder: Path) -> None:
     result = evaluate(folder, evaluators={"e": lambda query: {"n": math.inf if query == "q2" else 1.0}})
     assert math.isnan(column(result, "outputs.e.n")[1])
     assert result["metrics"] == {"e.n": 1.0}
+    (folder / "large.jsonl").write_text('{"n": 1e999}\n{"n": 1}\n')
+    result = evaluate(folder, data=folder / "large.jsonl", evaluators={"e": lambda n: {"n": n}})
+    assert [math.isnan(value) for value in column(result, "inputs.n")] == [True, False]
 
 
 def first_error(folder: Path) -> None:
@@ -307,7 +324,9 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a file without rows": no_rows,
     "a CSV file separated by semicolons, or with more cells in a row than in its header": odd_csv,
     "a mapping to a column that no row has, for a parameter that the evaluator has not": unused_mapping,
-    "infinity in an output": infinity,
+    "a byte order mark at the head of JSON Lines": byte_order_mark,
+    "a column that the target gives on some rows only": given_on_some_rows,
+    "infinity in the data or an output": infinity,
     "an output that is NaN in every row": nan_throughout,
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
