@@ -18,6 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.authoring._author.graph import names_agree
 from tunecheck.authoring._author.pipeline import AuthorReport
 from tunecheck.authoring._author.trial import Trial, Weakness
+from tunecheck.authoring._author.wording import VOICES, Ask, request_of, value_text
 from tunecheck.cli._app import main
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 
@@ -196,6 +197,32 @@ def test_the_same_seed_makes_the_same_set_and_another_one_another(small: Path) -
 def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
     report = authored(tasks=3, variants=(), last="variants")
     assert set(report.files.values()) == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("description", "request_"),
+    [
+        ("Settings of the shop", "show me the settings of the shop"),
+        ("GET order", "get order"),
+        ("Used to refund an order", "refund an order"),
+        ("Returns a list of customers.", "return a list of customers"),
+        ("This endpoint will search pets: by tag", "search pets"),
+        ("An order", "place order"),
+    ],
+)
+def test_a_description_becomes_a_request(description: str, request_: str) -> None:
+    assert request_of("place_order", description) == request_
+
+
+def test_a_request_says_each_value_as_people_do() -> None:
+    stocks = Ask("sell stocks", (("stocks", value_text(["AAPL", "MSFT"])), ("limit", value_text(7))))
+    assert VOICES["polite"]([stocks], True) == (
+        'Could you sell stocks? The stocks are "AAPL" and "MSFT" and the limit is 7.'
+    )
+    assert VOICES["chatty"]([stocks, Ask("log out")], True) == (
+        'Here\'s what I need: sell stocks. Use "AAPL" and "MSFT" as the stocks and 7 as the limit. '
+        "Once that's done, log out."
+    )
 
 
 def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:

@@ -77,6 +77,8 @@ class _Search:
             for call in (*witness.before, witness.call):
                 session.call(call)
         given = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
+        if not given and function.parameters and self.random.random() < 0.5:
+            given = [self.random.choice([*function.parameters])]  # what changes a thing does nothing without a change
         held = [atom for atom, _ in available(session)]
         arguments = {name: self._value(function, name, held) for name in given}
         before = tuple(session.calls)

@@ -251,8 +251,12 @@ class _Walk:
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
         arguments: dict[str, Argument] = {}
+        optional = [name for name in function.parameters if name not in (*function.required, *graph.ignored)]
+        chosen = {name for name in optional if self._random.random() < _OPTIONAL}
+        if graph.writes and optional and not chosen and not function.required:
+            chosen.add(self._random.choice(optional))  # nobody asks for a change, and says no more
         for name in function.parameters:
-            if name in function.required or (name not in graph.ignored and self._random.random() < _OPTIONAL):
+            if name in function.required or name in chosen:
                 taken = [each.value for each in arguments.values() if isinstance(each.value, str)]
                 arguments[name] = self._argument(function, name, found, taken)
         return PlannedCall(function=function.name, arguments=arguments)

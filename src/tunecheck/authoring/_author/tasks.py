@@ -154,11 +154,12 @@ class Words:
 
 
 def _field(path: Sequence[str | int]) -> str:
-    """What a place in a result is called: "order id", "first item of the stock list", "id of the first item of …"."""
+    """What a place in a result is called: "order id", "first item of the stocks", "id of the first item of …"."""
     if not path:
         return "answer"
     *around, last = path
     items = [at for at, step in enumerate(around) if isinstance(step, int)]
     if isinstance(last, str):
         return f"{phrase(last)} of the {_field(around[: items[-1] + 1])}" if items else phrase(last)
-    return f"first item of the {_field(around) if around else 'list'}"
+    field = _field(around)
+    return f"first item of the {'list' if not around else field if field.endswith('s') else f'{field} list'}"

@@ -12,6 +12,7 @@ from tunecheck._json import JSON
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")
 _SEVERAL = re.compile(r'["\d] and ["\d]')
+_METHODS = frozenset("GET POST PUT PATCH DELETE LIST".split())
 _NO_VERB = frozenset(
     "a an the this that these it all any some endpoint api operation function method request resource".split()
 )
@@ -30,11 +31,15 @@ def phrase(name: str) -> str:
 def request_of(name: str, description: str) -> str:
     """What a function does, as a request: "cancel an order"; from its description, else from its name."""
     clause = _CLAUSE_END.split(description.strip(), maxsplit=1)[0].strip()
-    clause = re.sub(r"^(this (function|tool|method|endpoint|api) )?(will |can |is used to )?", "", clause, flags=re.I)
+    clause = re.sub(
+        r"^(this (function|tool|method|endpoint|api) )?(will |can |(is )?used to )?", "", clause, flags=re.I
+    )
     first, _, rest = clause.partition(" ")
     if not rest or first.lower() in _NO_VERB or not first.isalpha():
         return phrase(name)
-    verb = _imperative(first.lower() if not first.isupper() else first)
+    if rest.startswith("of "):  # "Settings of the shop" says what comes, not what is done
+        return f"show me the {first.lower()} {rest}"
+    verb = _imperative(first.lower() if not first.isupper() or first in _METHODS else first)
     return f"{verb} me {rest}" if verb in ("tell", "show", "give") and not rest.startswith("me ") else f"{verb} {rest}"
 
 

@@ -81,7 +81,8 @@ class _Samples:
         assert kind.key is not None
         schema = kind.fields.get(kind.key, {})
         named = [*dict.fromkeys(map(str, plain_values(kind.key, schema, self._random)))]
-        if kind.makes == "text" and words_of(kind.key)[-1:] != ["id"] and number <= len(named):
+        last = words_of(kind.key)[-1:]
+        if kind.makes == "text" and last != ["id"] and last != words_of(kind.name)[-1:] and number <= len(named):
             return named[number - 1]
         return made_key(kind.name, kind.makes, number)
 
