@@ -10,7 +10,7 @@ from tunecheck.authoring._audit.failing import failing_alike
 from tunecheck.authoring._audit.findings import AuditFinding, found, of_check, worst_first
 from tunecheck.authoring._audit.paths import LeavingOut
 from tunecheck.authoring._audit.readings import reading_findings
-from tunecheck.authoring._audit.repeats import Rows
+from tunecheck.authoring._audit.repeats import Rows, known_row
 from tunecheck.authoring._audit.requests import request_findings
 from tunecheck.authoring._audit.reruns import Reruns
 from tunecheck.authoring._audit.skill import may_pass_calling, passes_calling, passes_idle
@@ -58,7 +58,7 @@ def audit(
     """
     trained = Rows()
     for each in training:
-        trained.add(each)
+        trained.add(known_row(each))
     auditing = _Auditing(reader, trained)
     findings = [finding for row in rows for finding in auditing.findings(row)]
     findings += auditing.leaving_out.findings()
@@ -91,9 +91,10 @@ class _Auditing:
         yield from value_findings(dialogue)
         yield from request_findings(dialogue)
         yield from step_findings(dialogue)
-        yield from self.own.repeated(dialogue)
-        self.own.add(dialogue)
-        yield from self.trained.leaked(dialogue)
+        known = known_row(dialogue)
+        yield from self.own.repeated(known)
+        self.own.add(known)
+        yield from self.trained.leaked(known)
         passes = passes_idle(row, dialogue)
         self.idle += passes
         if passes and dialogue.calls:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict, deque
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import TypeAlias
 
 from tunecheck._json import dumps
 from tunecheck.authoring._audit.dialogue import Dialogue, texts_in
@@ -23,11 +25,13 @@ _MOST_TOGETHER = 20
 _SHORTEST_PATH = 2
 _FEWEST_WORDS = 6
 
-Sketch = tuple[int, ...]
+Sketch: TypeAlias = "array[int]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownRow:
+    """What is kept of a row: digests of what it says and offers, its calls, and a sketch of its wording."""
+
     name: str
     said: bytes
     offered: bytes
@@ -36,7 +40,7 @@ class _Known:
     asked: tuple[bytes, ...]
     told: tuple[bytes, ...]
 
-    def continues(self, other: _Known) -> bool:
+    def continues(self, other: KnownRow) -> bool:
         """Whether it is a later part of the same chat; `asked` and `told` are digests of their beginnings."""
         return other.asked[-1] in self.asked and other.told[-1] in self.told
 
@@ -45,21 +49,21 @@ class _Known:
 class Rows:
     """Rows by what they say and what is to be done, so that each new one is compared with few; `kind` is whose."""
 
-    _by_words: dict[bytes, _Known] = field(default_factory=dict)
-    _by_path: dict[tuple[str, ...], _Known] = field(default_factory=dict)
-    _by_key: dict[int, deque[_Known]] = field(default_factory=lambda: defaultdict(lambda: deque(maxlen=_MOST_TOGETHER)))
+    _by_words: dict[bytes, KnownRow] = field(default_factory=dict)
+    _by_path: dict[tuple[str, ...], KnownRow] = field(default_factory=dict)
+    _by_key: dict[int, list[KnownRow]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, dialogue: Dialogue) -> None:
-        row = _known(dialogue)
+    def add(self, row: KnownRow) -> None:
         self._by_words.setdefault(row.said, row)
         if len(row.path) >= _SHORTEST_PATH:
             self._by_path.setdefault(row.path, row)
         for key in row.sketch[:_KEYS]:
-            self._by_key[key].append(row)
+            together = self._by_key[key]
+            together.append(row)
+            del together[:-_MOST_TOGETHER]
 
-    def repeated(self, dialogue: Dialogue) -> Iterator[AuditFinding]:
+    def repeated(self, row: KnownRow) -> Iterator[AuditFinding]:
         """How the row repeats one that was added before it."""
-        row = _known(dialogue)
         same = self._by_words.get(row.said)
         if same is not None and same.path != row.path and same.offered == row.offered:
             evidence = f"{same.name} asks the same, with the same functions; its calls are {_shown(same.path)}"
@@ -69,9 +73,8 @@ class Rows:
         elif same is None and (near := self._near(row, but_for_its_chat=True)) is not None:
             yield found(row.name, "near_duplicate", f"{near[0].name} has {near[1]:.0%} of its wording", fix=_DROP)
 
-    def leaked(self, dialogue: Dialogue) -> Iterator[AuditFinding]:
+    def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """How the row, one of a test set, is in these, which are trained on."""
-        row = _known(dialogue)
         same = self._by_words.get(row.said)
         if same is not None:
             evidence = f"{same.name} of the training data says the same, word for word"
@@ -83,7 +86,7 @@ class Rows:
             evidence = f"{self._by_path[row.path].name} of the training data has the same calls, asked for otherwise"
             yield found(row.name, "in_training_data", f"{evidence}: {_shown(row.path)}", certainty="look")
 
-    def _near(self, row: _Known, *, but_for_its_chat: bool = False) -> tuple[_Known, float] | None:
+    def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
         if but_for_its_chat:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
@@ -95,19 +98,19 @@ class Rows:
 _DROP = "leave the row out"
 
 
-def _known(dialogue: Dialogue) -> _Known:
+def known_row(dialogue: Dialogue) -> KnownRow:
     said = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
     sketch = heapq.nsmallest(_SKETCH, map(_hash, shingles)) if len(said) >= _FEWEST_WORDS else ()
     defined = {name: dialogue.tools.spelled(name) for name in sorted(dialogue.tools)}
     tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
-    return _Known(
+    return KnownRow(
         dialogue.name,
         said=_digest("\n".join([*said, *dialogue.told])),
         offered=_digest("\n".join(tools) + start),
         path=dialogue.path,
-        sketch=tuple(sketch),
+        sketch=array("Q", sketch),
         asked=_beginnings(dialogue.asked),
         told=_beginnings(dialogue.told),
     )
