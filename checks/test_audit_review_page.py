@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,13 @@ def review(tmp_path: Path) -> Review:
 
 @pytest.fixture
 def address(review: Review) -> Iterator[str]:
-    """The server at work in a thread of its own."""
+    with served(review) as address:
+        yield address
+
+
+@contextmanager
+def served(review: Review) -> Iterator[str]:
+    """The server at work in a thread of its own; gives its address."""
     ready, taken = threading.Event(), []
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
@@ -93,6 +100,20 @@ def test_what_the_data_says_is_shown_as_text(browser: Browser, address: str) -> 
     page = _open(browser, address)
     assert page.get_by_text("<img src=x onerror=alert(1)>").count() == 1
     assert page.locator("main img, main b").count() == 0
+
+
+def test_of_many_findings_a_part_is_shown_and_the_rest_when_it_is_reached(browser: Browser, tmp_path: Path) -> None:
+    rows = [{"id": f"r{at}", "query": "x" * (2_000_000 if at == 3 else 9)} for at in range(5_000)]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    findings = [found(row["id"], "near_duplicate", "another") for row in rows]
+    dataset = open_dataset(tmp_path / "rows.jsonl", number_ids=True)
+    with served(Review(dataset, findings, tmp_path / "new.jsonl")) as address:
+        page = _open(browser, address)
+        page.locator("li").last.focus()
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.dataset.number") == "200"
+        page.get_by_role("button", name="4600 more findings").click()
+        assert page.locator("li").count() == 600
 
 
 def test_an_edit_that_is_no_json_says_so_and_stays_open(browser: Browser, address: str) -> None:
