@@ -136,11 +136,21 @@ def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str,
 
 def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     live = LiveServer(recorded(STDIO), STDIO)
-    process = live._session._transport._process  # type: ignore[union-attr]
+    [begun] = live._kept.values()
+    process = begun.session._transport._process  # type: ignore[attr-defined]
     live_backend(live).call(add("Emma"))
     assert live_backend(live).call(LIST).value == {"books": {}}
     live.close()
     assert process.returncode is not None
+
+
+def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    for number, before in enumerate([(), (add("Emma"),), (), (add("Emma"),)]):
+        refused = FunctionCall("lend_book", {"title": "Dracula", "reader": f"reader {number}"})
+        assert live_backend(live, before).call(refused).error
+    assert [begun.written for begun in live._kept.values()] == [[], ['add_book(title="Emma")']]
+    live.close()
 
 
 def test_a_secret_of_the_environment_is_not_recorded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -26,6 +27,7 @@ from tunecheck.simulators._recorded import Recorded, RecordedCall, Recording
 
 _TIME_LIMIT_S = 30.0
 _PROBES = 2
+_MOST_KEPT = 12
 _HEAD = '''\
 """A service that answers as an MCP server did, made by `tunecheck datasets author --mcp`: edit it as you like.
 
@@ -141,8 +143,19 @@ def _told() -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
 
 
+@dataclass
+class _Begun:
+    """A session with a server, the state it is in, and the calls that changed something since it began."""
+
+    session: Session
+    state: str = ""
+    written: list[str] = field(default_factory=list)
+
+
 class LiveServer:
     """A server in any state that is recorded: it is begun anew, and the calls made again that led there.
+
+    To begin takes long, and most calls change nothing: some sessions are kept, each in a state of its own.
 
     Args:
         simulator: what it is recorded for.
@@ -154,14 +167,13 @@ class LiveServer:
         self._simulator, self._server, self._time_limit_s = simulator, server, time_limit_s
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)
-        self._session: Session | None = None
-        self._state, self._written = "", list[str]()
+        self._kept: dict[str, _Begun] = {}
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
                 self._redactor.add(Secret(value))
         if not self.recording.start:
-            self._begin()
+            self._keep(self._begin())
 
     def recorder(self) -> type[Recorded]:
         """The simulator, which asks the server what is not recorded."""
@@ -174,66 +186,83 @@ class LiveServer:
         Raises:
             ServerGoneError: the server does not answer, or not as it did before.
         """
-        if self._session is None or self._state != state:
-            self._reach(state)
-        made = self._make(name, arguments)
+        begun = self._reach(state)
+        made = self._make(begun, name, arguments)
+        self._keep(begun)
         self.recording.keep(made)
         return made
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        for begun in self._kept.values():
+            begun.session.close()
+        self._kept.clear()
 
-    def _begin(self) -> None:
-        self.close()
-        self._session, self._written = Session(self._server, self._time_limit_s), []
-        holds = self._holds()
-        if not self.recording.start:
-            self.recording.begin(holds)
-        self._state = self.recording.hold(holds)
-        if self._state != self.recording.start:
-            raise ServerGoneError(
-                f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
-                f"command is a new folder each time. Or it is another one by now: delete {self.recording.path}"
-            )
+    def _keep(self, begun: _Begun) -> None:
+        """Keep a session for calls in its state, and not too many of them."""
+        if begun.state in self._kept:
+            begun.session.close()
+            return
+        self._kept[begun.state] = begun
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.pop(next(iter(self._kept))).session.close()
 
-    def _reach(self, state: str) -> None:
-        """Be in a state: by the calls that are missing, where the server is on the way, else from the beginning."""
+    def _begin(self) -> _Begun:
+        begun = _Begun(Session(self._server, self._time_limit_s))
+        try:
+            holds = self._holds(begun)
+            if not self.recording.start:
+                self.recording.begin(holds)
+            begun.state = self.recording.hold(holds)
+            if begun.state != self.recording.start:
+                raise ServerGoneError(
+                    f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
+                    f"command is a new folder each time. Or it is another one by now: delete {self.recording.path}"
+                )
+        except BaseException:
+            begun.session.close()
+            raise
+        return begun
+
+    def _reach(self, state: str) -> _Begun:
+        """A session in a state: one that is on the way there, else a new one, and the calls that are missing."""
         route: list[RecordedCall] = []
         at = state
-        while at not in (self._state if self._session is not None else "", self.recording.start):
+        while at not in self._kept and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
-        if self._session is None or at != self._state:
-            self._begin()
+        begun = self._kept.pop(at) if at in self._kept else self._begin()
         for call in reversed(route):
-            self._make(call.call, call.arguments)
-            if self._state != call.after:
+            self._make(begun, call.call, call.arguments)
+            if begun.state != call.after:
+                begun.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise ServerGoneError(
                     f"{self._shown}: {text} does not leave what it left before, as where it makes ids by chance: "
                     f"take {call.call} out of state_from or tools in {self.recording.path.name.partition('.')[0]}.py, "
                     f"and delete {self.recording.path}"
                 )
+        return begun
 
-    def _make(self, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        before = self._state
-        answer, failed = self._call(name, arguments)
-        if name in self._simulator.writes:
-            if not failed:
-                self._written.append(canonical_text([FunctionCall(name, dict(arguments))]))
-            self._state = self.recording.hold(self._holds())
+    def _make(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        before = begun.state
+        try:
+            answer, failed = self._call(begun, name, arguments)
+            if name in self._simulator.writes:
+                if not failed:
+                    begun.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
+                begun.state = self.recording.hold(self._holds(begun))
+        except BaseException:
+            begun.session.close()
+            raise
         return RecordedCall(
-            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=self._state
+            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
         )
 
-    def _holds(self) -> dict[str, JSON]:
+    def _holds(self, begun: _Begun) -> dict[str, JSON]:
         if not self._simulator.state_from:
-            return {"calls": [*self._written]}
-        return {name: self._call(name, arguments)[0] for name, arguments in self._simulator.state_from.items()}
+            return {"calls": [*begun.written]}
+        return {name: self._call(begun, name, arguments)[0] for name, arguments in self._simulator.state_from.items()}
 
-    def _call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
-        assert self._session is not None
-        answer, failed = self._session.call(str(self._simulator.tools[name].get("name", name)), arguments)
+    def _call(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
         return self._redactor.answer(answer), failed
