@@ -5,7 +5,9 @@ import math
 from tunecheck._targets import Target
 from tunecheck.pipeline._plan import Plan
 
-_MOST_ROWS = 1_000
+_MOST_ROWS = 4_000
+"""Between two chunks nothing is asked for some hundredths of a second; whoever takes one over reads its records."""
+
 _CHUNKS_EACH = 8
 """Chunks a worker, where there are enough rows: one that is slower than the others then does fewer."""
 
