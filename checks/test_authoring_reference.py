@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import pytest
 from tests.authoring_parts import authored, calls_of, lines, passes
 from tests.bfcl_check_parts import judged_by_the_reference
 
+from tunecheck import FunctionCall
+from tunecheck._json import JSON
+
 EIGHT = (
     *("GorillaFileSystem", "MathAPI", "MessageAPI", "TicketAPI", "TradingBot", "TravelAPI", "TwitterAPI"),
     "VehicleControlAPI",
 )
 TASKS = int(os.environ.get("TUNECHECK_AUTHORED_TASKS", "2000"))
-SAMPLE = 10
+SAMPLE = 20
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +71,22 @@ def test_any_call_left_out_or_of_another_value_fails_by_the_evaluator_that_users
         turns = calls_of(row)
         assert passes(row, turns), row["id"]
         for number, turn in enumerate(turns):
-            for at in range(len(turn)):
-                fewer = [*turns[:number], [*turn[:at], *turn[at + 1 :]], *turns[number + 1 :]]
-                assert not passes(row, fewer), (row["id"], turn[at])
+            for at, call in enumerate(turn):
+                for instead in ([], *([other] for other in _others(call))):
+                    changed = [*turns[:number], [*turn[:at], *instead, *turn[at + 1 :]], *turns[number + 1 :]]
+                    assert not passes(row, changed), (row["id"], call, instead)
+
+
+def _others(call: FunctionCall) -> Iterator[FunctionCall]:
+    """The call of another function, and with another value in the place of each argument that has a plain one."""
+    yield FunctionCall(f"{call.name}_all", call.arguments)
+    for name, value in call.arguments.items():
+        if isinstance(value, bool):
+            other: JSON = not value
+        elif isinstance(value, (int, float)):
+            other = value + 7
+        elif isinstance(value, str):
+            other = f"not {value}"
+        else:
+            continue
+        yield FunctionCall(call.name, {**call.arguments, name: other})
