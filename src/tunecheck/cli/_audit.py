@@ -43,9 +43,12 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
     """
     from tunecheck.authoring._audit.audit import audit as audit_rows
+    from tunecheck.authoring._audit.failing import FEWEST_RUNS
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.runs._store import find_run
 
+    if options.runs and len(options.runs) < FEWEST_RUNS:
+        raise ConfigurationError("--runs compares what runs answer: name another run, too")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),

@@ -62,7 +62,7 @@ def audit(
     auditing = _Auditing(reader, trained)
     findings = [finding for row in rows for finding in auditing.findings(row)]
     findings += auditing.leaving_out.findings()
-    findings += failing_alike(runs)
+    findings += failing_alike(runs, auditing.names)
     return Audit(auditing.rows, worst_first(findings), auditing.idle, auditing.calling, auditing.played)
 
 
@@ -74,6 +74,7 @@ class _Auditing:
     trained: Rows
     own: Rows = field(default_factory=Rows)
     leaving_out: LeavingOut = field(default_factory=LeavingOut)
+    names: set[str] = field(default_factory=set)
     rows: int = 0
     idle: int = 0
     calling: int = 0
@@ -81,6 +82,7 @@ class _Auditing:
 
     def findings(self, row: CheckedRow) -> Iterator[AuditFinding]:
         self.rows += 1
+        self.names.add(row.name)
         yield from (of_check(finding) for finding in row.findings if not finding.is_remark)
         dialogue = self.reader.read(row)
         if isinstance(dialogue, str):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
@@ -16,7 +17,7 @@ from tunecheck.runs._failures import evidence_of
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import value_reader
 
-_FEWEST_RUNS = 2
+FEWEST_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class _Failure:
     evidence: str
 
 
-def failing_alike(runs: Sequence[Run]) -> Iterator[AuditFinding]:
-    """Of each row that every run answered and failed: whether all gave the same calls, or failed for the same cause."""
+def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditFinding]:
+    """Of each of these rows that all runs failed: whether most gave the same calls, or all have the same cause."""
     failed: dict[str, list[_Failure]] = {}
     for run in runs:
-        for name, failure in _failures(run):
+        for name, failure in ((name, failure) for name, failure in _failures(run) if name in names):
             failed.setdefault(name, []).append(failure)
     for name, failures in failed.items():
-        if len(failures) >= _FEWEST_RUNS and len(failures) == len(runs):
+        if len(failures) >= FEWEST_RUNS and len(failures) == len(runs):
             yield from _alike(name, failures)
 
 
@@ -55,11 +56,12 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
 
 
 def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
-    first = failures[0]
+    [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
+    first = next(each for each in failures if each.answer == answer)
     why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
-    if first.answer and all(each.answer == first.answer for each in failures):
-        text = f"all {len(failures)} runs answer {first.answer} ({why})"
-        yield found(name, "fails_alike", text, fix=f"is {first.answer} right?")
+    if answer and 2 * count > len(failures) and count > 1:
+        who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail it, {count} of them"
+        yield found(name, "fails_alike", f"{who} answer {answer} ({why})", fix=f"is {answer} right?")
     elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
         text = f"all {len(failures)} runs fail it for the same cause ({why})"
         yield found(name, "fails_alike", text, certainty="look")
