@@ -349,19 +349,13 @@ class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True):
 
 
 class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
-    """A failure: a run that goes on tries again what failed; only workers' results are put together with theirs.
-
-    `out` is what an evaluator gave all the same.
-    """
+    """A failure, for who reads the journal: a run that goes on tries again what failed."""
 
     i: int
     id: str
     stage: str
     type: str
     message: str
-    request_id: str | UnsetType = UNSET
-    cause: str | UnsetType = UNSET
-    out: dict[str, JSON] | UnsetType = UNSET
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):

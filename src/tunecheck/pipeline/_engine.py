@@ -417,7 +417,7 @@ class Engine:
         if error.type == UntrustedError.__name__:
             self.tally.remarks.refused[error.message] += 1
         try:
-            self._journal.error(state.row.index, state.row.id, stage, error, state.outputs.get(stage))
+            self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
         if self.plan.pace.fail_on_evaluator_errors and stage != "target":

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET
 
 from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import (
@@ -109,12 +108,9 @@ class Journal:
         """
         return self._records.append(ModelCall(evaluator, key, cost, currency, dict(columns)))
 
-    def error(self, index: int, row_id: str, stage: str, failure: Failure, output: Output | None = None) -> None:
-        """Note a failure, and what the evaluator gave all the same."""
-        request_id, cause = failure.request_id or UNSET, failure.cause or UNSET
-        self._records.append(
-            Error(index, row_id, stage, failure.type, failure.message, request_id, cause, output or UNSET)
-        )
+    def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
+        """Note a failure."""
+        self._records.append(Error(index, row_id, stage, failure.type, failure.message))
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record which rows a run has that is finished before all of them were asked."""
