@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 READS, ADDS = {"readOnlyHint": True}, {"readOnlyHint": False, "destructiveHint": False}
@@ -52,6 +53,15 @@ class Shelf:
             return {"books": self.books}, False
         if name == "tell_key":
             return {"key": os.environ.get("SHOP_API_KEY", "")}, False
+        if name == "tell_folder":
+            folder = sys.argv[1]
+            is_here = title.startswith(folder) and Path(folder).resolve() == Path.cwd()
+            return {
+                "folder": folder,
+                "is_here": is_here,
+                "asked": title,
+                "holds": [*map(str, Path(folder).iterdir())],
+            }, False
         if name == "add-book":
             self.books.setdefault(title, None)
             return {"added": title}, False

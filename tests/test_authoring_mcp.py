@@ -153,6 +153,14 @@ def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
     live.close()
 
 
+def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:
+    with Session(f"{STDIO} {{folder}}", 5) as session:
+        assert session.call("tell_folder", {"title": "/service/notes.txt"}) == (
+            {"folder": "/service", "is_here": True, "asked": "/service/notes.txt", "holds": []},
+            False,
+        )
+
+
 def test_a_secret_of_the_environment_is_not_recorded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "blue-horse-staple")
     live = LiveServer(recorded(url), url)
