@@ -6,8 +6,10 @@ import asyncio
 import json
 import shutil
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from msgspec import UNSET, structs
 
@@ -17,9 +19,10 @@ from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.evaluation._ending import now
 from tunecheck.evaluation._evaluate import work
-from tunecheck.runs._claims import Claims
+from tunecheck.runs._claims import Claims, Lease
 from tunecheck.runs._manifest import versions
 from tunecheck.runs._store import Run
+from tunecheck.storage._address import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -279,6 +282,40 @@ class Judge:
     async def call_with(self, calls: ModelCalls, *, text: str) -> dict[str, Any]:
         request = ChatRequest([{"role": "user", "content": text[-1:]}])
         return {"n": int((await calls.complete(self.endpoint, request)).text or 0)}
+
+
+class Hanging(Answers):
+    """Its first answer never comes."""
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        if not self.asked:
+            self.asked.append(row.index)
+            await asyncio.Event().wait()
+        return await super().answer(row, context)
+
+
+def test_a_worker_that_has_lost_its_chunk_leaves_what_its_calls_wait_for(data: Path, tmp_path: Path) -> None:
+    """They may wait for a share of the limits, which the chunk's new owner has."""
+    target, thieves = Hanging(), list[threading.Thread]()
+
+    def one(run: Path) -> None:
+        thief = threading.Thread(target=steal, args=(Run(run).shared, target))
+        thief.start()
+        work(**arguments(data, target), results_dir=tmp_path, resume=run)
+        thieves.append(thief)
+
+    run = Run(evaluate(**arguments(data, Answers()), results_dir=tmp_path, on=Threads(one, 1)).run_dir)
+    thieves[0].join()
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+
+
+def steal(shared: str, target: Answers) -> None:
+    """Take over the chunk that a worker has, as if it had been frozen, and leave it again."""
+    store = open_store(shared)
+    while not target.asked:
+        time.sleep(0.01)
+    (name,) = store.list("lease/")
+    store.create(name.replace("-1", "-2"), msgspec.json.encode(Lease(owner="thief", released=True)))
 
 
 def test_a_worker_of_another_version_is_refused(data: Path, tmp_path: Path) -> None:

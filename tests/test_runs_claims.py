@@ -139,7 +139,7 @@ def test_a_segment_that_is_gone_or_damaged_is_an_error(tmp_path: Path) -> None:
     claim = one.claim()
     claim.ship(journal(HEADER, b'{"k":"answer"}'))
     finish(claim, records=2)
-    segment = tmp_path / "segments" / "0" / "one-0"
+    segment = tmp_path / "segments" / "0" / "one.1-0"
     segment.write_bytes(segment.read_bytes().replace(b"answer", b"ANSWER"))
     with pytest.raises(RunError, match="damaged"):
         list(one.claims.records())
@@ -179,7 +179,7 @@ def test_files_that_are_none_of_the_run_s_change_nothing(tmp_path: Path) -> None
     claim = one.claim()
     claim.ship(journal(HEADER))
     finish(claim, records=1)
-    for name in ("done/0 (copy)", "done/7", "lease/0-1~", "lease/5-5", f"segments/{claim.chunk}/one-0 (copy)"):
+    for name in ("done/0 (copy)", "done/7", "lease/0-1~", "lease/5-5", f"segments/{claim.chunk}/one.1-0 (copy)"):
         (tmp_path / name).write_bytes(b"")
     other = Observer(tmp_path, "another")
     assert other.claims.done() == {claim.chunk}

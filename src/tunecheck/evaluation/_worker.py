@@ -93,6 +93,8 @@ class _ChunkEngine(Engine):
         self._worker = worker
         self._claim = claim
         self._started = now()
+        self._lost: Exception | None = None
+        self._running: asyncio.Task[None] | None = None
         self._opened = contextlib.ExitStack()
         self._folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(dir=worker.folder)))
         path = self._folder / "journal.jsonl"
@@ -122,14 +124,9 @@ class _ChunkEngine(Engine):
 
     async def run(self) -> None:
         """Take every row of the chunk to its verdicts; what of it is another worker's by then is left to it."""
-        loop = asyncio.get_running_loop()
-        self._keeper.start(lambda error: loop.call_soon_threadsafe(self.stop, error))
         try:
-            async with self._worker.leasing.during(self._claim.chunk, self.stop) as work:
-                try:
-                    await super().run()
-                finally:
-                    await asyncio.to_thread(self._keeper.end)
+            async with self._worker.leasing.during(self._claim.chunk, self._give_up) as work:
+                await self._run_shipping()
                 await asyncio.to_thread(self._commit)
                 work.finished = True
         except LostLeaseError:
@@ -140,6 +137,26 @@ class _ChunkEngine(Engine):
             raise
         finally:
             self._opened.close()
+
+    async def _run_shipping(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._running = asyncio.create_task(super().run())
+        self._keeper.start(lambda error: loop.call_soon_threadsafe(self._give_up, error))
+        try:
+            await self._running
+        except asyncio.CancelledError:
+            if self._lost is not None:
+                raise self._lost from None
+            raise
+        finally:
+            await asyncio.to_thread(self._keeper.end)
+
+    def _give_up(self, error: Exception) -> None:
+        """Leave the chunk, and its calls: they may wait for a share of the limits that it will never have again."""
+        self._lost = error
+        self.stop(error)
+        if self._running is not None:
+            self._running.cancel()
 
     def _commit(self) -> None:
         moment = self._moment()

@@ -174,7 +174,7 @@ class Claims:
             if chunk in done or (now is not None and not self._is_free(now)):
                 continue
             number, base = (1, []) if now is None else (now.number + 1, self._segments_of(chunk, now.lease))
-            lease = Lease(owner=self.owner, base=base)
+            lease = Lease(owner=f"{self.owner}.{number}", base=base)  # it may have had the chunk before, and lost it
             name = f"lease/{chunk}-{number}"
             if self._store.create(name, msgspec.json.encode(lease)):
                 if not self.exist:  # what was done was removed meanwhile, because all is
