@@ -1,5 +1,6 @@
 """Every storage keeps the same promises: here a folder, and Azure blob storage as Azurite has it."""
 
+import io
 import os
 import secrets
 import threading
@@ -39,6 +40,27 @@ def test_what_is_created_is_read(store: Store) -> None:
     stored = store.read("lease/1")
     assert stored is not None
     assert stored.content == b"mine"
+
+
+class ReadInPieces(io.BytesIO):
+    """A file that notes how much of it came with one reading."""
+
+    most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        piece = super().read(size)
+        self.most = max(self.most, len(piece))
+        return piece
+
+
+def test_of_a_large_file_only_pieces_are_in_memory(store: Store) -> None:
+    content = os.urandom(12 << 20)
+    file = ReadInPieces(content)
+    store.put("run/eval_results.jsonl", file)
+    stored = store.read("run/eval_results.jsonl")
+    assert stored is not None
+    assert stored.content == content
+    assert 0 < file.most < len(content)
 
 
 def test_what_is_there_is_not_created_again(store: Store) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck.storage._store import Stored
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore as Container
 
 _MOST_RETRIES = 5
+_MOST_BLOCKS = 2
+"""Of 5 MiB, of a large file, under way at once; the last call makes one blob of all of them."""
 _LONGEST = datetime.timedelta(seconds=30)
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
 _CODE = re.compile(r"<Code>(?P<code>\w+)</Code>")
@@ -65,10 +67,10 @@ class AzureStore:
                 return stored is not None and stored.content == content
         return True
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes | BinaryIO) -> None:
         """As `Store.put`."""
         with self._told(name, "cannot be written"):
-            self._obstore.put(self._container, name, content, use_multipart=False)
+            self._obstore.put(self._container, name, content, max_concurrency=_MOST_BLOCKS)
 
     def read(self, name: str) -> Stored | None:
         """As `Store.read`."""

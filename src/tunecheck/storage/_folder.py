@@ -1,16 +1,18 @@
 """A folder as storage: files that are whole or not there, each made once by whoever is first, by hard links."""
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from tunecheck._errors import RunError, told_as
 from tunecheck._regular_files import open_regular
-from tunecheck._whole_files import replacing, write_file
+from tunecheck._whole_files import replacing
 from tunecheck.storage._store import Stored
 
 _HIDDEN = "."
@@ -56,10 +58,11 @@ class FolderStore:
                 os.utime(temporary, ns=(before, max(time.time_ns(), before + 1)))
         return True
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes | BinaryIO) -> None:
         """As `Store.put`."""
-        with self._writing(name) as path:
-            write_file(path, content)
+        source = io.BytesIO(content) if isinstance(content, bytes) else content
+        with self._writing(name) as path, replacing(path) as temporary, temporary.open("wb") as file:
+            shutil.copyfileobj(source, file)
 
     def read(self, name: str) -> Stored | None:
         """As `Store.read`."""

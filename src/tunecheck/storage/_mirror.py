@@ -174,8 +174,7 @@ class Mirror:
     def _ship(self, state: State, name: str) -> bool:
         before = self._stat(name)
         with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
-            content = file.read()
-        self.store.put(name, content)
+            self.store.put(name, file)
         stored = self.store.list(name).get(name, "")
         if before is not None:  # as it was before it was read: what changed meanwhile is shipped next
             state.files[name] = Synced(stored, *before)

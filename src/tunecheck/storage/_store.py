@@ -1,7 +1,7 @@
 """What every storage can do."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Store(Protocol):
         It may not, too, where somebody else is just trying.
         """
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write, whatever is there."""
+    def put(self, name: str, content: bytes | BinaryIO) -> None:
+        """Write, whatever is there; of a file only a few MB are in memory at once."""
 
     def read(self, name: str) -> Stored | None:
         """What stands there; None where nothing does."""
