@@ -45,10 +45,22 @@ def test_the_references_own_checker_passes_the_ground_truth_of_every_row(
     ]
     idle = [_case(row, [[] for _ in row["ground_truth"]]) for row in rows]
     verdicts = judged_by_the_reference([*cases, *idle], tmp_path)
-    wrong = [(row["id"], said) for row, said in zip(rows, verdicts[: len(rows)], strict=True) if not said[0]]
+    judged = [(row, said) for row, said in zip(rows, verdicts[: len(rows)], strict=True) if not _shares_mentions(row)]
+    assert len(judged) > 0.95 * len(rows)
+    wrong = [(row["id"], said) for row, said in judged if not said[0]]
     assert not wrong, wrong[:10]
     passed = [row["id"] for row, said in zip(rows, verdicts[len(rows) :], strict=True) if said[0]]
     assert not passed, passed[:10]
+
+
+def _shares_mentions(row: dict[str, Any]) -> bool:
+    """Whether a tweet without mentions gets some later: the reference keeps them in a default of `post_tweet`.
+
+    All accounts share that list, so that the same calls have another result when they are made once more.
+    """
+    calls = [call for turn in calls_of(row) for call in turn]
+    posts = any(call.name == "post_tweet" and "mentions" not in call.arguments for call in calls)
+    return posts and any(call.name == "mention" for call in calls)
 
 
 def _case(row: dict[str, Any], result: list[Any]) -> dict[str, Any]:
