@@ -11,6 +11,7 @@ from tunecheck._json import JSON
 from tunecheck.authoring._audit.audit import Audit, audit
 from tunecheck.authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck.authoring._audit.findings import AuditFinding
+from tunecheck.authoring._audit.given import shortens
 from tunecheck.datasets._multi_turn_check import CheckedRow, checked_rows
 from tunecheck.datasets._row_check import RowCheck
 from tunecheck.simulators._backend import Backends
@@ -369,3 +370,8 @@ def _offering(*names: str) -> list[JSON]:
 
 def _send(text: str) -> str:
     return f"send_message(text='{text}')"
+
+
+def test_a_text_as_long_as_a_book_is_no_name_that_another_shortens() -> None:
+    assert shortens("nvda", "nvidia")
+    assert not shortens("nvda", "nvidia" * 20_000)

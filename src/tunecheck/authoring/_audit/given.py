@@ -63,6 +63,7 @@ _PRECISION = 1e-12
 _FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
 """Percent, powers of ten, and the units of time."""
 _MOST_LETTERS = 0.75
+_LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
 _MOST_NAMES = 50
 
@@ -89,7 +90,7 @@ def numbers(text: str) -> Iterator[float]:
 
 def shortens(text: str, name: str) -> bool:
     """Whether a text begins as the name does, and has most of its letters from it, in their order: nvda, nvidia."""
-    if text[0] != name[0] or len(name) < len(text) or not text.isalpha():
+    if text[0] != name[0] or not len(text) <= len(name) <= _LONGEST_NAME or not text.isalpha():
         return False
     matcher = SequenceMatcher(None, text, name, autojunk=False)
     return sum(block.size for block in matcher.get_matching_blocks()) >= len(text) * _MOST_LETTERS

@@ -19,6 +19,8 @@ _LONG = 20
 _LONGEST = 2_000
 _SHORTEST = 4
 _MOST_COMPARED = 200
+_MOST_WORDS = 5_000
+"""From more words than these, nearly any is near to one of them."""
 _PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]|\b[xX]+\b|\.\.\.|…|_{2,}")
 _LARGEST = 10**15
 _NOON = 12
@@ -169,7 +171,7 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
 def _mistyped(text: str, given: Given) -> str | None:
     """A word that was given and is one edit away, where the text is one word that was not."""
     word = text.casefold()
-    if len(word) < _SHORTEST + 1 or len(words(word)) != 1:
+    if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
         return None
     if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date that was said otherwise
         return None
@@ -203,9 +205,9 @@ def _is_unfounded(text: str, given: Given) -> bool:
     if text.isascii() and 2 * sum(not word.isascii() for word in given.words) > len(given.words):
         return False
     unknown = [word for word in own if not _is_known(word, given)]
-    if len(own) == 1 and any(shortens(own[0], word) for word in given.words):
+    if len(unknown) / len(own) <= _MOST_UNKNOWN:
         return False
-    return len(unknown) / len(own) > _MOST_UNKNOWN
+    return len(own) > 1 or not any(shortens(own[0], word) for word in given.words)
 
 
 def _parts(word: str) -> list[str]:
@@ -220,6 +222,8 @@ def _is_known(word: str, given: Given) -> bool:
             return given.has_text(word)
         return given.has_number(float(word)) or (len(word) == 2 and given.has_number(float(word) - _NOON))
     if word in given.words or (len(word) > 2 and given.has_text(word[: max(4, len(word) - 3)])):
+        return True
+    if len(given.words) > _MOST_WORDS:
         return True
     return any(len(known) >= _SHORTEST and shortens(known, word) for known in given.words)
 
