@@ -10,7 +10,7 @@ from tunecheck._causes import CUT_OFF
 from tunecheck._faults import CODES, Fault, cut, shown_value
 from tunecheck._json import JSON, canonical
 from tunecheck.bfcl._turns_made import Made, Sides
-from tunecheck.calls._matching.faults import argument_faults, call_faults
+from tunecheck.calls._matching.faults import argument_faults, as_value, call_faults
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
@@ -187,12 +187,8 @@ def _compared(sides: Sides) -> Iterator[Fault]:
 def _between(code: str, sides: Sides, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
     """A fault whose evidence is a call, and the one of the ground truth where the two part."""
     return Fault(
-        code=code, call=made.name, turn=sides.turn, expected=_as_value(wanted), actual=_as_value(made), message=words
+        code=code, call=made.name, turn=sides.turn, expected=as_value(wanted), actual=as_value(made), message=words
     )
-
-
-def _as_value(call: FunctionCall) -> Mapping[str, JSON]:
-    return {"name": call.name, "arguments": call.arguments}
 
 
 def _same(one: FunctionCall, other: FunctionCall) -> bool:

@@ -15,7 +15,7 @@ def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
     """What is wrong with which functions were called: missing, extra, misnamed calls and those out of order."""
     any_of = policy.alternatives
     for pair in match.misnamed:
-        wanted, made = (_as_value(call) for call in (pair.expected, pair.actual))
+        wanted, made = (as_value(call) for call in (pair.expected, pair.actual))
         yield Fault(code="misnamed_call", call=pair.expected.name, expected=wanted, actual=made, any_of=any_of)
     for pair in match.moved:
         yield Fault(code="call_out_of_order", call=pair.actual.name, actual=pair.actual.arguments)
@@ -57,5 +57,5 @@ def _of_argument(call: str, one: Difference) -> Fault:
     )
 
 
-def _as_value(call: FunctionCall) -> JSON:
+def as_value(call: FunctionCall) -> JSON:
     return {"name": call.name, "arguments": call.arguments}

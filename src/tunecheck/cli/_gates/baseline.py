@@ -275,7 +275,7 @@ def read_base(
     if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
         raise _about(flag, "that is the run itself; name another one")
     named = gated_metrics(gates, evaluators, table.columns)
-    _check_evaluators(flag, table, {} if named is None else named, evaluators)
+    _check_evaluators(flag, table, {} if named is None else named)
     try:
         paired = pair(table, asked)
     except NothingPairsError as error:
@@ -308,7 +308,7 @@ def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collecti
             )
 
 
-def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
+def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str]) -> None:
     known = list(table.evaluators)
     for each in named.values():
         if each not in known:
