@@ -24,6 +24,7 @@ from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.evaluation._arguments import Keeping
+from tunecheck.evaluation._columns import check_columns, tools_remark
 from tunecheck.evaluation._ending import Finished, now, stopped_by
 from tunecheck.evaluation._facts import EndpointFacts
 from tunecheck.evaluation._leasing import Leasing
@@ -32,12 +33,11 @@ from tunecheck.evaluation._merging import Merge
 from tunecheck.evaluation._worker import Worker
 from tunecheck.evaluation._workers import Launcher, share, workers_of
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
-from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._leased_budget import LeasedBudget
-from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
+from tunecheck.pipeline._mapping import MappingLayers, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Pace, Plan, Tally
@@ -116,7 +116,9 @@ class Execution:
         self._check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
-        earlier, notes = None, [*self._remarks(scan)]
+        earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
+        if self.gaps_are_errors:
+            notes += tools_remark(self.evaluators, self.target, self.layers, scan.columns)
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
@@ -154,39 +156,8 @@ class Execution:
 
     # -- before
 
-    def _remarks(self, scan: Scan) -> Iterator[str]:
-        """What is worth a word of the data and its mapping."""
-        if self.dataset.note:
-            yield self.dataset.note
-        if not self.gaps_are_errors or (self.target is not None and "tool_definitions" in (self.target.columns or ())):
-            return
-        found = (tools_left_out(each.signature, self.layers[each.name], scan.columns) for each in self.evaluators)
-        if column := next(filter(None, found), None):
-            yield (
-                f"evaluators of calls are not given the column {column!r}, by which calls in texts are known and "
-                f"checked: --mapping 'tool_definitions=${{data.{column}}}'"
-            )
-
     def _check(self, scan: Scan) -> None:
-        target_columns = self.target.columns if self.target is not None else None
-        for evaluator in self.evaluators if self.gaps_are_errors else ():
-            check_binding(
-                evaluator.signature,
-                self.layers[evaluator.name],
-                f"evaluator {evaluator.name!r}",
-                columns=scan.columns,
-                target_columns=target_columns,
-                has_target=self.target is not None,
-            )
-        if isinstance(self.target, CallableTarget):
-            check_binding(
-                self.target.signature,
-                self.layers["target"],
-                "the target",
-                columns=scan.columns,
-                target_columns=None,
-                has_target=False,
-            )
+        check_columns(self.evaluators if self.gaps_are_errors else (), self.target, self.layers, scan.columns)
         self._facts.check_prices(self.pace.max_cost)
         declared = self.dataset.defaults
         grouping = [
