@@ -284,6 +284,16 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
     assert simulator.read_text() == edited
 
 
+def test_no_call_of_an_authored_turn_is_made_for_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a change would be to what the same turn deletes."""
+    command = ["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "30", "--variants", "none"]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["datasets", "audit", "clinic.jsonl", "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [each for each in findings if each["kind"] == "superfluous_call"] == []
+
+
 def test_the_way_from_an_openapi_file_to_a_scored_endpoint_is_as_the_docs_tell(folder: Path) -> None:
     """Runs the page's file and commands; an endpoint that calls nothing is scored, and passes nothing."""
     page = (Path(__file__).parents[1] / "docs" / "authoring.md").read_text()

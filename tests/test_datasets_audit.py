@@ -98,9 +98,9 @@ def _question(asked: str, *calls: str, **columns: Any) -> dict[str, Any]:
     return row | {"ground_truth": f"[{', '.join(calls)}]" if calls else "No."} | columns
 
 
-def _audit(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> Audit:
+def _audit(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = (), cluster: str | None = None) -> Audit:
     readers = (lambda row: row.get("ground_truth")), (lambda row: row.get("tools"))
-    reader = DialogueReader(*readers, question=lambda row: row.get("messages"))
+    reader = DialogueReader(*readers, question=lambda row: row.get("messages"), cluster=cluster)
     training = [reader.read(CheckedRow(row["id"], row, ())) for row in against]
     checked = checked_rows(rows, Backends({"Office": Office}), row_check=RowCheck(*readers))
     return audit(checked, reader, training=[each for each in training if isinstance(each, Dialogue)])
@@ -265,6 +265,7 @@ def test_a_place_that_the_user_names_and_no_call_goes_to_is_found() -> None:
     asked = "Make 'c.txt' in the Old directory."
     assert _kinds(_files((asked, ["touch('c.txt')"]))) == ["unvisited_place"]
     assert _kinds(_files((asked, ["cd('Old')", "touch('c.txt')"]))) == []
+    assert _kinds(_files(("List Old, and make 'c.txt'.", ["ls()", "touch('c.txt')"]))) == []
 
 
 def test_a_request_that_fits_two_things_has_two_readings() -> None:
@@ -295,7 +296,11 @@ def test_the_same_request_with_other_calls_is_a_conflict() -> None:
 def test_rows_that_say_nearly_the_same_are_found() -> None:
     words = "please open the big door on the left side of the hall and tell everybody who waits there to come in"
     first = _question(f"{words} now", "set_door(to='left')")
-    assert _kinds(first, _question(f"{words} soon", "set_door(to='left')", id="two")) == ["near_duplicate"]
+    near = _question(f"{words} soon", "set_door(to='left')", id="two")
+    assert _kinds(first, near) == ["near_duplicate"]
+    of_one_task = [row | {"task": "door"} for row in (first, near, first | {"id": "three"})]
+    assert [each.kind for each in _audit(*of_one_task, cluster="task").findings] == []
+    assert [each.kind for each in _audit(*of_one_task).findings] == ["near_duplicate"] * 2
 
 
 def test_an_earlier_part_of_the_same_chat_is_no_repetition() -> None:

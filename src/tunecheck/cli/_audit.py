@@ -84,7 +84,9 @@ def _reader(dataset: Dataset) -> DialogueReader:
     from tunecheck.authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
     from tunecheck.calls._schemas import TOOL_COLUMNS
 
-    return DialogueReader(*(row_reader(dataset, each) for each in (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)))
+    columns = (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)
+    ground_truth, tools, question = (row_reader(dataset, each) for each in columns)
+    return DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
 
 
 def _training(path: str) -> Iterator[Dialogue]:

@@ -93,7 +93,7 @@ class _Auditing:
         yield from value_findings(dialogue)
         yield from request_findings(dialogue)
         yield from step_findings(dialogue)
-        known = known_row(dialogue)
+        known = known_row(dialogue, self.reader.cluster_of(row))
         yield from self.own.repeated(known)
         self.own.add(known)
         yield from self.trained.leaked(known)

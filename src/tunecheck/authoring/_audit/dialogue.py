@@ -68,11 +68,18 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class DialogueReader:
-    """Reads rows; each function takes a value out of a row, as its data set's mapping says."""
+    """Reads rows; each function takes a value out of a row, as its data set's mapping says.
+
+    `cluster` is the column that the data set declares, whose values rows share that are made of one another.
+    """
 
     ground_truth: Value
     tools: Value
     question: Value
+    cluster: str | None = None
+
+    def cluster_of(self, row: CheckedRow) -> object:
+        return None if self.cluster is None else row.values.get(self.cluster)
 
     def read(self, row: CheckedRow) -> Dialogue | str:
         """The row's dialogue; or why there is none, in words."""

@@ -30,7 +30,10 @@ Sketch: TypeAlias = "array[int]"
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """What is kept of a row: digests of what it says and offers, its calls, and a sketch of its wording."""
+    """What is kept of a row: digests of what it says and offers, its calls, and a sketch of its wording.
+
+    Rows of one `cluster` are made of one another, as their data set declares: nothing is compared with its own.
+    """
 
     name: str
     said: bytes
@@ -39,6 +42,11 @@ class KnownRow:
     sketch: Sketch
     asked: tuple[bytes, ...]
     told: tuple[bytes, ...]
+    cluster: object = None
+
+    def is_made_with(self, other: KnownRow) -> bool:
+        """Whether the data set says that the two are of one cluster."""
+        return self.cluster is not None and self.cluster == other.cluster
 
     def continues(self, other: KnownRow) -> bool:
         """Whether it is a later part of the same chat; `asked` and `told` are digests of their beginnings."""
@@ -65,6 +73,8 @@ class Rows:
     def repeated(self, row: KnownRow) -> Iterator[AuditFinding]:
         """How the row repeats one that was added before it."""
         same = self._by_words.get(row.said)
+        if same is not None and same.is_made_with(row) and same.path == row.path:
+            return
         if same is not None and same.path != row.path and same.offered == row.offered:
             evidence = f"{same.name} asks the same, with the same functions; its calls are {_shown(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}, here {_shown(row.path)}")
@@ -90,6 +100,7 @@ class Rows:
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
         if but_for_its_chat:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
+            others = [other for other in others if not other.is_made_with(row)]
         measured = [(_alike(row.sketch, other.sketch), other) for other in others]
         share, other = max(measured, key=lambda each: each[0], default=(0.0, None))
         return (other, share) if other is not None and share >= _NEAR else None
@@ -98,7 +109,7 @@ class Rows:
 _DROP = "leave the row out"
 
 
-def known_row(dialogue: Dialogue) -> KnownRow:
+def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     said = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
@@ -113,6 +124,7 @@ def known_row(dialogue: Dialogue) -> KnownRow:
         sketch=array("Q", sketch),
         asked=_beginnings(dialogue.asked),
         told=_beginnings(dialogue.told),
+        cluster=cluster,
     )
 
 

@@ -11,9 +11,10 @@ from tunecheck.authoring._audit.given import Given
 from tunecheck.datasets._multi_turn_replay import Change
 
 _PLACE = r"(?:directory|folder|album|playlist|channel|board|collection|database|bucket|list)"
-_NAMED = re.compile(
-    rf"['\"`“‘]?([\w.-]+)['\"`”’]? {_PLACE}\b|\b{_PLACE} (?:(?:named|called|titled) )?['\"`“‘]?([\w.-]+)", re.IGNORECASE
-)
+_CALLED = rf"\b{_PLACE} (?:named|called|titled) ['\"`“‘]?([\w.-]+)"
+# Without such a word "list" is rather what somebody is asked to do.
+_BY_NAME = rf"\b(?!list){_PLACE} ['\"`“‘]?([\w.-]+)"
+_NAMED = re.compile(rf"['\"`“‘]?([\w.-]+)['\"`”’]? {_PLACE}\b|{_CALLED}|{_BY_NAME}", re.IGNORECASE)
 
 
 def step_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
@@ -34,7 +35,7 @@ def _unvisited(dialogue: Dialogue) -> Iterator[AuditFinding]:
         calls = dialogue.of_turn(turn)
         known.add([[*call.right.accepted.values(), call.result] for call in calls])
         for match in _NAMED.finditer(waiting) if calls else ():
-            place = match[1] or match[2]
+            place = match[1] or match[2] or match[3]
             if place.casefold() in places and not known.has_text(place):
                 evidence = f"the user says {match[0]!r}, which is there, and no call has {place!r}"
                 yield found(dialogue.name, "unvisited_place", evidence, turn)

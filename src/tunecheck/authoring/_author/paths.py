@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -230,7 +230,10 @@ class _Walk:
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]
-        return any(each.changes and {change.path for change in each.changes} <= changed for each in earlier)
+        for each in earlier:
+            if each.changes and all(_is_within(change.path, changed) for change in each.changes):
+                return True
+        return False
 
     def _recover(self, turn: int) -> bool:
         """Two calls of which the second is refused before the first: a first attempt gets an error reply."""
@@ -293,3 +296,8 @@ def _can_be_said(atom: Atom) -> bool:
 def as_call(planned: PlannedCall) -> FunctionCall:
     """The call with its values."""
     return FunctionCall(planned.function, {name: each.value for name, each in planned.arguments.items()})
+
+
+def _is_within(path: tuple[str | int, ...], places: Collection[tuple[str | int, ...]]) -> bool:
+    """Whether it is one of the places, or in one: what is deleted takes all that was changed in it along."""
+    return any(path[:length] in places for length in range(1, len(path) + 1))
