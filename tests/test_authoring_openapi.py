@@ -284,6 +284,19 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
     assert simulator.read_text() == edited
 
 
+def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) -> None:
+    schema = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(101)}}
+    body = {"content": {"application/json": {"schema": schema}}}
+    created = {"operationId": "addThing", "requestBody": body, "responses": {"201": {"description": "made"}}}
+    document = yaml.safe_load((folder / "clinic.yaml").read_text())
+    document["paths"]["/things"] = {"post": created}
+    (folder / "clinic.yaml").write_text(json.dumps(document))
+    assert main(["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "2", "--stage", "graph"]) == 0
+    graph = yaml.safe_load((folder / "authoring/clinic/graph.yaml").read_text())
+    assert graph["functions"]["addThing"]["problem"] == "it takes 101 parameters; at most 100 are put into words"
+    assert "problem" not in graph["functions"]["getAnimal"]
+
+
 def test_no_call_of_an_authored_turn_is_made_for_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As a change would be to what the same turn deletes."""
     command = ["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "30", "--variants", "none"]

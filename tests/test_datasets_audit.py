@@ -268,6 +268,14 @@ def test_a_place_that_the_user_names_and_no_call_goes_to_is_found() -> None:
     assert _kinds(_files(("List Old, and make 'c.txt'.", ["ls()", "touch('c.txt')"]))) == []
 
 
+def test_a_document_is_not_searched_for_what_it_quotes() -> None:
+    """Each quote is likened to each argument: of a long document that took minutes."""
+    calls = ["send_message(text='We are late')"]
+    for count, kinds in ((2, {"unused_text"}), (300, set[str]())):
+        quoted = " ".join(f"'word{number} of it'" for number in range(count))
+        assert {*_kinds(_row((f"Send 'We are late' to all who wait, and mind {quoted}.", calls)))} == kinds
+
+
 def test_a_request_that_fits_two_things_has_two_readings() -> None:
     config = {"initial_config": {"Office": {"orders": [71, 72]}}}
     calls = ["get_orders()", "cancel_order(72)"]

@@ -25,6 +25,8 @@ _READS = frozenset(
 _NO_OBJECT = frozenset("to by of for on in with from the and based all id".split())
 _TAKES_BACK = re.compile(r"\b(?:changed my mind|no,? wait|on second thought|scratch that|i meant)\b", re.IGNORECASE)
 _MOST_APART = 3
+_MOST_QUOTES = 200
+"""A request that quotes more is a document, of which calls take parts."""
 _SHORTEST = 3
 
 
@@ -77,7 +79,8 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         used.add(call.result)
         used.add(call.name)
     for turn, asked in enumerate(dialogue.asked):
-        for quote in dict.fromkeys(quotes(_kept(asked))):
+        quoted = dict.fromkeys(quotes(_kept(asked)))
+        for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
             is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
             if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, dialogue):
                 evidence = f"the user quotes {quote!r}, which no call has"

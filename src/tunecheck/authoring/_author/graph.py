@@ -23,6 +23,9 @@ _ATTEMPTS = (60, 120, 240)
 """Of each function in each round: those that are not found in one may need what another function does."""
 
 _WITNESSES = 3
+_MOST_PARAMETERS = 100
+"""Each is tried with all others given; and nobody says as many in a turn."""
+
 _TRIED_VALUES = 3
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
 _KEYS = frozenset(("id", "name", "number"))
@@ -59,7 +62,7 @@ class _Search:
     def run(self) -> None:
         for attempts in _ATTEMPTS:
             for function in self.world.functions.values():
-                for _ in range(attempts):
+                for _ in range(attempts if len(function.parameters) <= _MOST_PARAMETERS else 0):
                     if len(self.found.get(function.name, ())) == _WITNESSES:
                         break
                     self._attempt(function)
@@ -189,6 +192,9 @@ def check_graph(graph: GraphFile, world: World) -> None:
 
 def _function(search: _Search, function: Function) -> GraphFunction:
     witnesses = search.found.get(function.name, [])
+    if len(function.parameters) > _MOST_PARAMETERS:
+        many = f"it takes {len(function.parameters):,} parameters; at most {_MOST_PARAMETERS} are put into words"
+        return GraphFunction(simulator=function.simulator, problem=many)
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="no call of it that was tried succeeded")
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
