@@ -93,7 +93,7 @@ def test_the_budget_is_never_exceeded(tmp_path: Path, disturb: str, times: int) 
         assert run.returncode == 1
         assert b"reserved by all workers" in errors, errors.decode()
         assert spent <= most + 1e-9
-        assert spent >= (0.8 if times else 0.95) * most
+        assert spent >= (0.5 if times else 0.95) * most  # what dead workers held stays reserved
         # More money: it goes on from what is recorded.
         asked = len(workspace.times())
         finished(workspace.begin("evaluate", "--resume", "last", "--on", "local:2", "--max-cost", "90", "--quiet"), 200)

@@ -143,6 +143,7 @@ class _Call:
 
     def ended(self, task: asyncio.Task[None]) -> None:
         """Say so where it was cancelled, which it may have been before it began."""
+        self.task = None  # a task in the loop's table of owners is kept by the call that stands there for it
         if task.cancelled():
             self._settle(self.reply.cancel)
 
