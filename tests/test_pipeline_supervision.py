@@ -268,7 +268,8 @@ def test_calls_of_coroutines_that_have_ended_hold_no_memory(tmp_path: Path) -> N
             held.append(sum(type(kept) is asyncio.Task for kept in gc.get_objects()))
         return q
 
-    run(tmp_path, data=[{"q": str(n)} for n in range(201)], target=answer, evaluators={"e": lambda response: 1.0}, concurrency=4)
+    rows = [{"q": str(n)} for n in range(201)]
+    run(tmp_path, data=rows, target=answer, evaluators={"e": lambda response: 1.0}, concurrency=4)
     assert held[0] < 100
 
 
