@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.authoring._author.graph import names_agree
 from tunecheck.authoring._author.pipeline import AuthorReport
 from tunecheck.authoring._author.trial import Trial, Weakness
-from tunecheck.authoring._author.wording import VOICES, Ask, request_of, value_text
+from tunecheck.authoring._author.wording import VOICES, Ask, place_text, request_of, value_text
 from tunecheck.cli._app import main
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 
@@ -68,9 +68,8 @@ def test_the_words_name_what_the_calls_need(rows: list[dict[str, Any]]) -> None:
         for messages, turn in zip(row["turns"], calls_of(row), strict=True):
             for call in turn:
                 if "title" in call.arguments:
-                    assert (
-                        f'"{call.arguments["title"]}"' in messages[0]["content"] or "titles" in messages[0]["content"]
-                    )
+                    words = messages[0]["content"]
+                    assert f'"{call.arguments["title"]}"' in words or "first title" in words
 
 
 def test_a_missing_parameter_is_asked_for_and_said_in_the_next_turn(rows: list[dict[str, Any]]) -> None:
@@ -223,6 +222,22 @@ def test_a_request_says_each_value_as_people_do() -> None:
         'Here\'s what I need: sell stocks. Use "AAPL" and "MSFT" as the stocks and 7 as the limit. '
         "Once that's done, log out."
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (["order_id"], "order id"),
+        (["target", "timezone"], "timezone of the target"),
+        (["entities", 0, "observations", 0], "first observation of the first entity"),
+        (["stock", 0], "first item of the stock list"),
+        (["watch_list", 0], "first item of the watch list"),
+        ([0, "id"], "id of the first item of the list"),
+        ([], "answer"),
+    ],
+)
+def test_a_value_of_a_result_is_called_by_where_it_stands(path: list[str | int], text: str) -> None:
+    assert place_text(path) == text
 
 
 def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:

@@ -12,7 +12,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck.authoring._author.values import Atom, atoms, fits, free_values, others
-from tunecheck.authoring._author.wording import words_of
+from tunecheck.authoring._author.wording import singular, words_of
 from tunecheck.authoring._author.world import Function, Session, World
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_check import reports_failure
@@ -142,19 +142,20 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     The `id` that a function takes is that of what it is for: `cancel_order` takes the id of an order, not of a pet.
     """
     *around, last = [part for part in source.split(".") if part not in ("@", "*")]
-    wanted = _singular(words_of(parameter))
-    own = _singular(words_of(last))
-    outside = _singular([word for part in around for word in words_of(part)])
+    wanted = _words_of(parameter)
+    own = _words_of(last)
+    outside = [word for part in around for word in _words_of(part)]
     if source.endswith(".@"):
         return not {*own}.isdisjoint({*wanted} - _KEYS)
     if not wanted or wanted[-1:] != own[-1:] or not {*wanted} <= {*own, *outside}:
         return False
-    of, taken = own[:-1] or outside, wanted[:-1] or _singular(words_of(function)[1:])
+    of, taken = own[:-1] or outside, wanted[:-1] or _words_of(function)[1:]
     return own[-1] not in _KEYS or not of or not taken or not {*of}.isdisjoint(taken)
 
 
-def _singular(words: list[str]) -> list[str]:
-    return [word if word.endswith(("ss", "us", "is")) else word.removesuffix("s") for word in words]
+def _words_of(name: str) -> list[str]:
+    """The words in a name, `orders` as `order`."""
+    return [singular(word) for word in words_of(name)]
 
 
 def find_graph(world: World, seed: int) -> GraphFile:
@@ -309,7 +310,7 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
     for name, graph in functions.items():
         function = search.world.functions[name]
         for parameter, schema in function.parameters.items():
-            words = _singular(words_of(parameter))
+            words = _words_of(parameter)
             if parameter in graph.keyed or parameter in graph.ignored or _SAYS_LITTLE.intersection(words[-1:]):
                 continue
             patterns = {

@@ -9,7 +9,7 @@ from typing import cast
 from tunecheck._json import JSON
 from tunecheck.authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
 from tunecheck.authoring._author.values import free_values
-from tunecheck.authoring._author.wording import VOICES, Ask, phrase, value_text
+from tunecheck.authoring._author.wording import VOICES, Ask, phrase, place_text, value_text
 from tunecheck.authoring._author.world import World, functions_of
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
@@ -134,7 +134,7 @@ class Words:
             return value_text(argument.value)
         turn, at = argument.source
         producer = self._path.turns[turn][at]
-        field = _field(argument.path)
+        field = place_text(argument.path)
         request = self._request(producer).partition(",")[0]
         if turn == place[0]:
             return f"the {field} that you get when you {request}"
@@ -151,15 +151,3 @@ class Words:
         if len(places) == 1:
             return "when"
         return "the first time" if source == places[0] else "the last time"
-
-
-def _field(path: Sequence[str | int]) -> str:
-    """What a place in a result is called: "order id", "first item of the stocks", "id of the first item of …"."""
-    if not path:
-        return "answer"
-    *around, last = path
-    items = [at for at, step in enumerate(around) if isinstance(step, int)]
-    if isinstance(last, str):
-        return f"{phrase(last)} of the {_field(around[: items[-1] + 1])}" if items else phrase(last)
-    field = _field(around)
-    return f"first item of the {'list' if not around else field if field.endswith('s') else f'{field} list'}"

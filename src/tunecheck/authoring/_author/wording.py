@@ -39,17 +39,17 @@ def request_of(name: str, description: str) -> str:
         return phrase(name)
     if rest.startswith("of "):  # "Settings of the shop" says what comes, not what is done
         return f"show me the {first.lower()} {rest}"
-    verb = _imperative(first.lower() if not first.isupper() or first in _METHODS else first)
+    verb = singular(first.lower() if not first.isupper() or first in _METHODS else first)
     return f"{verb} me {rest}" if verb in ("tell", "show", "give") and not rest.startswith("me ") else f"{verb} {rest}"
 
 
-def _imperative(verb: str) -> str:
-    """`returns` is "return"; what ends in no third person's s stays."""
-    if verb.endswith("ies") and len(verb) > 4:
-        return f"{verb[:-3]}y"
-    if re.search(r"(ss|x|zz|ch|sh)es$", verb):
-        return verb[:-2]
-    return verb[:-1] if verb.endswith("s") and not verb.endswith(("ss", "us", "is")) else verb
+def singular(word: str) -> str:
+    """Without the s of a plural, or of a third person: `entities` is "entity", `returns` "return"."""
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if re.search(r"(ss|x|zz|(?<!\bca)ch|sh)es$", word):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,26 @@ def value_text(value: JSON) -> str:
         case dict():
             return ", ".join(f"{phrase(key)} = {value_text(each)}" for key, each in value.items())
     return str(value)
+
+
+def place_text(path: Sequence[str | int]) -> str:
+    """What a place in a result is called: "order id", "timezone of the target", "id of the first item of the list"."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, str):
+            parts.append(phrase(step))
+        else:
+            parts.append(_first_of(parts.pop() if parts else ""))
+    return " of the ".join(reversed(parts)) or "answer"
+
+
+def _first_of(things: str) -> str:
+    """Of "order lines" "first order line"; of what has no plural "first item of the stock list"."""
+    *before, last = things.split() or [""]
+    one = singular(last)
+    if one == last:
+        return f"first item of the {things}{'' if last == 'list' else ' list'}" if things else "first item of the list"
+    return " ".join(["first", *before, one])
 
 
 def said(value: JSON, words: str) -> bool:
