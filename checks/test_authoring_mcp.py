@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,11 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.authoring_parts import calls_of, lines, passes
+from checks.authored_scores import prove
+from tests.authoring_parts import lines
 
 from tunecheck.cli._app import main
 
 CACHE = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests")) / "mcp"
+TASKS = 50
 
 
 def from_npm(package: str, program: str) -> str:
@@ -44,30 +45,40 @@ def from_pypi(package: str) -> str:
     return str(path)
 
 
-def server(name: str) -> str:
+FOUND = {
+    "notes.txt": "Call the printer on Monday.\nBook the room for Thursday.\n",
+    "budget.csv": "rent,1200\nfood,430\n",
+    "drafts/letter.txt": "Dear neighbours, the lift is out of order.\n",
+    "drafts/speech.txt": "Thank you all for coming.\n",
+    "archive/2025.txt": "A quiet year.\n",
+}
+"""What the server of files finds in its folder."""
+
+
+def server(name: str, folder: Path) -> str:
+    """The command that starts a server."""
+    if name == "time":
+        return from_pypi("mcp-server-time")
+    program = from_npm(f"@modelcontextprotocol/server-{name}", f"mcp-server-{name}")
     if name == "memory":
-        program = from_npm("@modelcontextprotocol/server-memory", "mcp-server-memory")
         return f"env MEMORY_FILE_PATH={{folder}}/memory.jsonl {program}"
-    return from_pypi("mcp-server-time")
+    for file, content in FOUND.items():
+        path = folder / "found" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return f"sh -c 'cp -r {folder}/found/. . && exec {program} {{folder}}'"
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "tasks"), [("time", 50), ("memory", 5)])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["time", "memory", "filesystem"])
 def test_a_public_server_becomes_a_service_a_test_set_and_a_score(
-    name: str, tasks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = server(name)
+    command = server(name, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert main(["datasets", "author", name, "--mcp", command, "--tasks", str(tasks)]) == 0
+    assert main(["datasets", "author", name, "--mcp", command, "--tasks", str(TASKS)]) == 0
     rows = lines(Path("datasets", f"{name}.jsonl"))
-    assert sum(row["variant"] == "base" for row in rows) >= tasks - 2
-    for row in rows:
-        assert passes(row, calls_of(row)), row["id"]
-        assert not passes(row, [[] for _ in row["turns"]]), row["id"]
-    data = f"datasets/{name}.jsonl"
-    assert main(["datasets", "check", data]) == 0
-    capsys.readouterr()
-    assert main(["datasets", "audit", data, "--json"]) in (0, 3)
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [each for each in findings if each["certainty"] == "sure"] == []
-    assert main(["evaluate", "--dataset", data, "--limit", "20", "--quiet"]) == 0
+    assert sum(row["variant"] == "base" for row in rows) >= TASKS * 0.9
+    with capsys.disabled():
+        print(Path("datasets", f"{name}.card.md").read_text())
+    prove(name, rows, capsys)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.authoring_parts import calls_of, lines, passes
-from tests.serve_parts import serving
+from checks.authored_scores import prove
+from tests.authoring_parts import lines
 
-from tunecheck import FunctionCall
-from tunecheck.calls._writing import write_calls
 from tunecheck.cli._app import main
-from tunecheck.conversations._served import RowSource
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
-from tunecheck.simulators._backend import Backends
-
-Row = dict[str, Any]
 
 CACHE = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests")) / "openapi"
 TASKS = 50
@@ -51,71 +41,6 @@ def from_npm(package: str, file: str) -> Path:
     return path
 
 
-CAUSES = {
-    "left out": {"missing_call", "answered_instead_of_calling", "skipped_lookup", "gave_up"},
-    "other value": {
-        "unfounded_value",
-        "against_state",
-        *(f"wrong_argument.{kind}" for kind in ("other", "close_wording")),
-    },
-    "other function": {"wrong_function", "unknown_function", "against_state"},
-}
-"""By mistake, what may be said to be the cause of a failed row."""
-
-
-def carelessly(rows: list[Row]) -> tuple[list[Row], dict[str, list[str]]]:
-    """The ground truth of a model that errs in every fourth row, in each way in turn; and which rows those are."""
-    wrong: dict[str, list[str]] = {mistake: [] for mistake in CAUSES}
-    answers = []
-    openings = [str(row["turns"][0]) for row in rows]  # the served agent knows rows by what is said
-    for at, row in enumerate(rows):
-        turns = calls_of(row)
-        mistake = [*CAUSES][at // 4 % len(CAUSES)]
-        place = next(((turn, call) for turn, calls in enumerate(turns) for call in calls if _text_of(call)), None)
-        if at % 4 == 0 and place is not None and openings.count(openings[at]) == 1:
-            turn, call = place
-            wrong[mistake].append(row["id"])
-            turns[turn] = [
-                each for made in turns[turn] for each in ([made] if made is not call else _mistaken(call, mistake))
-            ]
-        texts = [[str(write_calls([call], "bfcl_text"))[1:-1] for call in calls] for calls in turns]
-        answers.append({**row, "ground_truth": texts})
-    return answers, wrong
-
-
-def _text_of(call: FunctionCall) -> str | None:
-    """An argument that is a text."""
-    return next((name for name, value in call.arguments.items() if isinstance(value, str)), None)
-
-
-def _mistaken(call: FunctionCall, mistake: str) -> list[FunctionCall]:
-    if mistake == "left out":
-        return []
-    if mistake == "other function":
-        return [FunctionCall(f"{call.name}_now", call.arguments)]
-    name = _text_of(call)
-    assert name is not None
-    return [FunctionCall(call.name, {**call.arguments, name: "tangerine"})]
-
-
-def evaluated(name: str, rows: list[Row], answers: list[Row]) -> dict[str, str | None]:
-    """By row, why a served agent that calls what these answers hold failed it; None where it passed."""
-    for file, content in ((name, rows), (f"{name}-answers", answers)):
-        Path("datasets", f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
-    sidecar = "target: conversation\nevaluators: [multi_turn_state]\n"
-    Path("datasets", f"{name}.yaml").write_text(sidecar)
-    known = open_dataset(f"datasets/{name}-answers.jsonl").rows()
-    Path("endpoints").mkdir(exist_ok=True)
-    with serving(RowSource(SimulatedEndpoint(rates={}), known, Backends())) as url:
-        Path("endpoints/agent.yaml").write_text(f"{{kind: openai, url: '{url}/v1', model: any, auth: {{type: none}}}}")
-        assert main(["evaluate", "--dataset", f"{name}.jsonl", "--endpoint", "agent", "--name", name]) == 0
-    (folder,) = Path("eval_results").glob(f"{name}-*")
-    done = lines(folder / "eval_results.jsonl")
-    failed = {row["row_id"] for row in done if row["outputs.multi_turn_state.multi_turn_state_result"] != "pass"}
-    assert failed == {row["row_id"] for row in done if row["cause"] is not None}
-    return {row["row_id"]: row["cause"] for row in done}
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FILES)
 def test_a_public_api_becomes_a_service_a_test_set_and_a_score(
@@ -128,24 +53,6 @@ def test_a_public_api_becomes_a_service_a_test_set_and_a_score(
     assert main(["datasets", "author", name, "--openapi", str(openapi), "--tasks", str(TASKS), *chosen]) == 0
     rows = lines(Path("datasets", f"{name}.jsonl"))
     assert sum(row["variant"] == "base" for row in rows) >= TASKS * 0.9
-    for row in rows:
-        assert passes(row, calls_of(row)), row["id"]
-        assert not passes(row, [[] for _ in row["ground_truth"]]), row["id"]
     with capsys.disabled():
         print(Path("datasets", f"{name}.card.md").read_text())
-    assert main(["datasets", "check", f"{name}.jsonl"]) == 0
-    base = [row for row in rows if row["variant"] == "base"]
-    right = evaluated("right", base, base)
-    assert right == dict.fromkeys(right, None), "who calls what is right passes all"
-    careless, wrong = carelessly(base)
-    causes = evaluated("careless", base, careless)
-    assert {row for row, cause in causes.items() if cause is not None} == {
-        row for rows in wrong.values() for row in rows
-    }
-    for mistake, expected in CAUSES.items():
-        assert {causes[row] for row in wrong[mistake]} <= expected, mistake
-    capsys.readouterr()
-    assert main(["datasets", "audit", f"datasets/{name}.jsonl", "--json"]) in (0, 3)
-    audit = json.loads(capsys.readouterr().out)
-    sure = [each for each in audit["findings"] if each["certainty"] == "sure"]
-    assert not sure, sure[:5]
+    prove(name, rows, capsys)

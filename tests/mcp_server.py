@@ -1,4 +1,8 @@
-"""A small MCP server, of shelves with books, over standard input and output or HTTP; each session begins empty."""
+"""A small MCP server, of shelves with books, over standard input and output or HTTP; each session begins empty.
+
+As a program it takes a folder, in which it keeps the books, and how: `files` (nowhere else), `memory` (they are read
+when it begins, and written), or `untold` (as `files`, and no tool tells of them).
+"""
 
 from __future__ import annotations
 
@@ -30,10 +34,12 @@ TOOLS = [
 
 
 class Shelf:
-    """One session's books: title to reader, None while it stands on the shelf."""
+    """One session's books: title to reader, None while it stands on the shelf; kept in a file if there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None = None, kept: str = "memory") -> None:
         self.books: dict[str, str | None] = {}
+        self.file, self.kept = file, kept
+        self.tools = [tool for tool in TOOLS if kept != "untold" or tool["name"] != "list_books"]
 
     def reply(self, message: dict[str, Any]) -> dict[str, Any] | None:
         if "id" not in message:
@@ -42,9 +48,13 @@ class Shelf:
         result: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "shelf"}}
         if method == "tools/list":  # in two pages
             cursor = params.get("cursor")
-            result = {"tools": TOOLS[2:]} if cursor else {"tools": TOOLS[:2], "nextCursor": "2"}
+            result = {"tools": self.tools[2:]} if cursor else {"tools": self.tools[:2], "nextCursor": "2"}
         elif method == "tools/call":
+            if self.file is not None and self.kept != "memory":
+                self.books = json.loads(self.file.read_text()) if self.file.exists() else {}
             value, failed = self.call(params["name"], **params["arguments"])
+            if self.file is not None and self.books:
+                self.file.write_text(json.dumps(self.books))
             result = {"content": [{"type": "text", "text": json.dumps(value)}], "isError": failed}
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
@@ -112,7 +122,7 @@ def served(*, keeps: bool = False) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    own = Shelf()
+    own = Shelf(Path(sys.argv[1], "books.json"), sys.argv[2]) if len(sys.argv) > 2 else Shelf()
     for line in sys.stdin:
         answer = own.reply(json.loads(line))
         if answer is not None:

@@ -15,13 +15,15 @@ from tests.authoring_parts import calls_of, lines, passes
 from tunecheck import FunctionCall
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
-from tunecheck.authoring._mcp.client import Session
+from tunecheck.authoring._mcp.client import ServerGoneError, Session, Spares
 from tunecheck.authoring._mcp.service import LiveServer, asking, write_recorded
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend, Recorded, find_simulator
 from tunecheck.simulators._backend import Backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
+
+FILED = f"{STDIO} {{folder}} files"
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +144,61 @@ def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     assert live_backend(live).call(LIST).value == {"books": {}}
     live.close()
     assert process.returncode is not None
+
+
+def test_one_server_does_for_all_states_where_its_files_bring_it_back() -> None:
+    simulator = recorded(FILED)
+    assert simulator.put_back
+    live = LiveServer(simulator, FILED)
+    [begun] = live._kept.values()
+    for title in ("Emma", "Walden", "Ivanhoe"):
+        assert live_backend(live, (add(title),)).call(LIST).value == {"books": {title: None}}
+    assert live_backend(live).call(LIST).value == {"books": {}}
+    assert [*live._kept.values()] == [begun]
+    live.close()
+
+
+def test_a_server_that_keeps_more_than_its_files_is_started_anew() -> None:
+    server = FILED.replace("files", "memory")
+    simulator = recorded(server)
+    assert not simulator.put_back
+    live = LiveServer(simulator, server)
+    for title in ("Emma", "Walden"):
+        assert live_backend(live, (add(title),)).call(LIST).value == {"books": {title: None}}
+    live.close()
+
+
+def test_a_server_whose_files_do_not_bring_it_back_though_its_simulator_says_so_is_refused(folder: Path) -> None:
+    server = FILED.replace("files", "memory")
+    recorded(server)
+    path = folder / "simulators" / "shelf.py"
+    path.write_text(path.read_text().replace("put_back = False", "put_back = True"))
+    live = LiveServer(recorded(server), server)
+    live_backend(live).call(add("Emma"))
+    with pytest.raises(ServerGoneError, match=r"set put_back to False in shelf\.py"):
+        live_backend(live).call(add("Walden"))
+    live.close()
+
+
+def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
+    server = FILED.replace("files", "untold")
+    simulator = recorded(server)
+    assert simulator.state_from == {"{folder}": {}}
+    live = LiveServer(simulator, server)
+    backend = live_backend(live)
+    backend.call(add("Emma"))
+    assert backend.states() == {"shelf": {"files": {"/service/books.json": '{"Emma": null}'}}}
+    live.close()
+
+
+def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None:
+    spares = Spares(STDIO, 5)
+    used = [spares.take(), spares.take()]
+    ahead = [each.result() for each in spares._ahead]
+    spares.close()
+    for session in used:
+        session.close()
+    assert [each.folder.exists() for each in (*used, *ahead) if each.folder is not None] == [False] * 4
 
 
 def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:

@@ -7,6 +7,7 @@ only what needs tools is here; an answer's size, and the time to wait for it, ar
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import os
 import queue
@@ -19,7 +20,9 @@ import tempfile
 import threading
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
@@ -27,14 +30,13 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import clean
 from tunecheck._version import __version__
+from tunecheck.authoring._mcp.folder import FOLDER
 from tunecheck.endpoints._masking import MASK, looks_secret
 
 PROTOCOL = "2025-06-18"
-FOLDER = "/service"
-"""What a server's own folder is called in calls and answers: its real name differs each time."""
-
 _MOST_BYTES = 4_000_000
 _MOST_PAGES = 100
+_SPARE = 2
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
 _IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
 
@@ -61,7 +63,9 @@ def _is_url(server: str) -> bool:
 
 
 class Transport(ABC):
-    """How messages go to a server and come back."""
+    """How messages go to a server and come back; `folder` is the server's own, if it has one."""
+
+    folder: Path | None = None
 
     @abstractmethod
     def send(self, message: Message, time_limit_s: float) -> Message | None:
@@ -118,6 +122,11 @@ class Session:
         structured = result.get("structuredContent")
         return (structured if isinstance(structured, dict) else _read(_text(result))), False
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the server was started in, and that ends with it; None: it is at a URL."""
+        return self._transport.folder
+
     def close(self) -> None:
         self._transport.close()
 
@@ -147,6 +156,39 @@ class Session:
         return result if isinstance(result, dict) else {}
 
 
+class Spares:
+    """Sessions that are begun ahead: to begin takes long, and until they are taken nobody has called them.
+
+    The first is begun when it is asked for: one may be enough.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._begin = functools.partial(Session, server, time_limit_s)
+        self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
+        self._ahead: deque[Future[Session]] = deque()
+        self._wanted = 1
+
+    def take(self) -> Session:
+        """A session that has just begun.
+
+        Raises:
+            ConfigurationError: it cannot be started.
+            ServerGoneError: it does not begin.
+        """
+        self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
+        self._wanted = 1 + _SPARE
+        session = self._ahead[0].result()  # in the queue until it is there: `close` ends it if this is interrupted
+        self._ahead.popleft()
+        return session
+
+    def close(self) -> None:
+        for each in self._ahead:
+            if not each.cancel():
+                with contextlib.suppress(ConfigurationError, ServerGoneError):
+                    each.result().close()
+        self._pool.shutdown()
+
+
 class _RefusedError(Exception):
     """The server refused a call."""
 
@@ -168,9 +210,11 @@ def _read(text: str) -> JSON:
 class _Process(Transport):
     """A server that a command starts, in a new folder of its own, and whose process group ends with the session."""
 
+    folder: Path
+
     def __init__(self, command: str) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
-        folder = str(self._folder)
+        self.folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
+        folder = str(self.folder)
         try:
             words = [word.replace("{folder}", folder) for word in shlex.split(command)]
             self._process = subprocess.Popen(  # noqa: S603 - the user typed it
@@ -189,7 +233,7 @@ class _Process(Transport):
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
-        text = _IN_FOLDER.sub(lambda _: _escaped(self._folder), dumps(message).decode())
+        text = _IN_FOLDER.sub(lambda _: _escaped(self.folder), dumps(message).decode())
         pipe = cast("IO[bytes]", self._process.stdin)
         pipe.write(text.encode() + b"\n")
         pipe.flush()
@@ -197,7 +241,7 @@ class _Process(Transport):
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 raise ValueError("it ended; try the command by itself to see why")
-            answer = _object(line.decode("utf-8", "replace").replace(_escaped(self._folder), FOLDER))
+            answer = _object(line.decode("utf-8", "replace").replace(_escaped(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
         return None
@@ -212,7 +256,7 @@ class _Process(Transport):
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 cast("IO[bytes]", pipe).close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _receive(self) -> None:
         pipe = cast("IO[bytes]", self._process.stdout)
