@@ -49,7 +49,7 @@ def test_twenty_five_workers_killed(workspace: Workspace) -> None:
     run = workspace.evaluate("--name", "killed", "--on", f"local:{WORKERS}")
     kills = 0
     while run.poll() is None and kills < KILLS:
-        time.sleep(rng.uniform(0.2, 1.2))
+        time.sleep(rng.uniform(0.1, 0.7))
         workers = workers_below(run)
         if workers and sum(workspace.requests().values()) > 100:
             rng.choice(workers).kill()

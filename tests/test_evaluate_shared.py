@@ -117,6 +117,11 @@ class Threads:
         if self.errors:
             raise self.errors[0]
 
+    def wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and any(thread.is_alive() for thread in self._threads):
+            time.sleep(0.01)
+
     def stop(self) -> None:
         for thread in self._threads:
             thread.join()

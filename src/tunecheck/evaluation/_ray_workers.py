@@ -148,6 +148,10 @@ class RayWorkers:
             return -1, str(error).partition("\n")[0]
         return code, words
 
+    def wait(self, seconds: float) -> None:
+        """As `Launcher.wait`: an actor that was lost is started again seconds later in any case."""
+        time.sleep(seconds)
+
     def stop(self) -> None:
         """As `Launcher.stop`."""
         ray = _ray()

@@ -23,6 +23,10 @@ from tunecheck.runs._claims import Claims, Moment, size_of
 from tunecheck.runs._shares import SharedLimits
 
 _LOOKED_EVERY_S = 0.3
+
+_ENDED_WITHIN_S = 0.03
+"""Between two looks whether a worker's process has ended, which cost next to nothing."""
+
 _GRACE_S = 15.0
 """How long workers may take to end in order: a little longer than they give calls under way."""
 
@@ -46,6 +50,9 @@ class Launcher(Protocol):
         Raises:
             RunError: a worker says that the run cannot go on, or they die again and again.
         """
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until one that is seen from here ends."""
 
     def stop(self) -> None:
         """End them in order: calls under way get some seconds."""
@@ -89,7 +96,7 @@ def _watch(launcher: Launcher, run: Path, claims: Claims, show: ProgressCallback
             launcher.look(claims, moment.finished)
             if show is not None:
                 _show(show, moment, rows, claims)
-            time.sleep(_LOOKED_EVERY_S)
+            launcher.wait(_LOOKED_EVERY_S)
     finally:
         launcher.stop()
 
@@ -180,6 +187,12 @@ class LocalWorkers:
                 claims.release(process_name(each.process.pid))
                 assert self._run is not None
                 self._start_one(self._run)
+
+    def wait(self, seconds: float) -> None:
+        """As `Launcher.wait`."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and all(each.process.poll() is None for each in self._processes):
+            time.sleep(_ENDED_WITHIN_S)
 
     def stop(self) -> None:
         """As `Launcher.stop`."""
