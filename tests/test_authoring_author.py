@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.authoring._author.graph import names_agree
 from tunecheck.authoring._author.pipeline import AuthorReport
 from tunecheck.authoring._author.trial import Trial, Weakness
-from tunecheck.authoring._author.wording import VOICES, Ask, place_text, request_of, value_text
+from tunecheck.authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
 from tunecheck.cli._app import main
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 
@@ -204,7 +204,11 @@ def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
         ("Settings of the shop", "show me the settings of the shop"),
         ("GET order", "get order"),
         ("Used to refund an order", "refund an order"),
-        ("Returns a list of customers.", "return a list of customers"),
+        ("Returns a list of customers.", "show me a list of customers"),
+        ("Get a specific order by its id", "get me an order by its id"),
+        ("Create multiple new orders", "create new orders"),
+        ("Create a new order or completely overwrite an existing one", "create a new order"),
+        ("Move or rename orders", "move orders"),
         ("This endpoint will search pets: by tag", "search pets"),
         ("An order", "place order"),
     ],
@@ -222,6 +226,23 @@ def test_a_request_says_each_value_as_people_do() -> None:
         'Here\'s what I need: sell stocks. Use "AAPL" and "MSFT" as the stocks and 7 as the limit. '
         "Once that's done, log out."
     )
+
+
+def test_a_request_for_what_a_parameter_chooses_names_all_of_it() -> None:
+    assert request_of("set_lock", "Lock or unlock the doors", chooses=True) == "lock or unlock the doors"
+
+
+def test_an_object_is_said_entry_by_entry_and_what_is_true_is_a_setting() -> None:
+    details = details_of({"entities": [{"name": "Ida", "tags": ["a", "b"], "open": True}], "from": 7})
+    assert VOICES["polite"]([Ask("add a guest", details)], True) == (
+        'Could you add a guest? The name is "Ida", the tags are "a" and "b", the open setting is true and '
+        "the from field is 7."
+    )
+
+
+def test_entries_that_are_called_the_same_are_told_apart() -> None:
+    details = details_of({"name": "Ida", "pet": {"name": "Rex"}})
+    assert details == (("name", '"Ida"'), ("name of the pet", '"Rex"'))
 
 
 @pytest.mark.parametrize(

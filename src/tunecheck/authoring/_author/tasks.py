@@ -9,7 +9,7 @@ from typing import cast
 from tunecheck._json import JSON
 from tunecheck.authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
 from tunecheck.authoring._author.values import free_values
-from tunecheck.authoring._author.wording import VOICES, Ask, phrase, place_text, value_text
+from tunecheck.authoring._author.wording import VOICES, Ask, details_of, place_text
 from tunecheck.authoring._author.world import World, functions_of
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
@@ -95,8 +95,7 @@ def in_vain(world: World, simulators: Sequence[str], voice: str, random: Random)
     function = random.choice(functions)
     given = [each for each in function.parameters if each in function.required]
     values = {each: random.choice(free_values(world, function, each, random)) for each in given}
-    details = tuple((phrase(each), value_text(value)) for each, value in values.items())
-    return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details)], True)
+    return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details_of(values))], True)
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
@@ -114,31 +113,30 @@ class Words:
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
         """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
-        instead = instead or {}
-        asks = []
+        instead, asks = instead or {}, []
         for at, planned in enumerate(self._path.turns[number]):
-            details = tuple(
-                (phrase(name), value_text(instead[name]) if name in instead else self._value(each, (number, at)))
-                for name, each in planned.arguments.items()
-                if name not in without
-            )
-            asks.append(Ask(self._request(planned), details))
+            said = {name: each for name, each in planned.arguments.items() if name not in without}
+            values = {name: instead.get(name, each.value) for name, each in said.items()}
+            texts = {
+                name: self._reference(each.source, each.path, (number, at))
+                for name, each in said.items()
+                if each.source is not None and name not in instead
+            }
+            asks.append(Ask(self._request(planned), details_of(values, texts)))
         return self._voice(asks, self._in_order)
 
     def _request(self, planned: PlannedCall) -> str:
         return self._world.functions[planned.function].request
 
-    def _value(self, argument: Argument, place: tuple[int, int]) -> str:
-        """The value, or how people call it that came up before."""
-        if argument.source is None:
-            return value_text(argument.value)
-        turn, at = argument.source
+    def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
+        """How people call a value that came up before."""
+        turn, at = source
         producer = self._path.turns[turn][at]
-        field = place_text(argument.path)
+        field = place_text(path)
         request = self._request(producer).partition(",")[0]
         if turn == place[0]:
             return f"the {field} that you get when you {request}"
-        return f"the {field} that you got {self._which(producer, argument.source)} I asked you to {request}"
+        return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
 
     def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
         """Which of several calls of the same function is meant."""

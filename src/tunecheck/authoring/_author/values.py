@@ -11,7 +11,7 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck.authoring._author.shipped import values_by_format, values_by_word
-from tunecheck.authoring._author.wording import words_of
+from tunecheck.authoring._author.wording import singular, words_of
 from tunecheck.authoring._author.world import Function, Schema, World
 
 Place = tuple["str | int", ...]
@@ -95,22 +95,24 @@ def free_values(world: World, function: Function, parameter: str, random: Random
         known = [value for value in world.values(name) if fits(schema, value)]
         if known:
             return known
-    return plain_values(parameter, schema, random)
+    return plain_values(parameter, schema, random, function.name)
 
 
-def plain_values(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
-    """Plausible values by a name, a schema and its description."""
+def plain_values(name: str, schema: Schema, random: Random, function: str = "") -> Sequence[JSON]:
+    """Plausible values by a name, a schema and its description: the path of a directory is not that of a file."""
     if isinstance(schema.get("enum"), list):
         return cast("list[JSON]", schema["enum"])
     described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
     by_format = values_by_format().get(str(schema.get("format")), [])
     known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), by_format, described]
-    known += (values_by_word().get(word, []) for word in words_of(name))
+    of = [f"{singular(each)} " for each in words_of(function)]
+    words = [each for word in words_of(name) for each in (word, singular(word))]
+    known += (values_by_word().get(about + word, []) for about in (*of, "") for word in words)
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
             return fitting
-    return _by_type(name, schema, random)
+    return _by_type(name, schema, random, function)
 
 
 def _listed(value: JSON) -> list[JSON]:
@@ -122,17 +124,17 @@ def _described(description: str) -> list[JSON]:
     return [double or single for double, single in _QUOTED.findall(description)] or [*_AS.findall(description)]
 
 
-def _by_type(name: str, schema: Schema, random: Random) -> Sequence[JSON]:
+def _by_type(name: str, schema: Schema, random: Random, function: str) -> Sequence[JSON]:
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
-        choices = plain_values(name.removesuffix("s"), items, random)
+        choices = plain_values(singular(name), items, random, function)
         return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
     if kind == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         required = {str(each) for each in _listed(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
-        return [{key: random.choice(plain_values(key, properties[key], random)) for key in chosen}]
+        return [{key: random.choice(plain_values(key, properties[key], random, function)) for key in chosen}]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
         low = schema.get("minimum") or 0
         high = schema.get("maximum")

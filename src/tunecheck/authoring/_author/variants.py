@@ -12,7 +12,7 @@ from tunecheck.authoring._author.graph import available
 from tunecheck.authoring._author.shipped import notes
 from tunecheck.authoring._author.tasks import Words, in_vain, other_service
 from tunecheck.authoring._author.values import free_values
-from tunecheck.authoring._author.wording import label_is, phrase, said, value_text
+from tunecheck.authoring._author.wording import all_are, all_to, details_of, said
 from tunecheck.authoring._author.world import Function, World
 from tunecheck.calls._model import FunctionCall
 
@@ -129,7 +129,7 @@ class _Making:
         value = self.path.turns[turn][0].arguments[name].value
         asked = self._words().turn(turn, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
-        given = draft.with_text(at, f"{opening} {label_is(phrase(name), value_text(value))}.")
+        given = draft.with_text(at, f"{opening} {all_are(details_of({name: value}))}.")
         return replace(given.with_turn(at, asked, []), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
@@ -187,8 +187,8 @@ class _Making:
             if likely:
                 first = self.random.choice(likely)
                 text = self._words().turn(turn, instead={name: first})
-                change = f"Actually, wait, I've changed my mind: make the {phrase(name)} {value_text(value)} instead."
-                return draft.with_text(at, f"{text} {change}")
+                changed = all_to(details_of({name: value}))
+                return draft.with_text(at, f"{text} Actually, wait, I've changed my mind: make {changed} instead.")
         return None
 
     def _words(self) -> Words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,7 +12,17 @@ from tunecheck._json import JSON
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")
-_SEVERAL = re.compile(r'["\d] and ["\d]')
+_NEEDLESS = re.compile(
+    r"\b(?:(an?|the) (?:specified|specific|given|particular|certain|single)|multiple|one or more|specified|specific)"
+    r" (?=\w)| simultaneously\b",
+    re.IGNORECASE,
+)
+"""Words that say that there are parameters, or how many of a thing may be given."""
+_EITHER = re.compile(r"^(\w+) or \w+(?= )")
+_OTHER_WAY = re.compile(r",? or (?:\w+ly )?[a-z]+ (?:an?|the|all|any) .*$")
+"""What a function does as well: "create a file or overwrite an existing file"."""
+_PREPOSITIONS = frozenset("after as at before by for from in of on since to until via with".split())
+_PLURAL = re.compile(r"[^isu]s$")
 _METHODS = frozenset("GET POST PUT PATCH DELETE LIST".split())
 _NO_VERB = frozenset(
     "a an the this that these it all any some endpoint api operation function method request resource".split()
@@ -24,23 +35,42 @@ def words_of(name: str) -> list[str]:
 
 
 def phrase(name: str) -> str:
-    """A name as people say it: `order_id` is "order id", `a` "value a"."""
-    return f"value {name}" if len(name) == 1 else " ".join(words_of(name)) or name
+    """A name as people say it: `order_id` is "order id", `a` "value a", `from` "from field"."""
+    if len(name) == 1:
+        return f"value {name}"
+    return f"{name} field" if name in _PREPOSITIONS else " ".join(words_of(name)) or name
 
 
-def request_of(name: str, description: str) -> str:
-    """What a function does, as a request: "cancel an order"; from its description, else from its name."""
+def request_of(name: str, description: str, *, chooses: bool = False) -> str:
+    """What a function does, as a request: "cancel an order"; from its description, else from its name.
+
+    Of several things that it does, the first is asked for, unless it is a parameter that `chooses` among them.
+    """
     clause = _CLAUSE_END.split(description.strip(), maxsplit=1)[0].strip()
     clause = re.sub(
         r"^(this (function|tool|method|endpoint|api) )?(will |can |(is )?used to )?", "", clause, flags=re.I
     )
+    clause = _NEEDLESS.sub(_without_needless, clause)
+    if not chooses:
+        clause = _OTHER_WAY.sub("", _EITHER.sub(r"\1", clause))
     first, _, rest = clause.partition(" ")
     if not rest or first.lower() in _NO_VERB or not first.isalpha():
         return phrase(name)
     if rest.startswith("of "):  # "Settings of the shop" says what comes, not what is done
         return f"show me the {first.lower()} {rest}"
     verb = singular(first.lower() if not first.isupper() or first in _METHODS else first)
-    return f"{verb} me {rest}" if verb in ("tell", "show", "give") and not rest.startswith("me ") else f"{verb} {rest}"
+    if first.lower() == "returns" and "return" not in words_of(name):  # it says what comes back, and gives nothing back
+        verb = "show"
+    asks_me = verb in ("tell", "show", "give", "get") and first not in _METHODS and not rest.startswith("me ")
+    return f"{verb} me {rest}" if asks_me else f"{verb} {rest}"
+
+
+def _without_needless(found: re.Match[str]) -> str:
+    """The article alone, as it stands before the word that follows."""
+    article, following = found[1] or "", found.string[found.end() : found.end() + 1]
+    if article.lower() in ("a", "an"):
+        return f"{article[0]}{'n' if following in 'aeio' else ''} "
+    return f"{article} " if article else ""
 
 
 def singular(word: str) -> str:
@@ -72,7 +102,7 @@ def _plain(asks: Sequence[Ask], in_order: bool) -> str:
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Could you cancel an order? The order id is 7."""
-    said = [f"{ask.request}?{_details(ask, label_is, ' The ', '.')}" for ask in asks]
+    said = [f"{ask.request}?{_stated(ask)}" for ask in asks]
     return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
 
 
@@ -84,7 +114,7 @@ def _brief(asks: Sequence[Ask], in_order: bool) -> str:
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """I need you to cancel an order. The order id is 7."""
-    said = [f"need you to {ask.request}.{_details(ask, label_is, ' The ', '.')}" for ask in asks]
+    said = [f"need you to {ask.request}.{_stated(ask)}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
@@ -107,9 +137,11 @@ VOICES: Mapping[str, Voice] = {
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
     """What is said of the parameters, if there are any: as a list, or with the same `between` all of them."""
     said = [say(label, value) for label, value in ask.details]
-    if say is label_is:
-        said[1:] = [f"the {each}" for each in said[1:]]
     return f"{before}{_listed(said) if between is None else between.join(said)}{after}" if said else ""
+
+
+def _stated(ask: Ask) -> str:
+    return f" The {all_are(ask.details)}." if ask.details else ""
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -119,7 +151,18 @@ def _listed(texts: Sequence[str]) -> str:
 
 def label_is(label: str, value: str) -> str:
     """`order id is 7`; `stocks are "AAPL" and "MSFT"`."""
-    return f"{label} {'are' if label.endswith('s') and _SEVERAL.search(value) else 'is'} {value}"
+    return f"{label} {'are' if _PLURAL.search(label) else 'is'} {value}"
+
+
+def all_are(details: Sequence[tuple[str, str]]) -> str:
+    """`name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
+    first, *others = [label_is(*each) for each in details]
+    return _listed([first, *(f"the {each}" for each in others)])
+
+
+def all_to(details: Sequence[tuple[str, str]]) -> str:
+    """`the name "Ida" and the year 2026`: what somebody wants them to be."""
+    return _listed([f"the {label} {text}" for label, text in details])
 
 
 def _with(label: str, value: str) -> str:
@@ -129,6 +172,36 @@ def _with(label: str, value: str) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> tuple[tuple[str, str], ...]:
+    """What is said of arguments: of each its label and its value, or its text where it has one.
+
+    Of an object, or a list of one, each entry is said.
+    """
+    found: list[tuple[str, str, str]] = []
+    for name, value in values.items():
+        entries = None if texts and name in texts else _entries(value)
+        if entries is None:
+            found.append((name, _label(name, value), texts[name] if texts and name in texts else value_text(value)))
+        else:
+            found += [(name, _label(key, each), value_text(each)) for key, each in entries.items()]
+    labels = Counter(label for _, label, _ in found)
+    return tuple(
+        (f"{label} of the {phrase(of)}" if labels[label] > 1 and label != phrase(of) else label, text)
+        for of, label, text in found
+    )
+
+
+def _entries(value: JSON) -> Mapping[str, JSON] | None:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, dict) and value else None
+
+
+def _label(name: str, value: JSON) -> str:
+    """What a value is called; true and false are what something is set to."""
+    return f"{phrase(name)} setting" if isinstance(value, bool) else phrase(name)
 
 
 def value_text(value: JSON) -> str:
@@ -141,9 +214,10 @@ def value_text(value: JSON) -> str:
         case str():
             return f'"{value}"'
         case list():
-            return _listed([value_text(each) for each in value]) or "an empty list"
+            one = "one with " if any(isinstance(each, dict) for each in value) else ""
+            return _listed([f"{one}{value_text(each)}" for each in value]) or "an empty list"
         case dict():
-            return ", ".join(f"{phrase(key)} = {value_text(each)}" for key, each in value.items())
+            return _listed([f"{_label(key, each)} {value_text(each)}" for key, each in value.items()])
     return str(value)
 
 

@@ -178,11 +178,13 @@ def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, 
             document = cast("Mapping[str, JSON]", definition["function"])
             name, schema = str(document["name"]), cast("Mapping[str, JSON]", document["parameters"])
             description = str(document.get("description") or "")
+            parameters = cast("Mapping[str, Schema]", schema.get("properties") or {})
+            chooses = any(each.get("type") == "boolean" or "enum" in each for each in parameters.values())
             functions[name] = Function(
                 name,
                 owner,
-                requests.get(name) or request_of(name, description),
-                cast("Mapping[str, Schema]", schema.get("properties") or {}),
+                requests.get(name) or request_of(name, description, chooses=chooses),
+                parameters,
                 frozenset(cast("list[str]", schema.get("required") or [])),
             )
     return functions

@@ -161,9 +161,8 @@ class _Tried:
 
     def _arguments(self, name: str) -> dict[str, JSON]:
         properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
-        return {
-            each: self._random.choice(plain_values(each, schema, self._random)) for each, schema in properties.items()
-        }
+        drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
+        return {each: self._random.choice(values) for each, values in drawn.items()}
 
 
 def _schema(tool: Message) -> Message:
