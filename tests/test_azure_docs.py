@@ -144,14 +144,6 @@ def given_class(folder: Path) -> None:
     assert evaluate(folder, evaluators={"f1": azure.F1ScoreEvaluator})["metrics"]["f1.binary_aggregate"] == 0.67
 
 
-def openai_calls(folder: Path) -> None:
-    call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
-    judge = azure.ToolCallAccuracyEvaluator(Scripted())
-    given: dict[str, object] = {"query": "q", "tool_calls": [call], "tool_definitions": {"name": "f"}, "response": None}
-    prepared: Any = judge._prepared(given)
-    assert prepared["tool_calls"] == [call]
-
-
 def messages_as_text(folder: Path) -> None:
     asked = [{"role": "user", "content": "how?"}]
     prepared: Any = azure.IntentResolutionEvaluator(Scripted())._prepared({"query": asked, "response": "so"})
@@ -330,7 +322,6 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "an output that is NaN in every row": nan_throughout,
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
-    "calls as OpenAI writes them, parts without an id, one tool definition without a list": openai_calls,
     "messages for judges of agents whose content is no list of parts": messages_as_text,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,

@@ -113,7 +113,6 @@ def test_a_model_configuration_of_another_type_is_refused() -> None:
 
 TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
 CALL = {"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "stars:4"}}
-OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "stars:4"}'}}
 
 
 class Stars(Scripted):
@@ -367,9 +366,7 @@ def test_qa_is_five_judges_and_f1_of_one_row(tmp_path: Path) -> None:
     "called",
     [
         {"tool_calls": [CALL]},
-        {"tool_calls": [OPENAI_CALL]},
         {"response": [{"role": "assistant", "content": [CALL]}, {"role": "assistant", "content": "done"}]},
-        {"response": [{"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}]},
         {"response": "weather(city=stars:4)"},
     ],
 )
@@ -478,22 +475,158 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
     assert raised.value.blame is azure.ErrorBlame.SYSTEM_ERROR
 
 
-@pytest.mark.usefixtures("azure_s_prompts")
+WRONG_MESSAGES = [
+    ({"role": "user", "content": 5}, "The 'content' field must be a string or a list of dictionaries messages."),
+    ({"role": "user", "content": ""}, "The 'content' field can't be empty."),
+    (
+        {"role": "user", "content": [{"text": "hi"}]},
+        "Each content item in the 'content' list must contain a 'type' field.",
+    ),
+    (
+        {"role": "user", "content": [{"type": "image_url"}]},
+        "Invalid content type 'image_url' for message with role 'user'. Must be 'text' or 'input_text'.",
+    ),
+    (
+        {"role": "system", "content": [{"type": "text"}]},
+        "Each content item must contain a 'text' field for message with role 'system'.",
+    ),
+    ({"role": "user", "content": [{"type": "text", "text": 5}]}, "The 'text' field must be a string in content items."),
+    (
+        {"role": "assistant", "content": [{"type": "tool_call", "name": "f", "arguments": "{}"}]},
+        "The 'arguments' field must be a dictionary in tool_call content items.",
+    ),
+    (
+        {"role": "assistant", "content": [{"type": "input_text", "text": "hi"}]},
+        "Invalid content type 'input_text' for message with role 'assistant'. Must be one of ['text', 'output_text', "
+        "'tool_call', 'function_call', 'mcp_approval_request', 'openapi_call'].",
+    ),
+    (
+        {"role": "tool", "content": "sunny"},
+        "The 'content' field must be a list of dictionaries messages for role 'tool'.",
+    ),
+    (
+        {"role": "tool", "content": [{"type": "tool_result"}]},
+        "Each content items for role 'tool' must contain a 'tool_call_id' field.",
+    ),
+    (
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_result"}]},
+        "Each content items for role 'tool' must contain a 'tool_result' field.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "said"), WRONG_MESSAGES)
+def test_a_message_that_is_none_of_azure_s_is_refused_in_its_words(message: dict[str, Any], said: str) -> None:
+    for judge in (azure.CoherenceEvaluator, azure.TaskAdherenceEvaluator, azure.ToolCallAccuracyEvaluator):
+        with pytest.raises(azure.EvaluationException) as raised:
+            judge(Stars())(query=[message], response="r")
+        assert (raised.value.message, raised.value.target) == (said, judge.error_target)
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ("hi", "messages must be provided as a list of message dictionaries."),
+        ([], "messages list must not be empty."),
+        (["hi"], "Each item in 'messages' must be a dictionary, but item at index 0 is str."),
+        ([{"content": "hi"}], "Each message must contain a 'role' key, but message at index 0 is missing it."),
+        (
+            [{"role": "boss"}],
+            "Invalid role 'boss' at message index 0. "
+            "Must be one of: ['assistant', 'developer', 'system', 'tool', 'user'].",
+        ),
+        ([{"role": "user", "content": "hi"}], "messages must contain at least one message with role 'assistant'."),
+    ],
+)
+def test_messages_that_are_no_conversation_are_refused_in_azure_s_words(messages: Any, said: str) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.FluencyEvaluator(Stars())(messages=messages)
+    assert raised.value.message == said
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"tool_definitions": [{"description": "no name"}]}, "Each tool definitions must contain a 'name' field."),
+        ({"tool_definitions": [{"name": "f"}]}, "Each tool definitions must contain a 'parameters' field."),
+        ({"tool_definitions": {"name": "f"}}, "Tool definitions must be provided as a list of dictionaries."),
+        (
+            {"tool_definitions": [{"type": "openapi", "functions": {}}]},
+            "The 'functions' field must be a list in openapi tool definition.",
+        ),
+        ({"tool_calls": CALL}, "Tool calls must be provided as a list of dictionaries."),
+        ({"tool_calls": ["f()"]}, "Each tool call must be a dictionary."),
+        (
+            {"tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
+            "The content item must be of type ['tool_call', 'function_call', 'openapi_call', 'mcp_approval_request'] "
+            "in tool_call content item.",
+        ),
         ({"tool_calls": [{"type": "tool_call"}]}, "Each tool_call content items must contain a 'name' field."),
         (
-            {"tool_calls": [{"type": "tool_call", "name": "f", "arguments": "none"}]},
-            "The 'arguments' field must be a dictionary in tool_call content items.",
+            {"tool_calls": [{"type": "tool_call", "name": "f", "arguments": {}}]},
+            "Each tool_call content items must contain a 'tool_call_id' field.",
+        ),
+        (
+            {"tool_calls": None, "response": [{"role": "assistant", "content": ""}]},
+            "The 'content' field can't be empty.",
         ),
     ],
 )
-def test_calls_and_definitions_without_a_name_are_refused(given: dict[str, Any], said: str) -> None:
+def test_calls_and_definitions_that_are_none_of_azure_s_are_refused_in_its_words(
+    given: dict[str, Any], said: str
+) -> None:
     judge = azure.ToolCallAccuracyEvaluator(Stars())
-    with pytest.raises(azure.EvaluationException, match=said):
+    with pytest.raises(azure.EvaluationException) as raised:
         judge(**{"query": "w?", "tool_calls": [CALL], "tool_definitions": TOOLS, **given})
+    assert raised.value.message == said
+
+
+SEARCHED = [
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_call", "tool_call_id": "s", "name": "file_search", "arguments": {}}],
+    },
+    {
+        "role": "tool",
+        "tool_call_id": "s",
+        "content": [
+            {
+                "type": "tool_result",
+                "tool_result": [{"file_name": "a.md", "content": [{"type": "text", "text": "It opens at nine."}]}],
+            }
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "stars:4"}]},
+]
+
+
+def test_what_a_file_search_found_is_the_context_of_an_agent_s_response() -> None:
+    model = Stars()
+    assert azure.GroundednessEvaluator(model)(query="when?", response=SEARCHED)["groundedness"] == 4.0
+    assert "a.md:\n- It opens at nine.---" in str(model.requests[0].messages[-1]["content"])
+
+
+def test_a_lone_answer_without_context_has_nothing_to_be_grounded_in() -> None:
+    verdict = azure.GroundednessEvaluator(Stars())(query="when?", response=SEARCHED[2:])
+    assert verdict["groundedness_result"] == "not_applicable"
+    assert "No valid context provided" in str(verdict["groundedness_reason"])
+
+
+def test_groundedness_is_not_judged_over_a_search_of_the_web() -> None:
+    search = {"type": "tool_call", "tool_call_id": "s", "name": "bing_grounding", "arguments": {}}
+    with pytest.raises(
+        azure.EvaluationException, match="bing_grounding tool call is currently not supported"
+    ) as raised:
+        azure.GroundednessEvaluator(Stars())(query="when?", response=[{"role": "assistant", "content": [search]}])
+    assert raised.value.category is azure.ErrorCategory.NOT_APPLICABLE
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_ground_truth_beside_messages_is_that_of_each_answer() -> None:
+    model = Stars()
+    messages = [{"role": "user", "content": "stars:3"}, {"role": "assistant", "content": "at nine"}]
+    azure.SimilarityEvaluator(model)(messages=messages, ground_truth="at ten stars:5")
+    assert "at ten" in str(model.requests[0].messages[-1]["content"])
 
 
 # -- names

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
-from tunecheck.azure._calling import Inputs, check_given
-from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, mistake
+from tunecheck.azure._calling import Inputs
+from tunecheck.azure._checks import refusal
+from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget
 from tunecheck.azure._judges import AzureJudge
-from tunecheck.azure._transcripts import answer, history, results
-from tunecheck.calls._model import FunctionCall
+from tunecheck.azure._transcripts import answer, called, history
 from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.texts import given
-from tunecheck.formats._reading import read_calls
+
+_BUILT_IN = frozenset(
+    "code_interpreter bing_grounding bing_custom_search file_search azure_ai_search sharepoint_grounding "
+    "fabric_dataagent".split()
+)
+"""Tools that Azure's agents have without a definition."""
 
 
 class IntentResolutionEvaluator(AzureJudge):
@@ -27,6 +33,10 @@ class IntentResolutionEvaluator(AzureJudge):
     error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
 
     bounded = True
+
+    def _check(self, inputs: Inputs) -> None:
+        super()._check(inputs)
+        self.checks.definitions(inputs.get("tool_definitions"))
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"]), answer(turn["response"])
@@ -47,6 +57,10 @@ class TaskAdherenceEvaluator(AzureJudge):
     def __init__(self, model_config: ModelConfig, *, threshold: float = 0, **arguments: Any) -> None:  # noqa: ANN401
         super().__init__(model_config, **arguments)  # Azure's verdicts name 3, whatever threshold is given
 
+    def _check(self, inputs: Inputs) -> None:
+        super()._check(inputs)
+        self.checks.definitions(inputs.get("tool_definitions"))
+
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)
         return {"system_message": "", "query": query, "response": response, "tool_calls": ""}
@@ -55,8 +69,7 @@ class TaskAdherenceEvaluator(AzureJudge):
 class ToolCallAccuracyEvaluator(AzureJudge):
     """How fit an agent's calls are for what the user asked, from 1 to 5.
 
-    Called with `query`, `tool_definitions` and `tool_calls`, or a `response` that holds them, in any format that
-    Tunecheck reads.
+    Called with `query`, `tool_definitions` and `tool_calls`, or a `response` that holds them, in Azure's format.
     """
 
     metric = "tool_call_accuracy"
@@ -64,35 +77,30 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
+    def _check(self, inputs: Inputs) -> None:
+        self.checks.text_or_messages("Query", inputs.get("query"))
+        self.checks.definitions(inputs.get("tool_definitions"), required=True)
+        response = refusal(self.checks.text_or_messages, "Response", inputs.get("response"))
+        calls = refusal(self.checks.calls, inputs.get("tool_calls"))
+        if response is not None and calls is not None:
+            raise calls if response.category is ErrorCategory.MISSING_FIELD else response
+
     def _turns(self, inputs: Inputs) -> list[Inputs]:
-        check_given("Query", inputs.get("query"), self.error_target)
-        needs = ErrorCategory.MISSING_FIELD
-        if not inputs.get("tool_definitions"):
-            raise mistake("Tool definitions input is required but not provided.", needs, self.error_target)
-        if not inputs.get("tool_calls") and inputs.get("response") is None:
-            raise mistake("No tool calls found in response or provided tool_calls.", needs, self.error_target)
-        if not all(map(_name, _listed(inputs["tool_definitions"]))):
-            raise mistake("Each tool definitions must contain a 'name' field.", target=self.error_target)
+        self._check(inputs)
         return [{name: inputs.get(name) for name in self.ways[0]}]
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        named, response = given(turn["tool_calls"]), turn["response"]
-        called = read_calls(response).calls if isinstance(response, list) else ()
-        found = results(response) if called else {}
-        calls = [_as_json(call, found) for call in called] or named or (response if isinstance(response, str) else None)
+        response, definitions = turn["response"], turn["tool_definitions"]
+        calls = called(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
         if not calls:
             return "No tool calls found in response or provided tool_calls."
-        definitions = turn["tool_definitions"]
-        if not isinstance(definitions, str) and not isinstance(calls, str):
-            names = {call.name for call in called or read_calls(calls).calls}
-            if not names:
-                told = "Each tool_call content items must contain a 'name' field."
-                if all(map(_name, _listed(calls))):
-                    told = "The 'arguments' field must be a dictionary in tool_call content items."
-                raise mistake(told, target=self.error_target)
-            definitions = [each for each in _listed(definitions) if _name(each) in names]
-            if {_name(each) for each in definitions} != names:
+        if not isinstance(calls, str) and isinstance(definitions, list):
+            calls = calls if isinstance(calls, list) else [calls]
+            names = [_name(call) for call in calls]
+            defined = {each["name"] for one in definitions for each in one.get("functions") or [one]}
+            if not defined.union(_BUILT_IN).issuperset(names):
                 return "Tool definitions for all tool calls must be provided."
+            definitions = definitions + _built_in(names)
         return {"query": turn["query"], "tool_calls": calls, "tool_definitions": definitions}
 
     async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
@@ -101,18 +109,19 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
 
 
-def _as_json(call: FunctionCall, found: Mapping[object, object]) -> dict[str, object]:
-    """The call in Azure's form, with its result where one was found."""
-    known = {"tool_call_id": call.id} if call.id else {}
-    result = {"tool_result": found[call.id]} if call.id in found else {}
-    return {"type": "tool_call", **known, "name": call.name, "arguments": dict(call.arguments), **result}
+def _name(call: object) -> object:
+    """The tool that it calls; None where it is no call in Azure's form."""
+    return call.get("name") if isinstance(call, Mapping) and call.get("type") == "tool_call" else None
 
 
-def _listed(definitions: object) -> list[object]:
-    return [definitions] if isinstance(definitions, Mapping) else definitions if isinstance(definitions, list) else []
-
-
-def _name(definition: object) -> object:
-    """A definition's name, in Azure's form or OpenAI's."""
-    inner = definition.get("function", definition) if isinstance(definition, Mapping) else None
-    return inner.get("name") if isinstance(inner, Mapping) else None
+def _built_in(names: Iterable[object]) -> list[object]:
+    """Azure's own definitions of those of its agents' tools that are called."""
+    wanted = [name for name in dict.fromkeys(names) if name in _BUILT_IN]
+    if not wanted:
+        return []
+    theirs = import_module("azure.ai.evaluation._converters._models")
+    descriptions, parameters = theirs._BUILT_IN_DESCRIPTIONS, theirs._BUILT_IN_PARAMS
+    return [
+        {"type": name, "description": descriptions[name], "name": name, "parameters": parameters.get(name, {})}
+        for name in wanted
+    ]

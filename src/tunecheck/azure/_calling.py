@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import ClassVar
 
-from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, mistake
+from tunecheck.azure._checks import InputChecks
+from tunecheck.azure._exceptions import ErrorTarget, EvaluationException, mistake
 from tunecheck.evaluators._base import Evaluator
 from tunecheck.evaluators._turns import conversation_turns
 
@@ -27,6 +28,8 @@ class AzureEvaluator(Evaluator):
     required: ClassVar[tuple[str, ...]] = ()
     id: ClassVar[str] = ""
     """Its identifier in Azure AI Foundry."""
+    refused_tools: ClassVar[frozenset[str]] = frozenset()
+    """Tools whose calls it cannot judge."""
     takes_messages: ClassVar[bool] = False
     """Whether `messages` are a conversation to it, too."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
@@ -43,32 +46,48 @@ class AzureEvaluator(Evaluator):
         names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
+    @property
+    def checks(self) -> InputChecks:
+        """What its inputs must be."""
+        return InputChecks(self.error_target, self.refused_tools)
+
+    def _check(self, inputs: Inputs) -> None:
+        """See that what is given can be judged.
+
+        Raises:
+            EvaluationException: it cannot.
+        """
+        if self.takes_messages and self.required and inputs.get("messages") is not None:
+            self.checks.messages(inputs["messages"])
+        elif inputs.get("conversation"):
+            self.checks.conversation(inputs["conversation"])
+        else:
+            for each in self.required:
+                self.checks.text_or_messages(each.capitalize(), inputs.get(each))
+
     def _turns(self, inputs: Inputs) -> list[Inputs]:
         """The single inputs that are to be judged, in order: those given, or one set for each turn of a conversation.
 
         Raises:
             EvaluationException: they are missing, or both are given.
         """
-        is_checked = self.error_target is not ErrorTarget.CONVERSATION
         conversation = inputs.get("conversation")
-        if is_checked and not conversation:
-            conversation = None
-        if conversation is None and self.takes_messages and inputs.get("messages") is not None:
-            conversation = {"messages": inputs["messages"]}
+        if self.error_target is not ErrorTarget.CONVERSATION:
+            self._check(inputs)
+            conversation = conversation or None
         known = list(dict.fromkeys(chain.from_iterable(self.ways)))
         single = {name: inputs.get(name) for name in known}
         name = type(self).__name__
+        if conversation is None and self.takes_messages and inputs.get("messages") is not None:
+            conversation = _conversation_of(inputs)
+            single |= dict.fromkeys({*known} & {"context", "ground_truth"})
         if conversation is None:
-            for each in self.required:
-                check_given(each.capitalize(), single[each], self.error_target)
             if not any(self._complete(way, single) for way in self.ways):
                 raise self._incomplete(single)
             return [single]
         if any(single.values()):
             both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
             raise mistake(both, target=ErrorTarget.CONVERSATION)
-        if is_checked:
-            _check_conversation(conversation, self.error_target)
         try:
             return conversation_turns(conversation, known)
         except ValueError as error:
@@ -82,33 +101,12 @@ class AzureEvaluator(Evaluator):
         return mistake(message, target=ErrorTarget.CONVERSATION)
 
 
-def check_given(label: str, value: object, target: ErrorTarget) -> None:
-    """See that it is a text or a list of messages.
-
-    Raises:
-        EvaluationException: it is not, in Azure AI Evaluation's words.
-    """
-    if value is None:
-        raise mistake(f"{label} is a required input and cannot be None.", ErrorCategory.MISSING_FIELD, target)
-    if not value and isinstance(value, (str, list)):
-        kind = "string" if isinstance(value, str) else "list"
-        raise mistake(f"{label} {kind} cannot be empty.", ErrorCategory.MISSING_FIELD, target)
-    if not isinstance(value, (str, list)):
-        raise mistake(f"{label} must be a string or a list of messages.", target=target)
-    for message in value if isinstance(value, list) else ():
-        if not isinstance(message, dict):
-            wrong = f"Each message in the {label.lower()} list must be a dictionary."
-            raise mistake(wrong, target=target)
-        for key in ("role", "content"):
-            if key not in message:
-                raise mistake(f"Each message must contain a '{key}' field.", target=target)
-
-
-def _check_conversation(conversation: object, target: ErrorTarget) -> None:
-    if not isinstance(conversation, dict):
-        raise mistake("Conversation must be a dictionary.", target=target)
-    if "messages" not in conversation:
-        raise mistake("Each Conversation must contain a 'messages' field.", target=target)
-    if not isinstance(conversation["messages"], list):
-        raise mistake("The 'messages' field must be a list in Conversation.", target=target)
-    check_given("Conversation messages", conversation["messages"], target)
+def _conversation_of(inputs: Inputs) -> Inputs:
+    """The conversation that `messages` are: a `context` is all of it, a `ground_truth` that of answers without one."""
+    messages, truth = inputs["messages"], inputs.get("ground_truth")
+    if truth is not None and isinstance(messages, list):
+        messages = [
+            {"ground_truth": truth, **each} if isinstance(each, dict) and each.get("role") == "assistant" else each
+            for each in messages
+        ]
+    return {"messages": messages, "context": inputs.get("context")}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tunecheck._json import JSON, plain
-from tunecheck.azure._calling import AzureEvaluator, Inputs, check_given
+from tunecheck.azure._calling import AzureEvaluator, Inputs
 from tunecheck.azure._configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._exceptions import (
     ErrorCategory,
@@ -23,6 +23,7 @@ from tunecheck.azure._exceptions import (
     mistake,
 )
 from tunecheck.azure._text import F1ScoreEvaluator
+from tunecheck.azure._transcripts import found_in_files
 from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
@@ -282,11 +283,15 @@ class GroundednessEvaluator(AzureJudge):
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
     error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
+    refused_tools = frozenset(
+        "azure_ai_search azure_fabric bing_custom_search bing_grounding browser_automation code_interpreter_call "
+        "computer_call openapi_call sharepoint_grounding web_search".split()
+    )
 
-    def _turns(self, inputs: Inputs) -> list[Inputs]:
-        if given(inputs.get("query")):
-            check_given("Query", inputs["query"], self.error_target)
-        return super()._turns(inputs)
+    def _check(self, inputs: Inputs) -> None:
+        if given(inputs.get("query")) and not inputs.get("conversation"):
+            self.checks.text_or_messages("Query", inputs["query"])
+        super()._check(inputs)
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
         needed = "For Agent groundedness 'query' and 'response' are required."
@@ -294,7 +299,18 @@ class GroundednessEvaluator(AzureJudge):
         return mistake(f"{told} {needed}", ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        return super()._prepared({**turn, "context": turn["context"] or turn["response"]})
+        query, response, context = turn["query"], turn["response"], turn["context"]
+        if isinstance(response, list) and not context:
+            context, response = found_in_files(response)
+            is_single = len(response) == 1 and not (isinstance(query, list) and len(query) > 1)
+            if not context and is_single:
+                return (
+                    f"{type(self).__name__}: No valid context provided or could be extracted from the query or "
+                    "response. Please either provide valid context or pass the full items list for 'response' and "
+                    "'query' to extract context from tool calls."
+                )
+            context = context or "<>"
+        return super()._prepared({"query": query, "response": response, "context": context or response})
 
 
 class SimilarityEvaluator(AzureJudge):

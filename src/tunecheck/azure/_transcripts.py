@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from tunecheck.evaluators._judges.texts import shown
-from tunecheck.formats._reading import read_calls
 
 Message = Mapping[str, object]
+
+_CALLS = ("tool_call", "function_call", "openapi_call")
+_RESULTS = ("tool_result", "function_call_output", "openapi_call_output")
 
 
 def history(query: object, *, with_system: bool = False) -> str:
@@ -41,26 +43,56 @@ def results(messages: object) -> dict[object, object]:
     return {each.get("tool_call_id"): _given_back(each) for each in _messages(messages) if each.get("role") == "tool"}
 
 
+def called(response: object, types: Collection[str] = ("tool_call",)) -> list[Message]:
+    """The calls of an agent's response, each with its result where there is one."""
+    found = results(response)
+    said = [each for each in _messages(response) if each.get("role") == "assistant"]
+    calls = [part for each in said for part in _messages(each.get("content")) if part.get("type") in types]
+    ids = [call.get("tool_call_id") for call in calls]
+    return [{**call, "tool_result": found[id]} if id in found else call for call, id in zip(calls, ids, strict=True)]
+
+
+def found_in_files(response: list[object]) -> tuple[str, list[object]]:
+    """What an agent's file searches found, file by file, and its response without these results."""
+    searches = [call for call in called(response) if call.get("name") == "file_search"]
+    lines = [
+        f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"
+        for search in searches
+        for result in _listed(search.get("tool_result"))
+        for each in _messages(result if isinstance(result, list) else [result])
+        for part in _messages(each.get("content"))
+        if part.get("text")
+    ]
+    ids = [search.get("tool_call_id") for search in searches] if lines else []
+    rest = [each for each in response if not (isinstance(each, Mapping) and each.get("tool_call_id") in ids)]
+    return "\n".join(lines), rest
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def _given_back(message: Message) -> object:
     content = message.get("content")
-    held = [part["tool_result"] for part in _messages(content) if "tool_result" in part]
+    held = [part[key] for part in _messages(content) for key in _RESULTS if key in part]
     return held[-1] if held else content
 
 
 def _lines(messages: list[Message], *, with_calls: bool) -> Iterator[str]:
-    found = results(messages)
+    tools = [each for each in messages if each.get("role") == "tool"]
     for message in messages:
         if message.get("role") != "assistant":
             continue
         yield from _texts(message)
-        for call in read_calls([message]).calls if with_calls else ():
+        for call in called([message, *tools], _CALLS) if with_calls else ():
+            given = call.get("arguments")
             arguments = (
                 f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
-                for name, value in call.arguments.items()
+                for name, value in (given.items() if isinstance(given, Mapping) else ())
             )
-            yield f"[TOOL_CALL] {call.name}({', '.join(arguments)})"
-            if call.id in found:
-                yield f"[TOOL_RESULT] {_written(found[call.id])}"
+            yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(arguments)})"
+            if "tool_result" in call:
+                yield f"[TOOL_RESULT] {_written(call['tool_result'])}"
 
 
 def _messages(value: object) -> list[Message]:
