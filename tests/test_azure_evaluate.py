@@ -221,6 +221,12 @@ def test_leaves_of_objects_go_by_their_own_names(tmp_path: Path) -> None:
     assert column(result, "inputs.meta.response") == ["x", "y"]
 
 
+def test_a_column_with_a_dot_in_its_name_is_a_leaf_too(tmp_path: Path) -> None:
+    row = {"meta.answer": "of meta", "answer": "own"}
+    result = evaluate(tmp_path, row, evaluators={"e": lambda answer: {"got": answer}})
+    assert result["rows"][0]["outputs.e.got"] == "of meta"
+
+
 def test_a_mapping_may_name_a_leaf(tmp_path: Path) -> None:
     config = {"e": mapping(response="${data.meta.response}")}
     result = evaluate(tmp_path, *NESTED, evaluators={"e": length}, evaluator_config=config)

@@ -268,6 +268,12 @@ NEEDS = [
         {"query": 5, "response": "r", "context": "c"},
         "Query must be a string or a list of messages.",
     ),
+    (
+        azure.GroundednessEvaluator,
+        {"response": "r", "context": ""},
+        "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
+        "For Agent groundedness 'query' and 'response' are required.",
+    ),
     (azure.GroundednessEvaluator, {"context": "c"}, "Response is a required input and cannot be None."),
     (
         azure.ToolCallAccuracyEvaluator,
@@ -619,6 +625,25 @@ def test_groundedness_is_not_judged_over_a_search_of_the_web() -> None:
     ) as raised:
         azure.GroundednessEvaluator(Stars())(query="when?", response=[{"role": "assistant", "content": [search]}])
     assert raised.value.category is azure.ErrorCategory.NOT_APPLICABLE
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_history_without_a_question_at_its_end_is_shown_as_it_is() -> None:
+    model = Stars()
+    query = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "stars:2"}]
+    azure.IntentResolutionEvaluator(model)(query=query, response="so")
+    assert f"query is {query}" in str(model.requests[0].messages[-1]["content"])
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize(
+    ("judge", "accounted"), [(azure.CoherenceEvaluator, True), (azure.IntentResolutionEvaluator, False)]
+)
+def test_what_a_skipped_verdict_cost_is_told_by_the_judges_of_texts_only(judge: Any, accounted: bool) -> None:
+    verdict = judge(Scripted('{"reason": "nothing said", "score": null, "status": "skipped"}'))(query="q", response="r")
+    assert verdict[f"{judge.metric}_result"] == "not_applicable"
+    properties: Any = verdict[f"{judge.metric}_properties"]
+    assert ("total_tokens" in (properties or {})) is accounted
 
 
 @pytest.mark.usefixtures("azure_s_prompts")

@@ -27,6 +27,7 @@ class IntentResolutionEvaluator(AzureJudge):
     """How well an agent grasped and met what the user wanted, from 1 to 5."""
 
     metric = "intent_resolution"
+    accounts_for_skipped = False
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
@@ -47,6 +48,7 @@ class TaskAdherenceEvaluator(AzureJudge):
     """Whether an agent did what it was asked for, and kept to its instructions: 0 or 1."""
 
     metric = "task_adherence"
+    accounts_for_skipped = False
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
@@ -73,6 +75,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     """
 
     metric = "tool_call_accuracy"
+    accounts_for_skipped = False
     bounded = True
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR

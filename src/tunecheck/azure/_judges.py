@@ -56,16 +56,28 @@ class _Asked(PromptyEvaluator):
     """The score from which a row passes, where that is not the threshold."""
     bounded: bool = False
     """Whether a score that is not from 1 to 5 is an error."""
+    accounts_for_skipped: bool = True
+    """Whether a verdict that there is nothing to judge has its properties, too."""
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         result, key = super()._verdict(judgements, note), self._output.metric
         answer, completions = judgements[-1].answer, judgements[-1].completions
-        if answer.score is None:
-            return skipped(key, answer.reason or "", self._output.threshold)
-        if self.bounded and not 1 <= answer.score <= 5:
-            raise ValueError(f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].")
         tokens = tokens_of(completions)
         spent = [count if isinstance(count, int) else 0 for count in tokens.values()]
+        properties: dict[str, JSON] = {
+            "prompt_tokens": spent[0],
+            "completion_tokens": spent[1],
+            "total_tokens": sum(spent),
+            "finish_reason": completions[-1].finish_reason or "",
+            "model": self._model,
+            "sample_input": None,
+            "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
+        }
+        if answer.score is None:
+            told = skipped(key, answer.reason or "", self._output.threshold)
+            return told | {f"{key}_properties": properties} if self.accounts_for_skipped else told
+        if self.bounded and not 1 <= answer.score <= 5:
+            raise ValueError(f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].")
         said = answer.values.get("properties")
         passed = answer.score >= self.cutoff if self.cutoff is not None else result[f"{key}_passed"]
         return {
@@ -73,16 +85,7 @@ class _Asked(PromptyEvaluator):
             f"{key}_passed": passed,
             f"{key}_result": "pass" if passed else "fail",
             f"{key}_reason": answer.reason or "",
-            f"{key}_properties": {
-                **(said if isinstance(said, dict) else {}),
-                "prompt_tokens": spent[0],
-                "completion_tokens": spent[1],
-                "total_tokens": sum(spent),
-                "finish_reason": completions[-1].finish_reason or "",
-                "model": self._model,
-                "sample_input": None,
-                "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
-            },
+            f"{key}_properties": {**(said if isinstance(said, dict) else {}), **properties},
         }
 
 
@@ -115,6 +118,7 @@ class AzureJudge(AzureEvaluator):
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
     bounded: ClassVar[bool] = False
+    accounts_for_skipped: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -143,6 +147,7 @@ class AzureJudge(AzureEvaluator):
                 output = replace(output, score="score", reason="reason")
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
         asked.cutoff, asked.bounded = self.cutoff, self.bounded
+        asked.accounts_for_skipped = self.accounts_for_skipped
         return asked
 
     def _prompt_file(self) -> Path:
@@ -293,6 +298,9 @@ class GroundednessEvaluator(AzureJudge):
             self.checks.text_or_messages("Query", inputs["query"])
         super()._check(inputs)
 
+    def _complete(self, way: Sequence[str], single: Inputs) -> bool:
+        return all(single[name] for name in way)
+
     def _incomplete(self, single: Inputs) -> EvaluationException:
         needed = "For Agent groundedness 'query' and 'response' are required."
         told = super()._incomplete(single).message
@@ -340,6 +348,7 @@ class ResponseCompletenessEvaluator(AzureJudge):
     """How much of the ground truth the response says, from 1 to 5."""
 
     metric = "response_completeness"
+    accounts_for_skipped = False
     takes_messages = True
     ways = (("response", "ground_truth"),)
     error_target = ErrorTarget.COMPLETENESS_EVALUATOR

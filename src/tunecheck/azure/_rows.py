@@ -45,7 +45,7 @@ class Leaf(Reference):
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
         """The value, None where the row's object has none."""
-        name = str(self.steps[-1])
+        name = leaf_name(str(self.steps[-1]))
         value = target[name] if name in target else Reference.resolve(self, data, target)
         return None if value is MISSING else value
 
@@ -74,14 +74,20 @@ class AzureRows(Dataset):
             yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
 
     def leaf_mapping(self) -> dict[str, Leaf]:
-        """Each leaf by its own name; of equal names the first one's counts."""
+        """Each leaf by its own name, a column with a dot in its name among them; of equal names the first's counts."""
         mapping: dict[str, Leaf] = {}
-        if takes_apart(self.scan().columns):
-            for row in super().rows():
-                for path, _ in leaves(row.values):
-                    if path[-1] not in mapping:
-                        mapping[path[-1]] = Leaf("data", path, f"${{data.{'.'.join(path)}}}")
+        for path in self._leaf_paths():
+            name = leaf_name(path[-1])
+            if name not in mapping:
+                mapping[name] = Leaf("data", path, f"${{data.{'.'.join(path)}}}")
         return mapping
+
+    def _leaf_paths(self) -> Iterator[tuple[str, ...]]:
+        columns = self.scan().columns
+        yield from ((column,) for column in columns if "." in column and not column.startswith("__outputs."))
+        if takes_apart(columns):
+            for row in super().rows():
+                yield from (path for path, _ in leaves(row.values))
 
 
 def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
@@ -91,6 +97,11 @@ def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[
             yield from leaves(value, (*above, name))
         elif above:
             yield (*above, name), value
+
+
+def leaf_name(column: str) -> str:
+    """What the leaf of a column is called, after the last dot."""
+    return column.rpartition(".")[2]
 
 
 def takes_apart(columns: Iterable[str]) -> bool:

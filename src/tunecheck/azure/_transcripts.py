@@ -6,20 +6,18 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 
-from tunecheck.evaluators._judges.texts import shown
-
 Message = Mapping[str, object]
 
 _CALLS = ("tool_call", "function_call", "openapi_call")
 _RESULTS = ("tool_result", "function_call_output", "openapi_call_output")
 
 
-def history(query: object, *, with_system: bool = False) -> str:
-    """A query: a text as it is; messages as turns of `User` and `Agent`, the last system message before them."""
+def history(query: object, *, with_system: bool = False) -> object:
+    """Messages as turns of `User` and `Agent`, the last system message before them; all else as it is."""
     messages = _messages(query)
     said = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
     if not said or said[0]["role"] != "user" or said[-1]["role"] != "user":  # no question stands last
-        return query if isinstance(query, str) else shown(query)
+        return query
     blocks, turn = [], 0
     system = [each for each in messages if with_system and each.get("role") == "system"]
     if system:
@@ -31,11 +29,11 @@ def history(query: object, *, with_system: bool = False) -> str:
     return "".join(blocks)
 
 
-def answer(response: object, *, with_calls: bool = False) -> str:
-    """An agent's response: a text as it is; of messages their texts, with calls and their results a line each."""
+def answer(response: object, *, with_calls: bool = False) -> object:
+    """Of an agent's messages their texts, with calls and their results a line each; all else as it is."""
     messages = _messages(response)
     lines = list(_lines(messages, with_calls=with_calls))
-    return "\n".join(lines) if lines else response if isinstance(response, str) else shown(response)
+    return "\n".join(lines) if lines else response
 
 
 def results(messages: object) -> dict[object, object]:
