@@ -161,10 +161,26 @@ def test_columns_that_only_some_chunks_have_are_in_the_table_of_all(data: Path, 
     assert files(shared(data, tmp_path / "shared", [Answers()])) == files(alone(data, tmp_path / "alone", Answers()))
 
 
+def test_the_last_chunks_are_halves_so_that_all_workers_end_together(data: Path, tmp_path: Path) -> None:
+    cut: list[list[int]] = []
+
+    class Seen(Threads):
+        def look(self, claims: Claims, finished: int) -> None:
+            cut.append([end - begin for ((begin, end),) in claims.chunks])
+            super().look(claims, finished)
+
+    def one(run: Path) -> None:
+        work(**arguments(data, Answers()), results_dir=tmp_path, resume=run, concurrency=1)
+
+    evaluate(**arguments(data, Answers()), results_dir=tmp_path, concurrency=1, on=Seen(one, count=1))
+    assert cut[0] == [15, 15, 15, 8, 7]
+
+
 def test_results_that_were_damaged_after_their_commit_are_an_error(data: Path, tmp_path: Path) -> None:
     class Damaging(Threads):
-        def stop(self) -> None:
-            super().stop()
+        def start(self, run: Path) -> None:
+            super().start(run)
+            self.stop()
             for path in tmp_path.rglob("results/1/*-rows-0"):
                 path.write_bytes(path.read_bytes().replace(b"answer", b"another"))
 

@@ -47,6 +47,12 @@ def test_a_chunk_has_one_owner(tmp_path: Path) -> None:
     assert one.claims.claim() is None
 
 
+def test_the_largest_chunk_is_claimed_first(tmp_path: Path) -> None:
+    claims = Claims(open_store(str(tmp_path)), "one")
+    claims.prepare([[(0, 2)], [(2, 12)], [(12, 16)]])
+    assert [claim.size for claim in iter(claims.claim, None)] == [10, 4, 2]
+
+
 def test_a_lease_that_stands_still_for_its_time_is_taken_over_by_the_observer_s_own_clock(tmp_path: Path) -> None:
     dead, alive = Observer(tmp_path, "dead"), Observer(tmp_path, "alive one")
     dead.claim()

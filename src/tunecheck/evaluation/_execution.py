@@ -31,7 +31,7 @@ from tunecheck.evaluation._leasing import Leasing
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.evaluation._merging import Merge
 from tunecheck.evaluation._worker import Worker
-from tunecheck.evaluation._workers import Launcher, share, workers_of
+from tunecheck.evaluation._workers import Launcher, finished_by, workers_of
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
@@ -263,18 +263,20 @@ class Execution:
             check_versions(run.id, manifest.versions)
         run.write(replace(manifest, status="running", started=now()))
         limits = SharedLimits.of(run)
-        share(self.on, self._plan(run, scan), claims, limits, journal, self._progress())
-        for chunk in sorted(claims.done()):
-            self._facts.recall(claims.done_with(chunk).api)
-        if lost := limits.read()[0].lost:
-            notes.append(f"up to {lost:.4g} may have been spent on calls of workers that died, whose answers were lost")
-        aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
-        outcome = Outcome(aggregator, {}, {}, Tally(notes=self._notes_before(notes)))
-        merge, manifest = Merge(claims, outcome), replace(manifest, workers=workers_of(claims))
-        if twice := journal.hold(claims.records()):
-            outcome.tally.notes.append(f"{counted(twice, 'call')} of judges made twice, by two workers")
-        rows = merge.write_rows(run.results.absolute())
-        return self._finish(run, manifest, journal, rows, merge.write_table, outcome, self.inherited)
+        with finished_by(self.on, self._plan(run, scan), claims, limits, journal, self._progress()):
+            for chunk in sorted(claims.done()):
+                self._facts.recall(claims.done_with(chunk).api)
+            if lost := limits.read()[0].lost:
+                notes.append(
+                    f"up to {lost:.4g} may have been spent on calls of workers that died, whose answers were lost"
+                )
+            aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
+            outcome = Outcome(aggregator, {}, {}, Tally(notes=self._notes_before(notes)))
+            merge, manifest = Merge(claims, outcome), replace(manifest, workers=workers_of(claims))
+            if twice := journal.hold(claims.records()):
+                outcome.tally.notes.append(f"{counted(twice, 'call')} of judges made twice, by two workers")
+            rows = merge.write_rows(run.results.absolute())
+            return self._finish(run, manifest, journal, rows, merge.write_table, outcome, self.inherited)
 
     @property
     def _grouping(self) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -58,15 +58,16 @@ class Launcher(Protocol):
         """End them in order: calls under way get some seconds."""
 
 
-def share(
+@contextlib.contextmanager
+def finished_by(
     launcher: Launcher,
     plan: Plan,
     claims: Claims,
     limits: SharedLimits,
     journal: Journal,
     show: ProgressCallback | None,
-) -> None:
-    """Have workers finish all chunks of a run, and show how far they are.
+) -> Iterator[None]:
+    """Have workers finish all chunks of a run, and show how far they are; they end while what they did is joined.
 
     Raises:
         ConfigurationError: the run cannot be shared.
@@ -80,25 +81,26 @@ def share(
     claims.prepare(cut(plan, plan.row_count, launcher.count))
     assert plan.folder is not None
     try:
-        _watch(launcher, plan.folder, claims, show)
+        try:
+            _watch(launcher, plan.folder, claims, show)
+        finally:
+            if isinstance(show, (ProgressBar, NotebookProgress)):
+                show.close()
+        yield
     finally:
-        if isinstance(show, (ProgressBar, NotebookProgress)):
-            show.close()
+        launcher.stop()
 
 
 def _watch(launcher: Launcher, run: Path, claims: Claims, show: ProgressCallback | None) -> None:
     rows = sum(map(size_of, claims.chunks))
-    try:
-        if not claims.finished:
-            launcher.start(run)
-        while not claims.finished:
-            moment = claims.moment()
-            launcher.look(claims, moment.finished)
-            if show is not None:
-                _show(show, moment, rows, claims)
-            launcher.wait(_LOOKED_EVERY_S)
-    finally:
-        launcher.stop()
+    if not claims.finished:
+        launcher.start(run)
+    while not claims.finished:
+        moment = claims.moment()
+        launcher.look(claims, moment.finished)
+        if show is not None:
+            _show(show, moment, rows, claims)
+        launcher.wait(_LOOKED_EVERY_S)
 
 
 def _show(show: ProgressCallback, moment: Moment, rows: int, claims: Claims) -> None:

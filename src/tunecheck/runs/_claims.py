@@ -169,10 +169,10 @@ class Claims:
         """A chunk that nobody works on, which is this process's now; None where there is none at present."""
         count = len(self.chunks)
         done, held = self.done(), self.held()
-        for chunk in [*range(self._next, count), *range(self._next)]:
+        free = [chunk for chunk in range(count) if chunk not in done and self._is_free(held.get(chunk))]
+        # The largest first, so that nobody works long on the last one.
+        for chunk in sorted(free, key=lambda chunk: (-size_of(self.chunks[chunk]), (chunk - self._next) % count)):
             now = held.get(chunk)
-            if chunk in done or (now is not None and not self._is_free(now)):
-                continue
             number, base = (1, []) if now is None else (now.number + 1, self._segments_of(chunk, now.lease))
             lease = Lease(owner=f"{self.owner}.{number}", base=base)  # it may have had the chunk before, and lost it
             name = f"lease/{chunk}-{number}"
@@ -199,8 +199,8 @@ class Claims:
                 self._held[chunk] = _Held(number, version, self._clock(), lease)
         return self._held
 
-    def _is_free(self, held: _Held) -> bool:
-        return held.lease.released or self._clock() - held.since > STALE_S
+    def _is_free(self, held: _Held | None) -> bool:
+        return held is None or held.lease.released or self._clock() - held.since > STALE_S
 
     def _segments_of(self, chunk: int, lease: Lease) -> list[str]:
         """What a chunk's last owner has recorded, with what it began from."""
