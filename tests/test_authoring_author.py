@@ -240,6 +240,11 @@ def test_an_object_is_said_entry_by_entry_and_what_is_true_is_a_setting() -> Non
     )
 
 
+def test_a_list_of_one_is_called_as_one() -> None:
+    assert details_of({"entity_names": ["Ida"]}) == (("entity name", '"Ida"'),)
+    assert details_of({"entity_names": ["Ida", "Noah"]}) == (("entity names", '"Ida" and "Noah"'),)
+
+
 def test_entries_that_are_called_the_same_are_told_apart() -> None:
     details = details_of({"name": "Ida", "pet": {"name": "Rex"}})
     assert details == (("name", '"Ida"'), ("name of the pet", '"Rex"'))

@@ -101,13 +101,15 @@ class GraphFile(Written, frozen=True, kw_only=True):
 class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
     """An argument: a `value`, and where it comes from if not from the user's words.
 
-    `source` is an earlier call by turn and number, `path` the place in its result; `edge` is that of the graph.
+    `source` is an earlier call by turn and number, `path` the place in its result; `edge` is that of the graph, and
+    `inner` are the edges of places in a list or object.
     """
 
     value: JSON
     source: tuple[int, int] | None = None
     path: list[str | int] = field(default_factory=list)
     edge: str | None = None
+    inner: dict[str, str] = field(default_factory=dict)
 
 
 class PlannedCall(Written, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.authoring._author.files import Edge, GraphFile, GraphFunction
-from tunecheck.authoring._author.values import Atom, atoms, fits, free_values, others
+from tunecheck.authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck.authoring._author.wording import singular, words_of
-from tunecheck.authoring._author.world import Function, Session, World
+from tunecheck.authoring._author.world import Function, Schema, Session, World
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_check import reports_failure
 from tunecheck.datasets._multi_turn_replay import Step, leaves
@@ -58,14 +58,30 @@ class _Search:
     random: Random
     found: dict[str, list[Witness]] = field(default_factory=dict)
     results: dict[str, list[Atom]] = field(default_factory=dict)
+    seen: dict[str, Atom] = field(default_factory=dict)
 
     def run(self) -> None:
         for attempts in _ATTEMPTS:
             for function in self.world.functions.values():
                 for _ in range(attempts if len(function.parameters) <= _MOST_PARAMETERS else 0):
-                    if len(self.found.get(function.name, ())) == _WITNESSES:
+                    if len(self.found.get(function.name, ())) >= _WITNESSES:
                         break
                     self._attempt(function)
+        for function in self.world.functions.values():
+            self._see_a_change(function)
+
+    def _see_a_change(self, function: Function) -> None:
+        """Try again what succeeded and changed nothing, where it takes what is there in a list or an object.
+
+        Services say that something was deleted, too, when there was nothing to delete.
+        """
+        composed = any(True for name, schema in function.parameters.items() for _ in places_in(name, schema))
+        for _ in range(_ATTEMPTS[0] if composed else 0):
+            found = self.found.get(function.name, [])
+            if not found or any(witness.step.changes for witness in found):
+                return
+            self.found[function.name] = found[:_WITNESSES]
+            self._attempt(function)
 
     @property
     def witnesses(self) -> dict[str, Witness]:
@@ -75,7 +91,7 @@ class _Search:
     def _attempt(self, function: Function) -> None:
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)
-        known = [each[0] for name, each in self.found.items() if self._owner(name) == function.simulator]
+        known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
         for witness in self.random.sample(known, min(len(known), self.random.choice((0, 0, 1, 2)))):
             for call in (*witness.before, witness.call):
                 session.call(call)
@@ -83,6 +99,7 @@ class _Search:
         if not given and function.parameters and self.random.random() < 0.5:
             given = [self.random.choice([*function.parameters])]  # what changes a thing does nothing without a change
         held = [atom for atom, _ in available(session)]
+        self.seen.update((atom.pattern, atom) for atom in held)
         arguments = {name: self._value(function, name, held) for name in given}
         before = tuple(session.calls)
         call = FunctionCall(function.name, arguments)
@@ -96,7 +113,7 @@ class _Search:
         for at in reversed(range(len(witness.before))):
             fewer = (*witness.before[:at], *witness.before[at + 1 :])
             step = self.again(witness, witness.call, fewer)
-            if succeeded(witness.call.name, step):
+            if succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
                 witness = Witness(witness.configuration, fewer, witness.call, step)
         return witness
 
@@ -110,16 +127,20 @@ class _Search:
             return self.random.choice(named).value
         if found and choice < 0.7:
             return self.random.choice(found).value
-        return self.random.choice(free_values(self.world, function, parameter, self.random))
+        inner = {
+            place: [*dict.fromkeys(atom.value for atom in held if may_stand(atom, function.name, place, each))]
+            for place, each in places_in(parameter, schema)
+        }
+        return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
     def again(self, witness: Witness, call: FunctionCall, before: tuple[FunctionCall, ...] | None = None) -> Step:
         """The call in the place of the witness's."""
-        session = self.world.session([self._owner(witness.call.name)], witness.configuration)
+        session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for each in witness.before if before is None else before:
             session.call(each)
         return session.call(call)
 
-    def _owner(self, name: str) -> str:
+    def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
 
 
@@ -153,6 +174,21 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     return own[-1] not in _KEYS or not of or not taken or not {*of}.isdisjoint(taken)
 
 
+def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
+    """Whether a place in a list or object is for such a value: by name, or as described, `the name of the entity`."""
+    if not fits(schema, atom.value):
+        return False
+    name = place.removesuffix(".*").rpartition(".")[2]
+    if names_agree(atom.pattern, function, name):
+        return True
+    *around, last = (_words_of(part) for part in atom.pattern.split(".") if part not in ("@", "*"))
+    described = {*_words_of(str(schema.get("description") or ""))}
+    if atom.pattern.endswith(".@"):
+        return bool(last) and last[-1] in described
+    of = last[:-1] or [word for words in around for word in words]
+    return last[-1:] != [] and last[-1] in _KEYS & described and of[-1:] != [] and of[-1] in described
+
+
 def _words_of(name: str) -> list[str]:
     """The words in a name, `orders` as `order`."""
     return [singular(word) for word in words_of(name)]
@@ -163,7 +199,7 @@ def find_graph(world: World, seed: int) -> GraphFile:
     search = _Search(world, Random(f"graph {seed}"))
     search.run()
     functions = {name: _function(search, each) for name, each in world.functions.items()}
-    edges = [*_tried_edges(search, functions), *_name_edges(search, functions)]
+    edges = [*_tried_edges(search, functions), *_name_edges(search, functions), *_inner_edges(search)]
     return GraphFile(functions=functions, edges=edges, enables=[*_enabling(search, functions)])
 
 
@@ -180,7 +216,12 @@ def check_graph(graph: GraphFile, world: World) -> None:
         ConfigurationError: it does not; names what is not there.
     """
     known = {*world.functions, *world.classes}
-    targets = {f"{name}.{each}" for name, function in world.functions.items() for each in function.parameters}
+    targets = {
+        f"{name}.{place}"
+        for name, function in world.functions.items()
+        for each, schema in function.parameters.items()
+        for place in (each, *(inner for inner, _ in places_in(each, schema)))
+    }
     for edge in graph.edges:
         source = edge.source.partition(".")[0]
         if source not in known:
@@ -323,6 +364,18 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
             }
             for pattern in patterns:
                 yield Edge(source=pattern, target=f"{name}.{parameter}", found="name")
+
+
+def _inner_edges(search: _Search) -> Iterator[Edge]:
+    """Of each place in a list or an object: values of the same service that it may be made of."""
+    for function in search.world.functions.values():
+        own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
+        held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]
+        for parameter, schema in function.parameters.items():
+            for place, each in places_in(parameter, schema):
+                for atom in held:
+                    if may_stand(atom, function.name, place, each):
+                        yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
 
 
 def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:

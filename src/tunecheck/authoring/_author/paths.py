@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
 from tunecheck.authoring._author.files import Argument, GraphFile, PathLine, PlannedCall
 from tunecheck.authoring._author.graph import available, succeeded
 from tunecheck.authoring._author.trial import Weakness
-from tunecheck.authoring._author.values import Atom, fits, free_values
-from tunecheck.authoring._author.world import Function, World
+from tunecheck.authoring._author.values import Atom, Held, fits, free_values, places_in
+from tunecheck.authoring._author.world import Function, Schema, World
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_replay import Step
 
@@ -47,6 +48,8 @@ class Coverage:
             for name, argument in call.arguments.items():
                 if argument.edge is not None:
                     self.edges[argument.edge, f"{call.function}.{name}"] += 1
+                for place, edge in argument.inner.items():
+                    self.edges[edge, f"{call.function}.{place}"] += 1
         self.errors.update(path.recoveries.values())
 
 
@@ -281,8 +284,29 @@ class _Walk:
         if held and self._random.random() < _FROM_THE_STATE:
             atom = self._random.choice(held)
             return Argument(value=atom.value, edge=atom.pattern)
-        values = free_values(self._world, function, name, self._random)
-        return Argument(value=self._random.choice([each for each in values if each not in taken] or values))
+        inner = {
+            place: [atom for atom, _ in found if atom.value in known and self._feeds(atom, function.name, place, each)]
+            for place, each in places_in(name, schema)
+        }
+        values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
+        values = free_values(self._world, function, name, self._random, values_held)
+        value = self._random.choice([each for each in values if each not in taken] or values)
+        return Argument(value=value, inner=_edges_in(value, name, inner))
+
+    def _feeds(self, atom: Atom, function: str, place: str, schema: Schema) -> bool:
+        return atom.pattern in self._sources[f"{function}.{place}"] and fits(schema, atom.value)
+
+
+def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
+    """The edges by which values came to places in a list or object."""
+    if isinstance(value, dict):
+        below = [(f"{place}.{key}", each) for key, each in value.items()]
+    elif isinstance(value, list):
+        below = [(f"{place}.*", each) for each in value]
+    else:
+        edge = next((atom.pattern for atom in inner.get(place, ()) if atom.value == value), None)
+        return {} if edge is None else {place: edge}
+    return {at: edge for name, each in below for at, edge in _edges_in(each, name, inner).items()}
 
 
 def _can_be_said(atom: Atom) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
+from types import MappingProxyType
 from typing import cast
 
 from tunecheck._json import JSON
@@ -15,6 +16,8 @@ from tunecheck.authoring._author.wording import singular, words_of
 from tunecheck.authoring._author.world import Function, Schema, World
 
 Place = tuple["str | int", ...]
+Held = Mapping[str, Sequence[JSON]]
+"""Values that services hold, by the places in lists and objects that they are for."""
 
 _QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
 _AS = re.compile(r"\bas ([A-Z0-9][\w:/.+-]{2,25})")
@@ -27,6 +30,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _MOST_PLACES = 2_000
+_OF_WHAT_IS_HELD = 0.7
 _PLAIN: dict[str, list[JSON]] = {
     "string": ["north wing", "second shelf", "blue folder"],
     "integer": [2, 3, 7, 12],
@@ -88,18 +92,37 @@ def fits(schema: Schema, value: JSON) -> bool:
     return isinstance(value, _KINDS[kind]) and (isinstance(value, bool) == (kind == "boolean"))
 
 
-def free_values(world: World, function: Function, parameter: str, random: Random) -> Sequence[JSON]:
-    """What a user may give for a parameter, whatever the services hold."""
+def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Where single values stand in a list or an object, as `relations.*.from`, with what describes each."""
+    inner: dict[str, Schema] = {}
+    if schema.get("type") == "array":
+        inner = {f"{name}.*": {"description": schema.get("description"), **cast("Schema", schema.get("items") or {})}}
+    elif schema.get("type") == "object":
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        inner = {f"{name}.{key}": each for key, each in properties.items()}
+    for place, each in inner.items():
+        yield from places_in(place, each) if each.get("type") in ("array", "object") else [(place, each)]
+
+
+def free_values(
+    world: World, function: Function, parameter: str, random: Random, held: Held = MappingProxyType({})
+) -> Sequence[JSON]:
+    """What a user may give for a parameter: of what the services hold, only what is `held` for places in it."""
     schema = function.parameters[parameter]
     for name in (f"{function.name}.{parameter}", parameter):
         known = [value for value in world.values(name) if fits(schema, value)]
         if known:
             return known
-    return plain_values(parameter, schema, random, function.name)
+    return plain_values(parameter, schema, random, function.name, held)
 
 
-def plain_values(name: str, schema: Schema, random: Random, function: str = "") -> Sequence[JSON]:
+def plain_values(
+    place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
+) -> Sequence[JSON]:
     """Plausible values by a name, a schema and its description: the path of a directory is not that of a file."""
+    if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
+        return held[place]
+    name = _name_of(place)
     if isinstance(schema.get("enum"), list):
         return cast("list[JSON]", schema["enum"])
     described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
@@ -112,7 +135,13 @@ def plain_values(name: str, schema: Schema, random: Random, function: str = "") 
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
             return fitting
-    return _by_type(name, schema, random, function)
+    return _by_type(place, schema, random, function, held)
+
+
+def _name_of(place: str) -> str:
+    """`names` and `relations.*.from` are called by the last name, what stands in `names.*` by one of them."""
+    *_, last = (part for part in place.split(".") if part != "*")
+    return singular(last) if place.endswith(".*") else last
 
 
 def _listed(value: JSON) -> list[JSON]:
@@ -124,17 +153,22 @@ def _described(description: str) -> list[JSON]:
     return [double or single for double, single in _QUOTED.findall(description)] or [*_AS.findall(description)]
 
 
-def _by_type(name: str, schema: Schema, random: Random, function: str) -> Sequence[JSON]:
+def _by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
-        choices = plain_values(singular(name), items, random, function)
+        choices = plain_values(f"{place}.*", items, random, function, held)
         return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
     if kind == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
         required = {str(each) for each in _listed(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
-        return [{key: random.choice(plain_values(key, properties[key], random, function)) for key in chosen}]
+        made: dict[str, JSON] = {}
+        for key in chosen:
+            values = plain_values(f"{place}.{key}", properties[key], random, function, held)
+            fresh = [each for each in values if each not in made.values()]
+            made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
+        return [made]
     if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
         low = schema.get("minimum") or 0
         high = schema.get("maximum")

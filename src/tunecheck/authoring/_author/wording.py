@@ -200,8 +200,14 @@ def _entries(value: JSON) -> Mapping[str, JSON] | None:
 
 
 def _label(name: str, value: JSON) -> str:
-    """What a value is called; true and false are what something is set to."""
-    return f"{phrase(name)} setting" if isinstance(value, bool) else phrase(name)
+    """What a value is called; true and false are what something is set to, one of several is by itself."""
+    label = phrase(name)
+    if isinstance(value, bool):
+        return f"{label} setting"
+    if isinstance(value, list) and len(value) == 1:
+        *before, last = label.split()
+        return " ".join([*before, singular(last)])
+    return label
 
 
 def value_text(value: JSON) -> str:
