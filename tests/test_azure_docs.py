@@ -150,6 +150,20 @@ def messages_as_text(folder: Path) -> None:
     assert prepared["query"] == "User turn 1:\n  how?\n\n"
 
 
+def leaf(folder: Path) -> None:
+    result = evaluate(folder, {"meta": {"truth": "nine"}}, evaluators={"e": lambda truth: {"got": truth}})
+    assert column(result, "outputs.e.got") == ["nine"]
+
+
+def changed_value(folder: Path) -> None:
+    def target(words: list[str]) -> dict[str, int]:
+        words.append("more")
+        return {"count": len(words)}
+
+    result = evaluate(folder, {"words": ["one"]}, target=target, evaluators={"e": lambda words: {"n": len(words)}})
+    assert (column(result, "inputs.words"), column(result, "outputs.e.n")) == ([["one"]], [1])
+
+
 def whole_numbers(folder: Path) -> None:
     rows = {"q": "a", "n": 1}, {"q": "b"}
     result = evaluate(folder, *rows, evaluators={"e": lambda q, n=None: {"kind": type(n).__name__}})
@@ -223,6 +237,8 @@ def broken_inputs(folder: Path) -> None:
         evaluate(folder, evaluators={"e": picky}, evaluator_config={"e": mapped(response=3)})
     with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
         azure.RelevanceEvaluator(3)  # type: ignore[arg-type]
+    with pytest.raises(azure.EvaluationException, match="cannot be called"):
+        evaluate(folder, evaluators={"e": 3})
     (folder / "numbers.jsonl").write_text("5\n")
     with pytest.raises(azure.EvaluationException, match="Unable to load data"):
         evaluate(folder, data=folder / "numbers.jsonl", evaluators={"e": picky})
@@ -307,6 +323,8 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
     "a target without parameters": without_parameters,
     "`${target.answer}`, or `${data.a.b}`, for a parameter of another name": mapped_part,
+    "a leaf of an object, for a parameter without a default": leaf,
+    "an object or list that a target or an evaluator changes": changed_value,
     "`**columns`, under any name but `kwargs`": all_columns,
     "a subclass of an evaluator with a `__call__` of its own": call_of_its_own,
     "a column called `date`": date,
@@ -327,7 +345,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a judge's reply that cannot be read": unreadable,
     "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "
     "an unknown ROUGE type, a mapping to a number, a model configuration that is one, "
-    "rows that are no objects": broken_inputs,
+    "rows that are no objects, an evaluator that cannot be called": broken_inputs,
     "the `model` in a judge's properties": named_model,
     "what a deployment of Azure OpenAI is asked": asked_body,
     "`QAEvaluator`, an input that several judges refuse": first_refusal,

@@ -197,9 +197,11 @@ def test_parameters_without_a_column_are_told_of_all_evaluators_at_once(tmp_path
     assert raised.value.category is azure.ErrorCategory.MISSING_FIELD
 
 
-def test_a_mapping_to_a_column_that_is_not_there_is_a_missing_input(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reference", ["${data.answer}", "${data.meta.answer}"])
+def test_a_mapping_to_what_no_row_has_is_a_missing_input(tmp_path: Path, reference: str) -> None:
+    config = {"e": mapping(response=reference)}
     with pytest.raises(azure.EvaluationException, match=r"- e: \['response'\]"):
-        evaluate(tmp_path, evaluators={"e": length}, evaluator_config={"e": mapping(response="${data.answer}")})
+        evaluate(tmp_path, {"meta": {"truth": 1}}, evaluators={"e": length}, evaluator_config=config)
 
 
 def test_an_optional_parameter_mapped_to_nothing_leaves_the_evaluator_out(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ class _Script:
 
     def _has(self, mapped: Mapped | None, name: str, answers: Collection[str]) -> bool:
         if isinstance(mapped, Reference):
-            return mapped.steps[0] in (self.columns if mapped.source == "data" else answers)
+            return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers
         return mapped is not None or name in self.columns or name in answers
 
 

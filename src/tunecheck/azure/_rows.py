@@ -73,6 +73,12 @@ class AzureRows(Dataset):
             number: dict[str, JSON] = {"line_number": row.index} if self._numbered else {}
             yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
 
+    def has(self, wanted: Reference) -> bool:
+        """Whether some row has what a mapping names."""
+        if len(wanted.steps) == 1:
+            return wanted.steps[0] in self.scan().columns
+        return any(Reference.resolve(wanted, row.values, {}) is not MISSING for row in super().rows())
+
     def leaf_mapping(self) -> dict[str, Leaf]:
         """Each leaf by its own name, a column with a dot in its name among them; of equal names the first's counts."""
         mapping: dict[str, Leaf] = {}
