@@ -7,7 +7,10 @@ import pytest
 
 from tunecheck import RunError
 from tunecheck.storage._address import open_store
+from tunecheck.storage._folder import FolderStore
 from tunecheck.storage._mirror import Mirror
+from tunecheck.storage._shipping import mirrored
+from tunecheck.storage._store import Stored
 
 RUN = "val-20260101T120000Z-0a1b2c"
 
@@ -19,6 +22,20 @@ def address(tmp_path: Path) -> str:
 
 def machine(tmp_path: Path, name: str, address: str) -> Mirror:
     return Mirror(tmp_path / name, address)
+
+
+class Objects(FolderStore):
+    """A storage that has some more objects, also where a folder could not have them."""
+
+    def __init__(self, more: dict[str, bytes], address: str) -> None:
+        super().__init__(Path(address))
+        self._more = more
+
+    def list(self, prefix: str) -> dict[str, str]:
+        return dict(sorted([*super().list(prefix).items(), *((name, "1") for name in self._more)]))
+
+    def read(self, name: str) -> Stored | None:
+        return Stored(self._more[name], "1") if name in self._more else super().read(name)
 
 
 def write(mirror: Mirror, file: str, text: str, run: str = RUN) -> None:
@@ -106,7 +123,66 @@ def test_what_only_one_of_them_has_is_kept_beside_what_counts(tmp_path: Path, ad
     append(here, '{"row": 2, "by": "here"}\n')
     here.pull()
     assert read(here, "journal.jsonl") == '{"row": 1}\n{"row": 2, "by": "there"}\n'
-    assert '"by": "here"' in read(here, ".journal.jsonl.unshipped-0")
+    assert '"by": "here"' in (here.folder / ".unshipped" / RUN / "journal.jsonl-0").read_text("utf-8")
+
+
+def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    write(here, "run.json", "begun")
+    append(here, "1\n")
+    here.push()
+    there.pull()
+    for mirror, text in ((there, "theirs"), (here, "ours")):
+        append(mirror, f"{text}\n")
+        write(mirror, "run.json", text)
+        write(mirror, "eval_results.jsonl", text)
+    there.push()
+    monkeypatch.setattr("tunecheck.storage._shipping.mirror_folder", lambda address: here.folder)
+    told: list[str] = []
+    with mirrored(address, told.append, whole=True):
+        assert {read(here, file) for file in ("run.json", "eval_results.jsonl")} == {"theirs"}
+        assert read(here, "journal.jsonl") == "1\ntheirs\n"
+    there.pull()
+    assert read(there, "eval_results.jsonl") == "theirs"
+    assert [f"another machine has gone on with {RUN}" in line for line in told] == [True]
+    assert (here.folder / ".unshipped" / f"{RUN}-0" / "run.json").read_text("utf-8") == "ours"
+
+
+@pytest.mark.parametrize(
+    "stray", ["journal.jsonl.parts/readme", "journal.jsonl.parts/00000001 (1)", "journal.jsonl.parts", "notes.parts/1"]
+)
+def test_an_object_that_is_none_of_a_run_s_changes_nothing(tmp_path: Path, address: str, stray: str) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    write(here, "run.json", "{}")
+    append(here, "1\n")
+    here.push()
+    there.store = Objects({f"{RUN}/{stray}": b"?"}, address)
+    assert there.pull() == []
+    assert read(there, "journal.jsonl") == "1\n"
+
+
+def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(tmp_path: Path, address: str) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    write(here, "memory/summary.json", "[1]")
+    here.push()
+    there.store = Objects({f"{RUN}/memory": b""}, address)
+    there.pull()
+    assert read(there, "memory/summary.json") == "[1]"
+
+
+def test_a_journal_without_one_of_its_parts_hides_no_other_run(tmp_path: Path, address: str) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    for number in range(3):
+        append(here, f"{number}\n")
+        here.push()
+    write(here, "run.json", "{}", run="other")
+    here.push()
+    open_store(address).delete(f"{RUN}/journal.jsonl.parts/00000001")
+    (problem,) = there.pull()
+    assert "journal.jsonl.parts/00000002: part 1 is not there: put it back, or remove" in problem
+    assert read(there, "run.json", run="other") == "{}"
 
 
 def test_a_run_that_was_removed_there_goes_here(tmp_path: Path, address: str) -> None:
@@ -167,4 +243,4 @@ def test_no_journal_is_there_without_a_manifest_and_no_finished_manifest_without
     append(here, "{}\n")
     write(here, "run.json", '{"status": "finished"}')
     write(here, "eval_results.jsonl", "{}\n")
-    assert here.push() == [f"{RUN}/eval_results.jsonl", f"{RUN}/journal.jsonl", f"{RUN}/run.json"]
+    assert here.push() == [f"{RUN}/journal.jsonl", f"{RUN}/eval_results.jsonl", f"{RUN}/run.json"]

@@ -166,9 +166,9 @@ def test_what_others_have_written_down_leads_to_no_other_file(tmp_path: Path, na
         done = {"worker": worker, "moment": {}, "rows": 1, "records": 2, "segments": [name]}
         (shared / file).write_text(json.dumps({"owner": "one", "base": [name]} if "lease" in file else done))
     other = Observer(shared, "another")
-    with pytest.raises(RunError, match=r"lease/0-1 .* is damaged"):
+    with pytest.raises(RunError, match=r"lease/0-1 is damaged: .*; remove it, and go on"):
         other.claims.held()
-    with pytest.raises(RunError, match=r"done/0 .* is damaged"):
+    with pytest.raises(RunError, match=r"done/0 is damaged: .*; remove it, and go on"):
         list(other.claims.records())
 
 
@@ -176,7 +176,7 @@ def test_an_owner_s_name_leads_to_no_other_folder(tmp_path: Path) -> None:
     one = Observer(tmp_path, "one")
     one.claim()
     (tmp_path / "lease" / "0-1").write_text('{"owner": "../../../../.."}')
-    with pytest.raises(RunError, match=r"lease/0-1 .* is damaged"):
+    with pytest.raises(RunError, match=r"lease/0-1 is damaged: .*; remove it, and go on"):
         Observer(tmp_path, "another").claims.claim()
 
 
@@ -185,7 +185,15 @@ def test_files_that_are_none_of_the_run_s_change_nothing(tmp_path: Path) -> None
     claim = one.claim()
     claim.ship(journal(HEADER))
     finish(claim, records=1)
-    for name in ("done/0 (copy)", "done/7", "lease/0-1~", "lease/5-5", f"segments/{claim.chunk}/one.1-0 (copy)"):
+    for name in (
+        "done/0 (copy)",
+        "done/7",
+        "done/00",
+        "done/01",
+        "lease/0-1~",
+        "lease/5-5",
+        f"segments/{claim.chunk}/one.1-0 (copy)",
+    ):
         (tmp_path / name).write_bytes(b"")
     other = Observer(tmp_path, "another")
     assert other.claims.done() == {claim.chunk}

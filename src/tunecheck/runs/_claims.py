@@ -13,6 +13,7 @@ writes is named by no `done`.
 from __future__ import annotations
 
 import random
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +34,8 @@ from tunecheck.storage._store import Store
 
 STALE_S = 6.0
 """A lease that has stood still for so long, by the clock of who looks at it, holds no more."""
+
+_NUMBERS = re.compile(r"(0|[1-9][0-9]*)(-(0|[1-9][0-9]*))*")
 
 _Object = TypeVar("_Object", bound=msgspec.Struct)
 
@@ -348,8 +351,7 @@ def _segment(chunk: int, owner: str, number: str) -> str:
 
 def _numbers(name: str) -> list[int]:
     """The numbers of which a name is made; none where it is another one, as a file manager's copy has."""
-    parts = name.split("-")
-    return [*map(int, parts)] if all(map(str.isdecimal, parts)) else []
+    return [*map(int, name.split("-"))] if _NUMBERS.fullmatch(name) else []
 
 
 def _joined(store: Store, names: Sequence[str]) -> bytes:
@@ -379,4 +381,6 @@ def read_object(store: Store, name: str, kind: type[_Object]) -> tuple[_Object, 
             check_version(content, name)
         return msgspec.convert(content, kind, str_keys=True), stored.version
     except (ValueError, msgspec.ValidationError) as error:
-        raise RunError(f"{name} of the run's chunks is damaged: {error}") from None
+        again = name.startswith(("lease/", "done/"))  # what they say is found out anew
+        way_on = "remove it, and go on with --resume" if again else "begin a new run"
+        raise RunError(f"{store.place}/{name} is damaged: {error}; {way_on}") from None

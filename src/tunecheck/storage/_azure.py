@@ -39,7 +39,7 @@ class AzureStore:
             import obstore.store
         except ImportError:
             raise MissingExtraError("az:// storage", "azure-storage") from None
-        self._place = f"az://{container}/{prefix}".rstrip("/")
+        self.place = f"az://{container}/{prefix}".rstrip("/")
         self._obstore, self._errors = obstore, obstore.exceptions
         try:
             self._container: Container = obstore.store.AzureStore(
@@ -47,7 +47,7 @@ class AzureStore:
             )
         except obstore.exceptions.BaseError as error:
             raise ConfigurationError(
-                f"{self._place}: {_told(error)}: set AZURE_STORAGE_ACCOUNT_NAME, and a key, SAS token or identity"
+                f"{self.place}: {_told(error)}: set AZURE_STORAGE_ACCOUNT_NAME, and a key, SAS token or identity"
             ) from None
 
     def create(self, name: str, content: bytes) -> bool:
@@ -80,7 +80,7 @@ class AzureStore:
                 return Stored(bytes(found.bytes()), _version(found.meta["e_tag"]))
             except FileNotFoundError as error:
                 if "ContainerNotFound" in str(error):
-                    raise RunError(f"{self._place}: there is no such container: create it first") from None
+                    raise RunError(f"{self.place}: there is no such container: create it first") from None
                 return None
 
     def list(self, prefix: str) -> dict[str, str]:
@@ -110,7 +110,7 @@ class AzureStore:
         try:
             yield
         except (self._errors.BaseError, OSError) as error:
-            raise RunError(f"{self._place}/{name}: {failed}: {_told(error)}") from None
+            raise RunError(f"{self.place}/{name}: {failed}: {_told(error)}") from None
 
 
 def _version(e_tag: str | None) -> str:

@@ -24,6 +24,7 @@ class FolderStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.place = str(folder)
 
     def create(self, name: str, content: bytes) -> bool:
         """As `Store.create`: a finished file gets its name only where no other has it."""

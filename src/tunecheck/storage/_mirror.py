@@ -27,12 +27,24 @@ from tunecheck.storage._store import Store
 
 _STATE = ".mirror.json"
 _LOCK = ".mirror.lock"
+_UNSHIPPED = ".unshipped"
 _GROWING = "journal.jsonl"
 _MANIFEST = "run.json"
-_PARTS = ".parts/"
+_PART = re.compile(rf"(?P<file>.+/{re.escape(_GROWING)})\.parts/(?P<number>\d{{8}})", re.ASCII)
 _MOST_IN_A_PART = 4 << 20
 _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*")
 """Names of objects that may become files here: below a run, nothing hidden, no way up."""
+
+
+class GoneOnElsewhereError(RunError):
+    """Another machine has written on in a run that has grown here, too."""
+
+    def __init__(self, address: str, journal: str) -> None:
+        self.run = journal.partition("/")[0]
+        super().__init__(
+            f"another machine has gone on with {address}/{self.run}: its results count; what only this machine has is "
+            f"set aside by the next command with this address"
+        )
 
 
 class Stat(NamedTuple):
@@ -90,48 +102,59 @@ class Mirror:
         state = _read_state(folder)
         return None if state is None else cls(folder, state.address)
 
-    def pull(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
-        """Fetch what changed there, of the names that are wanted; what changed here, too, stays as it is.
+    def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
+        """Fetch what changed there, of the names that are wanted, else of all; what changed here, too, stays as it is.
+
+        What is no file of a run is left where it is. Gives what is to be said of journals that cannot be fetched.
 
         Raises:
             RunError: the storage cannot be read.
         """
         with self._state() as state:
             there = self.store.list("")
-            parts: dict[str, list[str]] = {}
+            folders = {name.rpartition("/")[0] for name in there}  # some tools leave an object that stands for one
+            parts: dict[str, list[int]] = {}
             for name, version in there.items():
-                file, growing, _ = name.partition(_PARTS)
-                if not _SAFE.fullmatch(file) or not wanted(file):
+                part = _PART.fullmatch(name)
+                file = name if part is None else part["file"]
+                if not _SAFE.fullmatch(file) or (wanted is not None and not wanted(file)) or file in folders:
                     continue
-                if growing:
-                    parts.setdefault(file, []).append(name)
-                elif not self._changed(state, file) and _version(state, file) != version:
+                if part is not None:
+                    parts.setdefault(file, []).append(int(part["number"]))
+                elif f"/{_GROWING}" not in name and not self._changed(state, file) and _version(state, file) != version:
                     self._fetch(state, file)
-            for file, names in parts.items():
-                self._fetch_parts(state, file, names)
-            self._forget(state, there, parts)
+            problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
+            self._forget(state, there)
+            return [problem for problem in problems if problem]
 
     def push(self) -> list[str]:
         """Ship what changed here; gives the names.
 
         Raises:
-            RunError: the storage cannot be written, or another machine has written on in a file that grows.
+            GoneOnElsewhereError: another machine has written on in a run; all others are shipped.
+            RunError: the storage cannot be written.
         """
         with self._state() as state:
             shipped = []
+            elsewhere: dict[str, GoneOnElsewhereError] = {}
             for name in self._names(state):
-                if name.endswith(f"/{_GROWING}"):
-                    changed = self._ship_parts(state, name)
-                else:
-                    changed = self._changed(state, name) and self._ship(state, name)
-                if changed:
-                    shipped.append(name)
+                run = name.partition("/")[0]
+                if run in elsewhere:
+                    continue
+                try:
+                    if self._ship_parts(state, name) if _grows(name) else self._ship(state, name):
+                        shipped.append(name)
+                except GoneOnElsewhereError as error:
+                    elsewhere[run] = error
+            for gone_on in elsewhere.values():
+                raise gone_on
             return shipped
 
     def _names(self, state: State) -> list[str]:
         """The files here, in the order in which they are shipped.
 
-        Who reads in `run.json` that a run is finished finds its results; and no journal is there without a `run.json`.
+        Who reads in `run.json` that a run is finished finds its results; no journal is there without a `run.json`; and
+        where another machine has gone on, which is seen by the journal, nothing of its is overwritten.
         """
         found = [
             path.relative_to(self.folder).as_posix()
@@ -142,9 +165,9 @@ class Mirror:
 
         def place(name: str) -> tuple[int, str]:
             run, _, file = name.partition("/")
-            if file == _GROWING and f"{run}/{_MANIFEST}" not in state.files:
-                return 2, name
-            return int(file == _MANIFEST), name
+            if _grows(name):
+                return 0 if f"{run}/{_MANIFEST}" in state.files else 3, name
+            return 2 if file == _MANIFEST else 1, name
 
         return sorted(safe, key=place)
 
@@ -172,6 +195,9 @@ class Mirror:
         self._synced(state, name, stored.version)
 
     def _ship(self, state: State, name: str) -> bool:
+        """Ship a file as it is now, if it has changed."""
+        if not self._changed(state, name):
+            return False
         before = self._stat(name)
         with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
@@ -197,45 +223,61 @@ class Mirror:
                 if not content.endswith(b"\n"):
                     break
                 if not self.store.create(_part(name, known.number), content):
-                    raise RunError(
-                        f"{self.address}/{name}: another machine has gone on with this run; what only this one has "
-                        f"is in {self.folder / name}"
-                    )
+                    raise GoneOnElsewhereError(self.address, name)
                 known = Parts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
                 file.seek(known.size)
         return known != first
 
-    def _fetch_parts(self, state: State, name: str, names: list[str]) -> None:
-        """Append the parts that are not here yet."""
+    def _fetch_parts(self, state: State, name: str, numbers: list[int]) -> str:
+        """Append the parts that are not here yet; gives why it cannot be done."""
         known, path = state.growing.get(name, Parts()), self.folder / name
         here = self._stat(name)
-        if len(names) <= known.number and here is not None:
-            return
+        if len(numbers) <= known.number and here is not None:
+            return ""
+        if max(numbers) >= len(numbers):
+            missing = min({*range(len(numbers))} - {*numbers})
+            return (
+                f"{self.address}/{_part(name, max(numbers))}: part {missing} is not there: put it back, or remove the "
+                f"parts behind it, whose rows --resume then asks again"
+            )
         if here is None or here.size != known.size:  # not grown from what is there: both went on, or it was removed
             if here is not None:
-                self._set_aside(path)
+                self._moved(path)
             known = Parts()
         with told_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_regular(path, "ab") as file:
-                for number in range(known.number, len(names)):
+                for number in range(known.number, len(numbers)):
                     stored = self.store.read(_part(name, number))
                     if stored is None:
-                        raise RunError(f"{self.address}/{name}: part {number} of {len(names)} is not there")
+                        return f"{self.address}/{_part(name, number)} was removed just now: try again"
                     file.write(stored.content)
                     known = Parts(number + 1, known.size + len(stored.content))
-        state.growing[name] = known
+                    state.growing[name] = known
+        return ""
 
-    def _set_aside(self, path: Path) -> None:
-        """Keep what only this machine has, out of the run's way."""
+    def set_aside(self, run: str) -> Path:
+        """Keep what only this machine has of a run, out of the run's way; gives where.
+
+        Raises:
+            RunError: it cannot be moved.
+        """
+        with self._state() as state:
+            state.files = {name: known for name, known in state.files.items() if not name.startswith(f"{run}/")}
+            state.growing = {name: known for name, known in state.growing.items() if not name.startswith(f"{run}/")}
+            return self._moved(self.folder / run)
+
+    def _moved(self, path: Path) -> Path:
         number = 0
-        while (aside := path.with_name(f".{path.name}.unshipped-{number}")).exists():
+        while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
             number += 1
         with told_as(RunError, path, "cannot be renamed"):
+            aside.parent.mkdir(parents=True, exist_ok=True)
             path.rename(aside)
+        return aside
 
-    def _forget(self, state: State, there: dict[str, str], parts: dict[str, list[str]]) -> None:
+    def _forget(self, state: State, there: dict[str, str]) -> None:
         """Remove here what was removed there, where nothing was changed since."""
         for name in [name for name in state.files if name not in there and not self._changed(state, name)]:
             del state.files[name]
@@ -276,7 +318,11 @@ def _mirrors() -> Path:
 
 
 def _part(name: str, number: int) -> str:
-    return f"{name}{_PARTS}{number:08}"
+    return f"{name}.parts/{number:08}"
+
+
+def _grows(name: str) -> bool:
+    return name.endswith(f"/{_GROWING}")
 
 
 def _version(state: State, name: str) -> str | None:

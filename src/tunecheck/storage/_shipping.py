@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tunecheck._errors import RunError
+from tunecheck._locks import is_held
 from tunecheck._messages import clean
-from tunecheck.storage._mirror import Mirror, mirror_folder
+from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror, mirror_folder
 
 _EACH_S = 2.0
 _STALE_S = 15.0
-_LISTED = ("/run.json", "/metrics.json")
+_LISTED = ("run.json", "metrics.json")
 """Files of every run that a list of runs needs; the others are fetched where a run is named."""
 
 
@@ -32,14 +33,31 @@ def mirrored(address: str, tell: Callable[[str], None], *, whole: bool = False) 
             the folder, and the next command with this address ships it.
     """
     mirror = Mirror(mirror_folder(address), address)
-    mirror.push()  # what an earlier command could not ship
-    mirror.pull((lambda name: True) if whole else (lambda name: name.endswith(_LISTED)))
+    _catch_up(mirror, tell)
+    for problem in mirror.pull(None if whole else _is_listed):
+        tell(f"note: {problem}")
     shipping = Shipping(mirror, tell)
     shipping.start()
     try:
         yield shipping
     finally:
         shipping.end()
+
+
+def _catch_up(mirror: Mirror, tell: Callable[[str], None]) -> None:
+    """Ship what an earlier command could not ship, but of runs that other machines have gone on with."""
+    try:
+        mirror.push()
+    except GoneOnElsewhereError as error:
+        if is_held(mirror.folder / error.run / "journal.jsonl"):  # it goes on here, too, and will say so
+            return
+        aside = mirror.set_aside(error.run)
+        tell(f"note: another machine has gone on with {error.run}: what only this one had of it is kept in {aside}")
+        _catch_up(mirror, tell)
+
+
+def _is_listed(name: str) -> bool:
+    return name.partition("/")[2] in _LISTED
 
 
 def complete(run: Path) -> None:
@@ -50,7 +68,8 @@ def complete(run: Path) -> None:
     """
     mirror = Mirror.found(run.parent)
     if mirror is not None:
-        mirror.pull(lambda name: name.startswith(f"{run.name}/"))
+        for problem in mirror.pull(lambda name: name.startswith(f"{run.name}/")):
+            raise RunError(problem)
 
 
 class Shipping(threading.Thread):
@@ -105,6 +124,8 @@ class Shipping(threading.Thread):
             self._push()
             for run in self._owned:
                 self._mirror.store.delete(_owner(run))
+        except GoneOnElsewhereError:
+            raise
         except RunError as error:
             raise RunError(
                 f"{error}; nothing is lost: it is in {self._mirror.folder}, and the next command with --results-dir "

@@ -18,6 +18,10 @@ class Store(Protocol):
     Every method raises RunError where the storage cannot be reached or refuses; the text says why, and no secret.
     """
 
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+
     def create(self, name: str, content: bytes) -> bool:
         """Write what is not there yet; whether this content stands there now. Of several that try, one succeeds."""
 
