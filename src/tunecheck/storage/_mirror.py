@@ -36,7 +36,7 @@ _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za
 """Names of objects that may become files here: below a run, nothing hidden, no way up."""
 
 
-class GoneOnElsewhereError(RunError):
+class GoneOnElsewhereError(Exception):
     """Another machine has written on in a run that has grown here, too."""
 
     def __init__(self, address: str, journal: str) -> None:

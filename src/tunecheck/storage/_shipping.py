@@ -111,7 +111,7 @@ class Shipping(threading.Thread):
             try:
                 self._push()
                 self._beat()
-            except RunError as error:
+            except (GoneOnElsewhereError, RunError) as error:
                 if not told:
                     self._tell(f"note: {error}; it is tried again")
                 told = True
@@ -124,8 +124,8 @@ class Shipping(threading.Thread):
             self._push()
             for run in self._owned:
                 self._mirror.store.delete(_owner(run))
-        except GoneOnElsewhereError:
-            raise
+        except GoneOnElsewhereError as error:
+            raise RunError(str(error)) from None
         except RunError as error:
             raise RunError(
                 f"{error}; nothing is lost: it is in {self._mirror.folder}, and the next command with --results-dir "
