@@ -272,10 +272,6 @@ def public_keys(folder: Path) -> None:
     assert not [key for key in keys if key.startswith("_")]
 
 
-def error_targets(folder: Path) -> None:
-    assert "ADVERSARIAL_SIMULATOR" not in azure.ErrorTarget.__members__
-
-
 def rouge_types(folder: Path) -> None:
     assert [str(each) for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
 
@@ -354,7 +350,6 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "what an error says of a file, or a failed target, after its first sentence": told_errors,
     "a score of nothing in common": nothing_in_common,
     "`_threshold` and other private attributes of evaluators": private_attributes,
-    "`ErrorTarget`": error_targets,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,

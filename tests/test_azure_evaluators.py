@@ -677,15 +677,6 @@ def test_every_name_can_be_imported() -> None:
         assert getattr(azure, name).__name__ == name
 
 
-def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
-    from tunecheck.azure import ViolenceEvaluator
-
-    with pytest.raises(azure.EvaluationException) as raised:
-        ViolenceEvaluator(credential=None, azure_ai_project=None)  # type: ignore[operator]
-    said = "ViolenceEvaluator is Azure AI Evaluation's own: pip install azure-ai-evaluation"
-    assert (raised.value.args[0], raised.value.category) == (said, azure.ErrorCategory.MISSING_PACKAGE)
-
-
 def test_a_name_that_nobody_has_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'NopeEvaluator'"):
         azure.NopeEvaluator  # noqa: B018

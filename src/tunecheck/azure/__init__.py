@@ -13,15 +13,6 @@ if TYPE_CHECKING:
         TaskAdherenceEvaluator as TaskAdherenceEvaluator,
         ToolCallAccuracyEvaluator as ToolCallAccuracyEvaluator,
     )
-    from tunecheck.azure._configurations import (
-        AzureAIProject as AzureAIProject,
-        AzureOpenAIModelConfiguration as AzureOpenAIModelConfiguration,
-        Conversation as Conversation,
-        EvaluationResult as EvaluationResult,
-        EvaluatorConfig as EvaluatorConfig,
-        Message as Message,
-        OpenAIModelConfiguration as OpenAIModelConfiguration,
-    )
     from tunecheck.azure._evaluate import evaluate as evaluate
     from tunecheck.azure._exceptions import (
         ErrorBlame as ErrorBlame,
@@ -40,6 +31,15 @@ if TYPE_CHECKING:
         RetrievalEvaluator as RetrievalEvaluator,
         SimilarityEvaluator as SimilarityEvaluator,
     )
+    from tunecheck.azure._model_configurations import (
+        AzureAIProject as AzureAIProject,
+        AzureOpenAIModelConfiguration as AzureOpenAIModelConfiguration,
+        Conversation as Conversation,
+        EvaluationResult as EvaluationResult,
+        EvaluatorConfig as EvaluatorConfig,
+        Message as Message,
+        OpenAIModelConfiguration as OpenAIModelConfiguration,
+    )
     from tunecheck.azure._text import (
         BleuScoreEvaluator as BleuScoreEvaluator,
         F1ScoreEvaluator as F1ScoreEvaluator,
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "tunecheck.azure._agents": "IntentResolutionEvaluator TaskAdherenceEvaluator ToolCallAccuracyEvaluator",
-    "tunecheck.azure._configurations": "AzureAIProject AzureOpenAIModelConfiguration Conversation EvaluationResult "
-    "EvaluatorConfig Message OpenAIModelConfiguration",
+    "tunecheck.azure._model_configurations": "AzureAIProject AzureOpenAIModelConfiguration Conversation "
+    "EvaluationResult EvaluatorConfig Message OpenAIModelConfiguration",
     "tunecheck.azure._evaluate": "evaluate",
     "tunecheck.azure._exceptions": "ErrorBlame ErrorCategory ErrorTarget EvaluationException",
     "tunecheck.azure._flows": "AsyncPrompty Prompty load_flow",
@@ -65,8 +65,6 @@ _HOMES = {
 """The module in which each name lives."""
 
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-_PACKAGE = "azure.ai.evaluation"
 
 _THEIRS = frozenset(
     "AIAgentConverter AzureOpenAIGrader AzureOpenAILabelGrader AzureOpenAIPythonGrader AzureOpenAIScoreModelGrader "
@@ -84,14 +82,11 @@ def __getattr__(name: str) -> object:
     """Load a name from where it lives: here, or in azure-ai-evaluation."""
     if name not in _NAMES and name not in _THEIRS:
         raise AttributeError(f"module 'tunecheck.azure' has no attribute {name!r}")
-    try:
-        value: object = getattr(import_module(_NAMES.get(name, _PACKAGE)), name)
-    except ModuleNotFoundError:
-        if name in _NAMES:
-            raise
-        from tunecheck.azure._exceptions import not_installed
+    if name in _THEIRS:
+        from tunecheck.azure._adopted import adopted
 
-        return not_installed(name)
+        return adopted(name)
+    value: object = getattr(import_module(_NAMES[name]), name)
     globals()[name] = value
     return value
 

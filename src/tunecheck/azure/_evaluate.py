@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 from tunecheck._errors import DataError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
-from tunecheck.azure._configurations import AzureAIProject, EvaluatorConfig
 from tunecheck.azure._exceptions import (
     ErrorBlame,
     ErrorCategory,
@@ -22,6 +21,7 @@ from tunecheck.azure._exceptions import (
     in_azure_s_terms,
     mistake,
 )
+from tunecheck.azure._model_configurations import AzureAIProject, EvaluatorConfig
 from tunecheck.azure._results import metrics_of, rows_of, table_of
 from tunecheck.azure._rows import AzureRows, Needed
 from tunecheck.evaluation._arguments import EvaluateArguments, Keeping, pace_of

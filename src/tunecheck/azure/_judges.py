@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
-from tunecheck.azure._configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._exceptions import (
     ErrorCategory,
     ErrorTarget,
@@ -22,6 +21,7 @@ from tunecheck.azure._exceptions import (
     missing_package,
     mistake,
 )
+from tunecheck.azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._text import F1ScoreEvaluator
 from tunecheck.azure._transcripts import found_in_files
 from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
