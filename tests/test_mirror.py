@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck import RunError
 from tunecheck.storage._address import open_store
 from tunecheck.storage._folder import FolderStore
-from tunecheck.storage._mirror import Mirror
+from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror
 from tunecheck.storage._shipping import mirrored
 from tunecheck.storage._store import Stored
 
@@ -109,7 +108,7 @@ def test_two_machines_that_go_on_with_one_run_are_told(tmp_path: Path, address: 
     append(there, '{"row": 2, "by": "there"}\n')
     there.push()
     append(here, '{"row": 2, "by": "here"}\n')
-    with pytest.raises(RunError, match="another machine has gone on"):
+    with pytest.raises(GoneOnElsewhereError, match="another machine has gone on"):
         here.push()
 
 

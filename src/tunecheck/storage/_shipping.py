@@ -113,7 +113,7 @@ class Shipping(threading.Thread):
                 self._beat()
             except (GoneOnElsewhereError, RunError) as error:
                 if not told:
-                    self._tell(f"note: {error}; it is tried again")
+                    self._tell(f"note: {error}" + "; it is tried again" * isinstance(error, RunError))
                 told = True
 
     def end(self) -> None:
