@@ -10,6 +10,7 @@ from tunecheck._json import JSON
 from tunecheck.authoring._author.files import GraphFile, PathLine
 from tunecheck.authoring._author.graph import find_graph
 from tunecheck.authoring._author.paths import planned_calls, sample_paths
+from tunecheck.authoring._author.values import others
 from tunecheck.authoring._author.world import World, described
 from tunecheck.simulators import Simulator, tool
 
@@ -118,3 +119,8 @@ def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(paths: list[PathLin
     assert fed
     assert {edge for each in fed for edge in each.inner.values()} <= {"club.members.*.name", "add_member.member.name"}
     assert all(isinstance(each.value, dict) and len({*each.value.values()}) == 2 for each in fed)
+
+
+def test_a_mistake_in_a_choice_may_be_another_one_or_none_of_them() -> None:
+    schema: dict[str, JSON] = {"type": "string", "enum": ["celsius", "fahrenheit", "kelvin"]}
+    assert others("celsius", schema) == ["fahrenheit", "celsius 2", "kelvin"]

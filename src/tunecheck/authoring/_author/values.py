@@ -181,7 +181,8 @@ def _by_type(place: str, schema: Schema, random: Random, function: str, held: He
 def others(value: JSON, schema: Schema) -> list[JSON]:
     """Values that are not this one, close to it and of its type: what a wrong argument may look like."""
     if isinstance(schema.get("enum"), list):
-        return [each for each in _listed(schema["enum"]) if each != value][:3]
+        allowed = [each for each in _listed(schema["enum"]) if each != value][:3]
+        return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, (int, float)):
