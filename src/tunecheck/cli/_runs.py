@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
@@ -28,9 +29,9 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the oldest first."""
     from tunecheck.runs._store import list_runs
 
-    listed: list[dict[str, JSON]] = [_described(run) for run in list_runs(options.folder)]
-    if options.limit is not None:
-        listed = listed[-options.limit :]
+    found = [*list_runs(options.folder)]
+    listed: list[dict[str, JSON]] = [_described(run) for run in found[-(options.limit or len(found)) :]]
+    _mark_running(listed, options.folder)
     if options.json:
         print_json([*listed])
     elif not listed:
@@ -38,6 +39,17 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     else:
         _show(listed)
     return 0
+
+
+def _mark_running(listed: list[dict[str, JSON]], folder: Path) -> None:
+    """Say of runs that others are at work on that they are running: no process of this machine holds their journal."""
+    if killed := [each for each in listed if each["status"] == "killed"]:
+        from tunecheck.runs._at_work import at_work_elsewhere
+        from tunecheck.runs._store import Run
+
+        running = at_work_elsewhere(Run(folder / str(each["run"])) for each in killed)
+        for each in killed:
+            each["status"] = "running" if each["run"] in running else "killed"
 
 
 def _described(run: Run) -> dict[str, JSON]:

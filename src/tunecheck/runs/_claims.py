@@ -218,6 +218,14 @@ class Claims:
                 name, lease = f"lease/{chunk}-{held.number}", msgspec.structs.replace(held.lease, released=True)
                 self._store.put(name, msgspec.json.encode(lease))
 
+    @property
+    def held_by_anybody(self) -> bool:
+        """Whether a chunk that is not finished was claimed and not given back."""
+        if not self.exist:
+            return False
+        done = self.done()
+        return any(chunk not in done and not held.lease.released for chunk, held in self.held().items())
+
     def working(self) -> list[_Held]:
         """The leases of chunks that are being worked on."""
         done = self._done

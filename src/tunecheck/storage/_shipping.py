@@ -72,6 +72,13 @@ def complete(run: Path) -> None:
             raise RunError(problem)
 
 
+def owner_version(run: Path) -> str | None:
+    """The version of the mark that a machine which is at work on a run renews; None: its folder is in no mirror."""
+    mirror = Mirror.found(run.absolute().parent)
+    owner = None if mirror is None else mirror.store.read(_owner(run.name))
+    return None if owner is None else owner.version
+
+
 class Shipping(threading.Thread):
     """Ships every few seconds; a storage that cannot be reached is tried again, and told of once.
 
