@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tests.azure_parts import QA, column, evaluate, jsonl
+from tests.azure_parts import QA, column, evaluate, jsonl, their_package
 from tests.conftest import ROOT
 from tests.judge_parts import Scripted, judgement
 
@@ -162,6 +162,20 @@ def changed_value(folder: Path) -> None:
 
     result = evaluate(folder, {"words": ["one"]}, target=target, evaluators={"e": lambda words: {"n": len(words)}})
     assert (column(result, "inputs.words"), column(result, "outputs.e.n")) == ([["one"]], [1])
+
+
+def graders_alone(folder: Path) -> None:
+    with their_package(folder):
+        grader: Any = azure.AzureOpenAILabelGrader
+        result = evaluate(folder, {"query": "q"}, evaluators={"g": grader("pass")})
+    assert [*result["rows"][0]] == ["inputs.query", "outputs.g.passed"]
+
+
+def ungraded(folder: Path) -> None:
+    with their_package(folder), pytest.warns(UserWarning, match="g: not graded: "):
+        grader: Any = azure.AzureOpenAILabelGrader
+        result = evaluate(folder, {"response": "blue"}, evaluators={"p": picky, "g": grader("down")})
+    assert result["metrics"] == {"p.n": 4.0, "p.binary_aggregate": 1.0}
 
 
 def whole_numbers(folder: Path) -> None:
@@ -345,6 +359,8 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "the `model` in a judge's properties": named_model,
     "what a deployment of Azure OpenAI is asked": asked_body,
     "`QAEvaluator`, an input that several judges refuse": first_refusal,
+    "graders alone: the columns of the data in the rows": graders_alone,
+    "a service that does not grade, beside evaluators": ungraded,
     "an `azure_ai_project` that is a text and no address": no_project,
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
     "what an error says of a file, or a failed target, after its first sentence": told_errors,

@@ -49,19 +49,20 @@ def _subclass(name: str, module: str) -> object:
 def _in_our_terms(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
     @functools.wraps(function)
     def called(*args: object, **kwargs: object) -> object:
-        with _translated():
+        with translated():
             return function(*args, **kwargs)
 
     @functools.wraps(function)
     async def awaited(*args: object, **kwargs: object) -> object:
-        with _translated():
+        with translated():
             return await function(*args, **kwargs)
 
     return awaited if inspect.iscoroutinefunction(function) else called
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
+    """Whatever the package raises as its EvaluationException is raised as ours."""
     theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
     try:
         yield

@@ -21,6 +21,7 @@ from tunecheck.azure._exceptions import (
     in_azure_s_terms,
     mistake,
 )
+from tunecheck.azure._graders import grade, is_grader
 from tunecheck.azure._model_configurations import AzureAIProject, EvaluatorConfig
 from tunecheck.azure._results import metrics_of, rows_of, table_of
 from tunecheck.azure._rows import AzureRows, Needed
@@ -67,6 +68,8 @@ def evaluate(
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
+        graders = {each: grader for each, grader in evaluators.items() if is_grader(grader)}
+        evaluators = {each: evaluator for each, evaluator in evaluators.items() if each not in graders}
         script = _Script(Path(data), target, evaluators, evaluator_config or {})
         execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
         result = _run(execution, uploader, kwargs)
@@ -76,6 +79,8 @@ def evaluate(
             told = {column for row in rows for column in row if column.startswith(_OUTPUTS)}
             script.check_parameters({column.removeprefix(_OUTPUTS) for column in told})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
+        if graders:
+            grade(result, rows, graders, evaluator_config or {}, name=evaluation_name, others=evaluators)
         if output_path is not None:
             _write(check_output_path(output_path), result)
         return result
