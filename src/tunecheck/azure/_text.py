@@ -33,6 +33,7 @@ class _Score(_Texts, ours.ScoreEvaluator):
     def __init__(self, *, threshold: float = 0.5) -> None:
         with in_azure_s_terms():
             super().__init__(threshold=threshold)
+        self._threshold = threshold
 
 
 class BleuScoreEvaluator(_Score, ours.BleuScoreEvaluator):
@@ -53,6 +54,7 @@ class MeteorScoreEvaluator(_Texts, ours.MeteorScoreEvaluator):
     def __init__(self, alpha: float = 0.9, beta: float = 3.0, gamma: float = 0.5, *, threshold: float = 0.5) -> None:
         with in_azure_s_terms():
             super().__init__(alpha, beta, gamma, threshold=threshold)
+        self._threshold = threshold
 
 
 class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
@@ -76,3 +78,4 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
                 raise mistake(f"{name} must be a float, got {type(value)}", target=ErrorTarget.ROUGE_EVALUATOR)
         with in_azure_s_terms(ErrorTarget.ROUGE_EVALUATOR):
             super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
+        self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}
