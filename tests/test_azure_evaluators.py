@@ -390,6 +390,10 @@ def test_tool_call_accuracy_takes_calls_wherever_they_stand(called: dict[str, An
             {"response": [{"role": "assistant", "content": "hi"}]},
             "No tool calls found in response or provided tool_calls.",
         ),
+        (
+            {"response": [{"role": "assistant", "content": [{**CALL, "type": "function_call"}]}]},
+            "No tool calls found in response or provided tool_calls.",
+        ),
         ({"tool_calls": [{**CALL, "name": "other"}]}, "Tool definitions for all tool calls must be provided."),
     ],
 )

@@ -75,6 +75,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     """
 
     metric = "tool_call_accuracy"
+    judges_replies = False
     accounts_for_skipped = False
     bounded = True
     ways = (("query", "tool_definitions", "tool_calls", "response"),)

@@ -118,6 +118,8 @@ class AzureJudge(AzureEvaluator):
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
     bounded: ClassVar[bool] = False
+    judges_replies: ClassVar[bool] = True
+    """Whether an agent must have come to its final response."""
     accounts_for_skipped: ClassVar[bool] = True
 
     def __init__(
@@ -206,7 +208,7 @@ class AzureJudge(AzureEvaluator):
 
     async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
         prepared = self._prepared(turn)
-        if _is_intermediate(turn.get("response")):
+        if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
         if isinstance(prepared, str):
             return skipped(self.metric, prepared, self._threshold)
