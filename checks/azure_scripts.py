@@ -1,4 +1,4 @@
-"""Twelve scripts as Azure AI Evaluation's documentation has them, over one module; what each returns, as JSON.
+"""Fourteen scripts as Azure AI Evaluation's documentation has them, over one module; what each returns, as JSON.
 
 python azure_scripts.py MODULE FOLDER ADDRESS
 """
@@ -13,6 +13,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 QUESTIONS = [
@@ -79,11 +80,40 @@ How friendly is {{response}}?
 """
 
 
+class Graded:
+    """Stands for OpenAI's client: its evals API passes an item whose answer is what is asked for."""
+
+    def __init__(self) -> None:
+        self.evals = self.runs = self.output_items = self
+
+    def create(self, **given: Any) -> Any:
+        if "testing_criteria" in given:
+            named = [SimpleNamespace(id="criterion", name=each.name) for each in given["testing_criteria"]]
+            return SimpleNamespace(id="group", testing_criteria=named)
+        items = [each["item"] for each in given["data_source"]["source"]["content"]]
+        self.passed = [item["response"].endswith(item["ground_truth"]) for item in items]
+        return SimpleNamespace(id="run")
+
+    def retrieve(self, **given: Any) -> Any:
+        counts = {"passed": sum(self.passed), "failed": len(self.passed) - sum(self.passed)}
+        criterion = SimpleNamespace(testing_criteria="criterion", **counts)
+        total = SimpleNamespace(total=len(self.passed), errored=0, **counts)
+        return SimpleNamespace(status="completed", per_testing_criteria_results=[criterion], result_counts=total)
+
+    def list(self, **given: Any) -> Any:
+        results = [[{"name": "criterion", "passed": each, "score": float(each)}] for each in self.passed]
+        items = [
+            SimpleNamespace(id=str(place), datasource_item_id=place, results=each) for place, each in enumerate(results)
+        ]
+        return SimpleNamespace(data=items, has_more=False)
+
+
 class Scripts:
     """The scripts; `azure` is the module that they import."""
 
     def __init__(self, azure: Any, prompty: Any, folder: Path, address: str) -> None:
         self.azure = azure
+        self.exceptions = importlib.import_module(f"{azure.__name__}._exceptions")
         self.prompty = prompty
         self.folder = folder
         self.model = azure.AzureOpenAIModelConfiguration(
@@ -203,6 +233,33 @@ class Scripts:
         evaluators = {"f1": self.azure.F1ScoreEvaluator(threshold=0.9)}
         self.azure.evaluate(data=str(path), evaluators=evaluators, output_path=str(self.folder))
         return json.loads((self.folder / "evaluation_results.json").read_text("utf-8"))
+
+    def graded(self) -> Any:
+        grader = self.azure.AzureOpenAIStringCheckGrader(
+            model_config=self.model,
+            name="same",
+            operation="eq",
+            input="{{item.response}}",
+            reference="{{item.ground_truth}}",
+        )
+        client = Graded()
+        grader.get_client = lambda: client
+        return self.azure.evaluate(
+            data=self.questions, evaluators={"f1": self.azure.F1ScoreEvaluator(), "same": grader}
+        )
+
+    def documents(self) -> Any:
+        judge = self.azure.DocumentRetrievalEvaluator()
+        labels = [{"document_id": each, "query_relevance_label": label} for each, label in (("a", 4), ("b", 0))]
+        found = [{"document_id": each, "relevance_score": score} for each, score in (("b", 2.0), ("a", 1.0))]
+        path = self._jsonl("documents", [{"retrieval_ground_truth": labels, "retrieved_documents": found}])
+        refused = ""
+        try:
+            judge(retrieval_ground_truth=labels)
+        except self.exceptions.EvaluationException as error:
+            refused = f"{error.category.name} {error.target.name} {error}"
+        result = self.azure.evaluate(data=path, evaluators={"documents": judge})
+        return {"rows": result["rows"], "metrics": {**result["metrics"], "refused": refused}}
 
     def reasoning(self) -> Any:
         judge = self.azure.FluencyEvaluator(self.openai, is_reasoning_model=True)

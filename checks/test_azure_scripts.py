@@ -1,4 +1,4 @@
-"""Twelve scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck.azure`: the same results."""
+"""Fourteen scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck.azure`: equal results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = (
     "text_metrics target function own_class own_prompt questions_and_answers conversation assisted grounded agents "
-    "table reasoning"
+    "table graded documents reasoning"
 ).split()
 
 
