@@ -49,6 +49,13 @@ def test_simulators_are_imported_from_the_module_of_that_name() -> None:
     assert not hasattr(simulator, "Nope")
 
 
+def test_a_script_that_imports_all_names_gets_azure_s_too() -> None:
+    assert {"evaluate", "ContentSafetyEvaluator", "AzureOpenAILabelGrader", "_ToolCallSuccessEvaluator"} <= {
+        *azure.__all__
+    }
+    assert "AIAgentConverter" not in azure.__all__
+
+
 def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
     from tunecheck.azure import ViolenceEvaluator
 

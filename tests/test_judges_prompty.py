@@ -305,6 +305,11 @@ def test_a_wrong_key_is_no_reason_to_ask_in_another_form(tmp_path: Path) -> None
     assert len(server.asked) == 1
 
 
+def test_a_reason_that_is_a_list_is_kept_as_text(tmp_path: Path) -> None:
+    judge = PromptyEvaluator(plain_prompt(tmp_path), Scripted('{"reason": ["short", "kind"], "score": 4}'))
+    assert judge(response="hi")["quality_reason"] == '["short","kind"]'
+
+
 def test_where_there_is_nothing_to_judge_the_row_is_not_applicable(tmp_path: Path) -> None:
     judge = PromptyEvaluator(
         plain_prompt(tmp_path), Scripted('{"reason": "empty", "score": null, "status": "skipped"}')

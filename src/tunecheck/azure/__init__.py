@@ -75,7 +75,10 @@ _THEIRS = frozenset(
 )
 """What azure-ai-evaluation has, and we have not."""
 
-__all__ = sorted(_NAMES)
+_CONVERTERS = {"AIAgentConverter", "SKAgentConverter"}
+"""These need further packages, so `import *` leaves them out, as it does there."""
+
+__all__ = sorted({*_NAMES, *_THEIRS} - _CONVERTERS)
 
 
 def __getattr__(name: str) -> object:

@@ -103,7 +103,7 @@ class AnswerForm:
             raise JudgementError(f"it holds what cannot be kept: {error}") from None
         assert isinstance(values, dict)
         reason = values.get(self._output.reason) if self._output.reason is not None else None
-        words = reason if isinstance(reason, str) else None
+        words = reason if reason is None or isinstance(reason, str) else dumps(reason).decode()
         said = values.get(self._output.score)
         if said is None and values.get("status") == _SKIPPED:
             return JudgeAnswer(values, None, None, words)
