@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -46,6 +47,50 @@ def test_ctrl_c_ends_workers_in_order_and_the_run_goes_on_elsewhere(tmp_path: Pa
     assert workspace.results("shared") == workspace.results("alone")
     assert asked > 150
     assert set(workspace.requests().values()) == {2}  # what was under way was let finish, and kept
+
+
+@posix_only
+def test_a_worker_that_is_to_be_preempted_gives_back_what_it_has(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, rows=200)
+    with workspace.serving(seconds=0.1, calls=2):
+        run = workspace.evaluate("--name", "shared", "--on", "local:1")
+        wait_until(lambda: sum(workspace.requests().values()) > 5)
+        folder = workspace.run("shared")
+        worker = workspace.begin("worker", str(folder))
+        wait_until(lambda: len([*(folder / "shared" / "lease").iterdir()]) > 1)
+        worker.send_signal(signal.SIGTERM)
+        _, errors = worker.communicate(timeout=60)
+        assert (worker.returncode, b"go on with: python -m tunecheck worker" in errors) == (143, True)
+        leases = [json.loads(path.read_bytes()) for path in (folder / "shared" / "lease").iterdir()]
+        assert [lease["released"] for lease in leases if f".{worker.pid}." in lease["owner"]] == [True]
+        finished(run)
+    assert set(workspace.requests().values()) == {1}
+
+
+@posix_only
+def test_a_worker_of_the_run_s_own_that_is_told_to_end_is_replaced(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, rows=120)
+    with workspace.serving(seconds=0.05, calls=2):
+        run = workspace.evaluate("--name", "shared", "--on", "local:2")
+        wait_until(lambda: sum(workspace.requests().values()) > 30)
+        workers_below(run)[0].terminate()
+        finished(run)
+    assert set(workspace.requests().values()) == {1}
+
+
+@posix_only
+def test_all_processes_of_a_run_told_to_end_at_once_let_their_calls_end(tmp_path: Path) -> None:
+    """As a scheduler does it: workers get the signal twice, from it and from who began the run."""
+    workspace = Workspace(tmp_path, rows=120)
+    with workspace.serving(seconds=0.5, calls=4):
+        run = workspace.evaluate("--name", "shared", "--on", "local:2")
+        wait_until(lambda: sum(workspace.requests().values()) > 20)
+        for process in [*workers_below(run), run]:
+            process.terminate()
+        _, errors = run.communicate(timeout=60)
+        assert (run.returncode, b"interrupted; go on with" in errors) == (1, True)
+        finished(workspace.begin("evaluate", "--resume", "last", "--quiet"))
+    assert set(workspace.requests().values()) == {1}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -474,6 +474,21 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert 5 < len(target.asked) < 5000
 
 
+def test_a_second_sigterm_hastens_nothing(tmp_path: Path) -> None:
+    def answer(row: Row) -> dict[str, Any]:
+        if row.index == 5:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return {"response": 1}
+
+    target = Answering(answer)
+    rows = [{"q": n} for n in range(5000)]
+    with pytest.raises(RunInterruptedError):
+        run(tmp_path, rows, target=target, evaluators={"e": lambda q: 1})
+    run(tmp_path, rows, target=target, evaluators={"e": lambda q: 1}, resume="last")
+    assert len(target.asked) == 5000
+
+
 def test_two_interruptions_leave_a_function_that_blocks_the_loop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -170,9 +170,10 @@ def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str])
         stop_writing()
         return DONE
     except KeyboardInterrupt:
-        _leave(_interrupted(invocation))
+        _leave(_interrupted(invocation), invocation.interrupted)
     except RunInterruptedError as error:
-        _leave(f"interrupted; go on with:  {invocation.resuming(error.folder.name if error.folder else 'last')}")
+        run = error.folder.name if error.folder else "last"
+        _leave(f"interrupted; go on with:  {invocation.resuming(run)}", invocation.interrupted)
     except Exception as error:  # noqa: BLE001 - the last place where anything can be caught and said in a line
         return _failed(error, invocation)
 
@@ -246,6 +247,8 @@ def _interrupted(invocation: Invocation) -> str:
     """The message where no run was there to stop: before it began, or while it was writing files."""
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
+    if invocation.again:
+        return f"interrupted; go on with:  {invocation.again}"
     from tunecheck.runs._store import list_runs
 
     for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
@@ -255,18 +258,18 @@ def _interrupted(invocation: Invocation) -> str:
     return "interrupted"
 
 
-def _leave(line: str) -> NoReturn:
+def _leave(line: str, code: int) -> NoReturn:
     """End the process now: a call that hangs in a thread must not hold it, and its journal is closed already."""
     _say(line)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os._exit(FAILED)
+    os._exit(code)
 
 
 @contextlib.contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """SIGTERM stops a run in order, as Ctrl-C does."""
+    """SIGTERM stops a run in order, as Ctrl-C does; one that comes again hastens nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -278,4 +281,5 @@ def _ended_like_interrupted() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -20,7 +20,8 @@ class Invocation:
     `program` is how a person starts it: `tunecheck`, `python -m tunecheck`; `command` the same with the command that
     starts runs: `tunecheck evaluate`, `python evaluate.py`. `debug` asks for tracebacks; a configuration file may set
     it, too. `started` is when, in UTC; `finished` the run that is done already, where only its report is left to be
-    shown; `typed` the whole command line, `takes_options`: to which an option of evaluate may be added.
+    shown; `typed` the whole command line, `takes_options`: to which an option of evaluate may be added. `again` is the
+    command that goes on where this one is interrupted, if it is not one with `--resume`; `interrupted` its exit code.
     """
 
     program: str = "tunecheck"
@@ -31,8 +32,12 @@ class Invocation:
     finished: str | None = None
     typed: str = ""
     takes_options: bool = True
+    again: str = ""
+    interrupted: int = FAILED
 
     def resuming(self, run: str) -> str:
         """The command that finishes a run, to be copied into a shell."""
+        if self.again:
+            return self.again
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
         return f"{self.command} {command_line(['--resume', run, *where])}"

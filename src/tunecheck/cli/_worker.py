@@ -7,6 +7,8 @@ import signal
 import threading
 from dataclasses import dataclass, replace
 
+from tunecheck._errors import INTERRUPTED
+from tunecheck._messages import command_line
 from tunecheck.cli._invocation import DONE, Invocation
 from tunecheck.cli._options import RUNNING, argument, command, flag, option
 from tunecheck.cli._shared_options import ResultsOptions, TrustOptions
@@ -27,9 +29,14 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
 
     Exit codes:
     0 nothing is left to do
-    1 it failed or was interrupted; others go on
+    1 it failed
     2 wrong use, or another version or other data than those of the run
+    143 it was interrupted: what it had is given back, and others go on with it
     """
+    where = [] if options.results_dir is None else ["--results-dir", options.results_dir]
+    invocation.again = f"{invocation.program} worker {command_line([options.run, *where])}"
+    invocation.interrupted = INTERRUPTED
+
     from tunecheck.cli._evaluate.job import completed, prepare
     from tunecheck.cli._evaluate.options import Options
     from tunecheck.cli._running import trust_of

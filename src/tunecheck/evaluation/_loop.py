@@ -112,6 +112,11 @@ class _Stopper:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked before."""
+        return self._pending or self.stopping
+
     def bind(self) -> None:
         """Say that this is the task to stop."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
@@ -259,12 +264,16 @@ async def _close(name: str, each: Closable, notes: list[str]) -> None:
 
 @contextlib.contextmanager
 def _interruptible(stopper: _Stopper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them, at once.
+    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; another Ctrl-C leaves them, at once.
+
+    SIGTERM comes more than once where a machine is to be given back: from the scheduler, and from who began the run.
 
     The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and stopper.asked:
+            return
         if not stopper.ask():
             raise LeftAtOnceError
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tunecheck._errors import MissingExtraError, RunError
+from tunecheck._errors import INTERRUPTED, MissingExtraError, RunError
 from tunecheck._messages import clean
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ class RayWorkers:
             if ended is None:
                 continue
             code, words = ended
-            if code > 0:
+            if code > 0 and code != INTERRUPTED:
                 raise RunError(words)
             actor.work, actor.again_at = None, time.monotonic() + _AGAIN_S
-            if code < 0:
+            if code:
                 self._dying_since = self._dying_since or time.monotonic()
                 if time.monotonic() - self._dying_since > _PATIENCE_S:
                     raise RunError(f"workers die again and again: {clean(words, 500)}")

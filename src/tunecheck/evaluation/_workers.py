@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._errors import INTERRUPTED, ConfigurationError, RunError
 from tunecheck._files import WorkerEntry
 from tunecheck._notebook import NotebookProgress
 from tunecheck._progress import Progress, ProgressBar, ProgressCallback
@@ -180,12 +180,12 @@ class LocalWorkers:
             self._processes.remove(each)
             code, words = each.process.returncode, each.last_words()
             self._close(each)
-            if code > 0:
+            if code > 0 and code != INTERRUPTED:
                 raise RunError(words)
-            if code < 0:
+            if code:
                 self._deaths += 1
                 if self._deaths > _MOST_WITHOUT_PROGRESS * self.count:
-                    raise RunError(f"workers die again and again, the last by signal {-code}: {words}")
+                    raise RunError(f"workers die again and again, the last with exit code {code}: {words}")
                 claims.release(process_name(each.process.pid))
                 assert self._run is not None
                 self._start_one(self._run)
