@@ -460,6 +460,7 @@ def test_a_file_that_cannot_be_read_is_told_with_what_could(tmp_path: Path) -> N
         evaluate(tmp_path, data=path, evaluators=NAMED)
     said = f"Unable to load data from '{path}'. Supported formats are JSONL and CSV. Detailed error: "
     assert raised.value.args[0].startswith(said)
+    assert raised.value.internal_message is None, "it would name the path, which is personal data"
 
 
 def test_what_is_raised_is_azure_s_exception_and_ours(tmp_path: Path) -> None:

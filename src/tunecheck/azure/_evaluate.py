@@ -197,7 +197,8 @@ class _Script:
             self.columns = self.dataset.scan().columns
         except DataError as error:
             supported = "Supported formats are JSONL and CSV."
-            raise mistake(f"Unable to load data from '{data}'. {supported} Detailed error: {error}.") from error
+            told = f"Unable to load data from '{data}'. {supported} Detailed error: {error}."
+            raise mistake(told, personal=True) from error
         self._target = None if target is None else _asked_for_required(target)
         if self._target is not None:
             _check_target(self._target, self.columns)
