@@ -35,10 +35,6 @@ class IntentResolutionEvaluator(AzureJudge):
 
     bounded = True
 
-    def _check(self, inputs: Inputs) -> None:
-        super()._check(inputs)
-        self.checks.definitions(inputs.get("tool_definitions"))
-
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"]), answer(turn["response"])
         return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
@@ -58,10 +54,6 @@ class TaskAdherenceEvaluator(AzureJudge):
 
     def __init__(self, model_config: ModelConfig, *, threshold: float = 0, **arguments: Any) -> None:  # noqa: ANN401
         super().__init__(model_config, **arguments)  # Azure's verdicts name 3, whatever threshold is given
-
-    def _check(self, inputs: Inputs) -> None:
-        super()._check(inputs)
-        self.checks.definitions(inputs.get("tool_definitions"))
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)

@@ -64,6 +64,8 @@ class AzureEvaluator(Evaluator):
         else:
             for each in self.required:
                 self.checks.text_or_messages(each.capitalize(), inputs.get(each))
+        if "tool_definitions" in self.optional:
+            self.checks.definitions(inputs.get("tool_definitions"))
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
         """The single inputs that are to be judged, in order: those given, or one set for each turn of a conversation.

@@ -52,12 +52,7 @@ _NO_TEXTS = frozenset({"credential", "extra_headers"})
 class _Asked(PromptyEvaluator):
     """A prompt's judge whose verdict has Azure AI Evaluation's properties."""
 
-    cutoff: float | None = None
-    """The score from which a row passes, where that is not the threshold."""
-    bounded: bool = False
-    """Whether a score that is not from 1 to 5 is an error."""
-    accounts_for_skipped: bool = True
-    """Whether a verdict that there is nothing to judge has its properties, too."""
+    judge: type[AzureJudge]
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         result, key = super()._verdict(judgements, note), self._output.metric
@@ -75,11 +70,11 @@ class _Asked(PromptyEvaluator):
         }
         if answer.score is None:
             told = skipped(key, answer.reason or "", self._output.threshold)
-            return told | {f"{key}_properties": properties} if self.accounts_for_skipped else told
-        if self.bounded and not 1 <= answer.score <= 5:
+            return told | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else told
+        if self.judge.bounded and not 1 <= answer.score <= 5:
             raise ValueError(f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].")
-        said = answer.values.get("properties")
-        passed = answer.score >= self.cutoff if self.cutoff is not None else result[f"{key}_passed"]
+        said, cutoff = answer.values.get("properties"), self.judge.cutoff
+        passed = answer.score >= cutoff if cutoff is not None else result[f"{key}_passed"]
         return {
             **result,
             f"{key}_passed": passed,
@@ -117,10 +112,13 @@ class AzureJudge(AzureEvaluator):
     metric: ClassVar[str]
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
+    """The score from which a row passes, where that is not the threshold."""
     bounded: ClassVar[bool] = False
+    """Whether a score that is not from 1 to 5 is an error."""
     judges_replies: ClassVar[bool] = True
     """Whether an agent must have come to its final response."""
     accounts_for_skipped: ClassVar[bool] = True
+    """Whether a verdict that there is nothing to judge has its properties, too."""
 
     def __init__(
         self,
@@ -148,8 +146,7 @@ class AzureJudge(AzureEvaluator):
             if not self.own_prompt:
                 output = replace(output, score="score", reason="reason")
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
-        asked.cutoff, asked.bounded = self.cutoff, self.bounded
-        asked.accounts_for_skipped = self.accounts_for_skipped
+        asked.judge = type(self)
         return asked
 
     def _prompt_file(self) -> Path:
