@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,25 @@ def test_who_takes_over_goes_on_from_what_was_shipped(tmp_path: Path) -> None:
     assert other.claim().journal() == journal(HEADER, b'{"k":"answer"}')
 
 
+def test_what_was_shipped_behind_a_gap_is_asked_again(tmp_path: Path) -> None:
+    dead, alive = Observer(tmp_path, "dead"), Observer(tmp_path, "alive one")
+    claim = dead.claim()
+    for number, record in enumerate((HEADER, b"1", b"2")):
+        claim.ship(journal(record, begin=number))
+    claim.release()
+    (tmp_path / "segments/0/dead.1-1").unlink()
+    assert alive.claim().journal() == journal(HEADER)
+
+
+def test_a_worker_of_a_run_whose_folder_was_removed_does_not_make_it_anew(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    claim = Observer(tmp_path / "run" / "shared", "one").claim()
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(RunError, match="cannot be written"):
+        claim.ship(journal(HEADER))
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_a_fenced_owner_ships_does_not_count(tmp_path: Path) -> None:
     frozen, second, third = (Observer(tmp_path, name) for name in ("frozen", "second", "third one"))
     lost = frozen.claim()
@@ -157,6 +177,7 @@ def test_a_segment_that_is_gone_or_damaged_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../../private", "/etc/passwd", "segments/0/../../../private-0", "chunks"])
 def test_what_others_have_written_down_leads_to_no_other_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "private-0").write_bytes(journal(HEADER, b'{"k":"answer"}'))
+    (tmp_path / "runs").mkdir()
     shared = tmp_path / "runs" / "shared"
     one = Observer(shared, "one")
     one.claim().ship(journal(HEADER))

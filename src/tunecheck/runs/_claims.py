@@ -209,7 +209,8 @@ class Claims:
         """What a chunk's last owner has recorded, with what it began from."""
         begin = _segment(chunk, lease.owner, "")
         numbers = sorted(number for name in self._store.list(begin) for number in _numbers(name.removeprefix(begin)))
-        return [*lease.base, *(f"{begin}{number}" for number in numbers)]
+        whole = [number for place, number in enumerate(numbers) if number == place]  # behind a gap nothing can be read
+        return [*lease.base, *(f"{begin}{number}" for number in whole)]
 
     def release(self, owner: str) -> None:
         """Free what a worker held that is known to have ended; its name begins so."""

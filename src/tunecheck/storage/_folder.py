@@ -103,6 +103,7 @@ class FolderStore:
     def _writing(self, name: str) -> Iterator[Path]:
         path = self._folder / name
         with told_as(RunError, path, "cannot be written"):
+            self._folder.mkdir(exist_ok=True)  # not what it stands in: a run's folder that was removed stays so
             path.parent.mkdir(parents=True, exist_ok=True)
             yield path
 
