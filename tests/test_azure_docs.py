@@ -184,6 +184,28 @@ def whole_numbers(folder: Path) -> None:
     assert column(result, "outputs.e.kind") == ["int", "float"]
 
 
+def null_among_numbers(folder: Path) -> None:
+    result = evaluate(folder, {"n": 1.5}, {"n": None}, evaluators={"e": lambda n: {"kind": type(n).__name__}})
+    assert column(result, "outputs.e.kind") == ["float", "NoneType"]
+
+
+def unawaited(folder: Path) -> None:
+    async def later(response: str) -> int:
+        return len(response)
+
+    result = evaluate(folder, evaluators={"e": lambda response: later(response)})
+    assert result["metrics"] == {}
+    journaled = "".join(path.read_text() for path in (folder / "runs").rglob("*.jsonl"))
+    assert "async def" in journaled
+
+
+def tuple_of_target(folder: Path) -> None:
+    result = evaluate(
+        folder, target=lambda query: (query, 1), evaluators={"e": lambda output: {"kind": type(output).__name__}}
+    )
+    assert column(result, "outputs.e.kind") == ["list"] * len(QA)
+
+
 def reserved_column(folder: Path) -> None:
     result = evaluate(folder, {"__outputs.x": 1}, evaluators={"e": lambda **columns: {"n": 1}})
     assert [*result["rows"][0]] == ["inputs.__outputs.x", "outputs.e.n"]
@@ -351,6 +373,9 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a subclass of an evaluator with a `__call__` of its own": call_of_its_own,
     "a column called `date`": date,
     "a column of whole numbers with gaps": whole_numbers,
+    "`null` in a column of numbers": null_among_numbers,
+    "an evaluator that returns something to be awaited, without `async def`": unawaited,
+    "a tuple that a target returns": tuple_of_target,
     "a column `__outputs.x`, without a target": reserved_column,
     "a column that a row lacks, for an input that a judge need not have": lacking_input,
     "a file without rows": no_rows,

@@ -46,6 +46,17 @@ def test_an_asynchronous_evaluator_is_one_like_any_other(tmp_path: Path) -> None
     assert evaluate(tmp_path, evaluators={"e": evaluator})["metrics"] == {"e.output": 6.0}
 
 
+def test_what_a_target_returns_to_be_awaited_is_awaited(tmp_path: Path) -> None:
+    async def later(query: str) -> str:
+        return f"{query}?"
+
+    def target(query: str) -> Any:
+        return later(query)
+
+    result = evaluate(tmp_path, target=target, evaluators={"n": lambda output: len(output)})
+    assert (column(result, "outputs.output"), result["metrics"]) == (["q1?", "q2?", "q3?"], {"n.output": 3.0})
+
+
 def test_a_row_that_fails_is_nan_and_the_mean_that_of_the_others(tmp_path: Path) -> None:
     result = evaluate(tmp_path, evaluators={"e": picky})
     failed = {key: value for key, value in result["rows"][1].items() if key.startswith("outputs.")}

@@ -296,13 +296,14 @@ class _Adapted:
         known = fingerprint(self._function)
         return None if known is None else {"function": known}
 
-    def __call__(self, **inputs: object) -> Mapping[str, object]:
-        return _columns(self._function(**inputs))
+    def __call__(self, **inputs: object) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
+        value = self._function(**inputs)
+        return _awaited(value) if inspect.isawaitable(value) else _columns(value)
 
 
 class _AsyncAdapted(_Adapted):
-    async def __call__(self, **inputs: object) -> Mapping[str, object]:  # type: ignore[override]
-        return _columns(await cast("Awaitable[object]", self._function(**inputs)))
+    async def __call__(self, **inputs: object) -> Mapping[str, object]:
+        return await _awaited(cast("Awaitable[object]", self._function(**inputs)))
 
 
 def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
@@ -323,6 +324,10 @@ def _asked_for_required(target: Callable[..., object]) -> _Adapted:
     required = [each for each in known if each.kind in kinds and each.default is each.empty]
     adapted.__signature__ = adapted.__signature__.replace(parameters=required)
     return adapted
+
+
+async def _awaited(value: Awaitable[object]) -> Mapping[str, object]:
+    return _columns(await value)
 
 
 def _columns(value: object) -> Mapping[str, object]:
