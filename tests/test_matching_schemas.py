@@ -302,6 +302,12 @@ def test_a_long_text_under_many_rules_is_refused() -> None:
     assert checked(schema, {"a": "x"}) == Check()
 
 
+def test_how_large_arguments_miss_thousands_of_names_is_not_listed() -> None:
+    schema: JSON = {"required": [f"a{n}" for n in range(3_000)]}
+    assert checked(schema, {"x": [1] * 3_000}) == Check(("the arguments do not fit the schema",))
+    assert "required" in checked(schema, {"x": 1}).violations[0]
+
+
 def test_an_id_is_one_by_the_draft_that_the_schema_names() -> None:
     assert checked({"properties": {"a": {"id": "http://x/", "type": "string"}}}, {"a": "x"}) == Check()
     draft_4: JSON = {"$schema": DRAFT_4, "properties": {"a": {"$id": "http://x/", "type": "string"}}}

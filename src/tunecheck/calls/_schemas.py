@@ -300,6 +300,7 @@ _DEEPEST = 100  # the native validator's stack must do in any thread
 _DEEPEST_RECURSION = 600
 _MOST_VISITS = 10_000_000  # about a second of validation
 _EXPLAINED_VISITS = 20_000  # collecting errors costs a thousand times more than finding that there are some
+_MOST_COPIES = 400_000  # of values: an error has a copy of the object in which a required name is missing
 _MOST_VIOLATIONS = 3
 _MOST_CHARACTERS = 160
 _REGEX_BYTES = 1 << 20
@@ -321,13 +322,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A validator and its cost: `places` per value (0: each value is seen once), `ways` back into itself, `depth`."""
+    """A validator and its cost: `places` per value (0: each value is seen once), `ways` back into itself, `depth`.
+
+    `required` is how many names its objects must have.
+    """
 
     validator: jsonschema_rs.Validator | None
     problem: str | None = None
     places: int = 0
     ways: int = 0
     depth: int = 0
+    required: int = 0
 
 
 def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> Check:
@@ -340,8 +345,9 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> Check:
     recursion = depth * compiled.depth if compiled.ways else compiled.depth
     if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
         return Check(problem=f"the arguments of {name} are too large to be checked against its schema")
+    explain = visits <= _EXPLAINED_VISITS and size * compiled.required <= _MOST_COPIES
     try:
-        return _validate(compiled.validator, dict(arguments), explain=visits <= _EXPLAINED_VISITS)
+        return _validate(compiled.validator, dict(arguments), explain=explain)
     except (ValueError, TypeError, OverflowError) as error:  # a lone surrogate, a number the validator cannot hold
         return Check(problem=f"the arguments of {name} cannot be checked: {error}"[:_MOST_CHARACTERS])
 
@@ -400,7 +406,7 @@ def _compile(schema: bytes) -> _Compiled:
     except (ValueError, TypeError, OverflowError) as error:
         return _Compiled(None, str(error)[:_MOST_CHARACTERS])
     places = extent.places if any(word in schema for word in _MULTIPLYING) else 0
-    return _Compiled(validator, None, places, extent.ways, extent.depth)
+    return _Compiled(validator, None, places, extent.ways, extent.depth, extent.required)
 
 
 _cached = functools.lru_cache(maxsize=512)(_compile)
@@ -424,6 +430,7 @@ class _Extent:
         self.places = 0
         self.depth = 0
         self.ways = 0
+        self.required = 0
         self._back: Counter[str] = Counter()
 
     def visit(self, node: JSON, followed: frozenset[str], depth: int, name: str = "") -> None:
@@ -443,6 +450,8 @@ class _Extent:
             self._visit_part(key, inner, followed, depth + 1, name)
 
     def _visit_part(self, key: str, inner: JSON, followed: frozenset[str], depth: int, name: str) -> None:
+        if key == "required" and isinstance(inner, list):
+            self.required += len(inner)
         if key in _REFERENCES and isinstance(inner, str):
             self._follow(inner, followed, depth, name)
         elif key == "properties" and isinstance(inner, dict):
