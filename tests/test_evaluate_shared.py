@@ -220,10 +220,18 @@ def test_rows_of_a_group_are_answered_by_one_worker_in_order(data: Path, tmp_pat
 
 
 def test_a_finished_run_goes_on_as_any_other(data: Path, tmp_path: Path) -> None:
+    """Also with the options that it was begun with, as `--resume` takes them: what is left is no matter of workers."""
     run = shared(data, tmp_path, [Answers()])
     target = Answers()
-    evaluate(**arguments(data, target), results_dir=tmp_path, resume=run.folder)
+    evaluate(**arguments(data, target), results_dir=tmp_path, resume=run.folder, on=Threads(lambda run: None))
     assert sorted(target.asked) == [row for row in range(ROWS) if row % 10 == 3]  # what failed is tried again
+
+
+def test_a_run_of_one_process_stays_finished_where_workers_are_to_go_on(data: Path, tmp_path: Path) -> None:
+    run = alone(data, tmp_path, Answers())
+    with pytest.raises(ConfigurationError, match="was begun by one process: go on without --on"):
+        shared(data, tmp_path, [Answers()], resume=run.folder)
+    assert run.status() == "finished"
 
 
 def test_a_run_whose_workers_were_lost_is_taken_up_by_others(data: Path, tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ class Execution:
                 "leave --on out; one process makes more calls at once with --concurrency N"
             )
         scan = self.dataset.scan()
+        if self.on is not None and scan.rows is None:
+            raise ConfigurationError("data that can be read only once cannot be shared by workers: write it to a file")
         self._check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
@@ -219,11 +221,14 @@ class Execution:
         known = manifest.records or 0
         self._facts.recall_from(manifest)
         claims = Claims.of(run)
-        shared = self.on is not None or claims.exist
+        # What is left of a run that workers have finished, one process does: rows that failed.
+        shared = claims.exist or (self.on is not None and not manifest.workers)
         path = run.journal.absolute()  # evaluators may go to another folder
         with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
             if shared:
+                if not claims.exist and journal.sync() > 1:
+                    raise ConfigurationError(f"run {run.id} was begun by one process: go on without --on")
                 if earlier is not None:
                     earlier.close()  # it was seen that it can be read; workers do so themselves
                 with self._ending(run, manifest, journal):
@@ -263,7 +268,7 @@ class Execution:
             check_versions(run.id, manifest.versions)
         run.write(replace(manifest, status="running", started=now()))
         limits = SharedLimits.of(run)
-        with finished_by(self.on, self._plan(run, scan), claims, limits, journal, self._progress()):
+        with finished_by(self.on, self._plan(run, scan), claims, limits, self._progress()):
             for chunk in sorted(claims.done()):
                 self._facts.recall(claims.done_with(chunk).api)
             if lost := limits.read()[0].lost:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from tunecheck._errors import INTERRUPTED, ConfigurationError, RunError
+from tunecheck._errors import INTERRUPTED, RunError
 from tunecheck._files import WorkerEntry
 from tunecheck._notebook import NotebookProgress
 from tunecheck._progress import Progress, ProgressBar, ProgressCallback
 from tunecheck.evaluation._worker import process_name
 from tunecheck.pipeline._chunks import cut
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._plan import Plan
 from tunecheck.runs._claims import Claims, Moment, size_of
 from tunecheck.runs._shares import SharedLimits
@@ -60,26 +59,17 @@ class Launcher(Protocol):
 
 @contextlib.contextmanager
 def finished_by(
-    launcher: Launcher,
-    plan: Plan,
-    claims: Claims,
-    limits: SharedLimits,
-    journal: Journal,
-    show: ProgressCallback | None,
+    launcher: Launcher, plan: Plan, claims: Claims, limits: SharedLimits, show: ProgressCallback | None
 ) -> Iterator[None]:
     """Have workers finish all chunks of a run, and show how far they are; they end while what they did is joined.
 
     Raises:
-        ConfigurationError: the run cannot be shared.
         RunError: as `Launcher.look`.
     """
-    if plan.row_count is None:
-        raise ConfigurationError("data that can be read only once cannot be shared by workers: write it to a file")
-    if not claims.exist and journal.sync() > 1:
-        raise ConfigurationError(f"run {plan.run_id} was begun by one process: go on without --on")
+    assert plan.row_count is not None
+    assert plan.folder is not None
     limits.prepare(plan.pace.max_cost)  # first: who sees chunks looks for it
     claims.prepare(cut(plan, plan.row_count, launcher.count))
-    assert plan.folder is not None
     try:
         try:
             _watch(launcher, plan.folder, claims, show)
