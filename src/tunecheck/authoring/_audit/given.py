@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import combinations
 from typing import Final
@@ -106,7 +107,7 @@ class Given:
         self._names: list[str] = []
         self._texts: list[str] = []
         self._numbers: set[float] = set()
-        self._derived: set[float] | None = None
+        self._derived: list[float] | None = None
 
     def say(self, text: str) -> None:
         """The user's words."""
@@ -124,12 +125,14 @@ class Given:
         return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
 
     def add(self, value: object) -> None:
+        before = len(self._numbers)
         for text in texts_in(value):
             folded = text.casefold()
             self._texts.append(folded)
             self.words.update(words(folded))
             self._numbers.update(numbers(folded))
-        self._derived = None
+        if len(self._numbers) > before:
+            self._derived = None
 
     def has_text(self, text: str) -> bool:
         """Whether the text stands in something that was given, whatever its letter case."""
@@ -157,17 +160,12 @@ class Given:
         if (
             len(self._numbers) > _MOST_NUMBERS
             or any(abs(size - known) < _TOLERANCE for known in (0.0, 1.0))
-            or self._near(size, self._numbers)
+            or _near(size, sorted(self._numbers))
         ):
             return True
         if self._derived is None:
-            self._derived = {*_derived(sorted(self._numbers))}
-        return self._near(size, self._derived)
-
-    @staticmethod
-    def _near(value: float, known: set[float]) -> bool:
-        least = max(_TOLERANCE, abs(value) * _PRECISION)
-        return value in known or any(abs(value - each) < least or value == round(each) for each in known)
+            self._derived = sorted({*_derived(sorted(self._numbers))})
+        return _near(size, self._derived)
 
     def numbers(self) -> set[float]:
         return self._numbers
@@ -176,6 +174,14 @@ class Given:
 def _is_within_word(text: str, at: int) -> bool:
     """Whether a word of Latin letters or digits goes on over this place; other scripts set no spaces between words."""
     return all(each.isascii() and each.isalnum() for each in text[max(0, at - 1) : at + 1]) and 0 < at < len(text)
+
+
+def _near(value: float, known: Sequence[float]) -> bool:
+    """Whether the value is one of these, which are in order, or one of them rounded."""
+    least = max(_TOLERANCE, abs(value) * _PRECISION)
+    reach = max(least, 0.5)
+    candidates = known[bisect_left(known, value - reach) : bisect_right(known, value + reach)]
+    return any(abs(value - each) < least or value == round(each) for each in candidates)
 
 
 def _derived(known: list[float]) -> Iterator[float]:

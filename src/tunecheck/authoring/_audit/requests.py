@@ -78,11 +78,13 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         used.add([*call.right.accepted.values()])
         used.add(call.result)
         used.add(call.name)
+    values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
+    texts = {value for value in values if isinstance(value, str) and len(value) > 2}
     for turn, asked in enumerate(dialogue.asked):
         quoted = dict.fromkeys(quotes(_kept(asked)))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
             is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
-            if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, dialogue):
+            if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, texts, dialogue):
                 evidence = f"the user quotes {quote!r}, which no call has"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
@@ -94,7 +96,7 @@ def _kept(asked: str) -> str:
     return asked[taken_back.end() :] if taken_back is not None else asked
 
 
-def _is_used(quote: str, used: Given, dialogue: Dialogue) -> bool:
+def _is_used(quote: str, used: Given, texts: set[str], dialogue: Dialogue) -> bool:
     """Whether a call has the quote, a word of it that says something, or what a reading call answers to it.
 
     Nearly quoted texts are another finding; what a template leaves open (`xxx`), and a function's name, nobody uses.
@@ -103,9 +105,7 @@ def _is_used(quote: str, used: Given, dialogue: Dialogue) -> bool:
         return True
     if any(used.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
         return True
-    values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
-    texts = [value for value in values if isinstance(value, str) and len(value) > 2]
     if any(resembles(text, quote) for text in texts):
         return True
-    answers = [text for answer in dialogue.look_up([quote, *quote.split()[:1]]) for text in texts_in(answer)]
-    return any(text in answers for text in texts)
+    answers = dialogue.look_up([quote, *quote.split()[:1]])
+    return any(not texts.isdisjoint(texts_in(answer)) for answer in answers)

@@ -164,8 +164,10 @@ def _copied(text: str, results: Sequence[str]) -> str | None:
 def _ratio_reaches(text: str, other: str, least: float) -> bool:
     if len(text) > _LONGEST or len(other) > _LONGEST or text == other:
         return False
+    if 2 * min(len(text), len(other)) < least * (len(text) + len(other)):  # the most that the ratio can be
+        return False
     matcher = SequenceMatcher(None, text, other, autojunk=False)
-    return matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least and matcher.ratio() >= least
+    return matcher.quick_ratio() >= least and matcher.ratio() >= least
 
 
 def _mistyped(text: str, given: Given) -> str | None:
