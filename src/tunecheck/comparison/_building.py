@@ -3,6 +3,7 @@
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 
 import msgspec
 
@@ -26,6 +27,22 @@ class _Texts(dict[bytes, str | None]):
         return found
 
 
+class Contents:
+    """What rows ask, as fingerprints; runs of the same rows ask the same, and each is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, ...], bytes], str] = {}
+
+    def of(self, row: RawRow, columns: tuple[str, ...]) -> str:
+        """The fingerprint of these columns of a row."""
+        asked = blake2b(b"\0".join([bytes(row[key]) for key in columns]), digest_size=16).digest()
+        known = self._known.get((columns, asked))
+        if known is None:
+            content = {key.removeprefix("inputs."): value_of(row[key]) for key in columns}
+            known = self._known[columns, asked] = fingerprint(content)
+        return known
+
+
 class TableBuilder:
     """Takes a run's rows one by one.
 
@@ -41,6 +58,7 @@ class TableBuilder:
         labels: Sequence[str] = (),
         finds_clusters: bool = False,
         answers: frozenset[str] = frozenset(),
+        contents: Contents,
         is_foreign: bool = False,
     ) -> None:
         self._is_foreign = is_foreign
@@ -51,6 +69,7 @@ class TableBuilder:
         self._bytes = 0
         self._sources: list[str | None] = []
         self._given: list[str | None] = []
+        self._known_contents = contents
         self._contents: list[str] = []
         self._labels: dict[str, list[str | None]] = {}
         self._texts = _Texts()
@@ -112,8 +131,7 @@ class TableBuilder:
         if "row_id" in row and not shape.answers:
             self._contents.append(text_of(row.get("row_fingerprint")) or "")
         else:
-            content = {key.removeprefix("inputs."): value_of(row[key]) for key in shape.content}
-            self._contents.append(fingerprint(content))
+            self._contents.append(self._known_contents.of(row, shape.content))
         source = as_text(row[f"inputs.{SOURCE_ID}"]) if shape.trials else None
         if source is not None and given != source and not (given or "").startswith(f"{source}#"):
             source = None

@@ -38,7 +38,7 @@ class Shape:
     has_error: bool
     target_failed: bool
     labels: Sequence[tuple[str, str]]
-    content: list[str]
+    content: tuple[str, ...]
     answers: bool
     trials: bool
 
@@ -114,13 +114,13 @@ class Shapes:
         }
         return [(name, key) for name, key in places.items() if key is not None]
 
-    def _content(self, inputs: Sequence[str]) -> list[str]:
+    def _content(self, inputs: Sequence[str]) -> tuple[str, ...]:
         """The columns that make up a row's content; `a.b` beside `a` only says a part of it once more (Azure's)."""
         names = {key.removeprefix("inputs.") for key in inputs}
         skipped = self._answers | {TRIAL, SOURCE_ID}
-        return [
+        return tuple(
             key for key in inputs if (name := key.removeprefix("inputs.")) not in skipped and not _part(name, names)
-        ]
+        )
 
     def _assign(self, part: Part, name: str, keys: Sequence[str]) -> None:
         """Say of each key whether it is a verdict, a number, or neither."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Decision, EvaluatorEntry
 from tunecheck.comparison._bfcl_scores import POOLED, POOLED_DECLARED, PooledRows, files_below, find_scores
-from tunecheck.comparison._building import TableBuilder
+from tunecheck.comparison._building import Contents, TableBuilder
 from tunecheck.comparison._clusters import NONE, bfcl_clusters, clusters_of
 from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
@@ -80,7 +80,8 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
-    return [_table(each, answers, cluster) for each in opened]
+    contents = Contents()
+    return [_table(each, answers, cluster, contents) for each in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:
@@ -88,7 +89,7 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
+def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, contents: Contents) -> RunTable:
     if cluster is None and opened.cluster == NONE:
         cluster = NONE
     builder = TableBuilder(
@@ -96,6 +97,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         labels=[*opened.groups, *filter(None, [opened.cluster if cluster is None else cluster])],
         finds_clusters=cluster is None,
         answers=answers,
+        contents=contents,
         is_foreign=opened.source in ("azure", "rows"),
     )
     for record in opened.rows.records():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -31,8 +31,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 _NOTHING = object()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCalls:
+class JudgedCalls(msgspec.Struct, frozen=True):
     """What an evaluator said of a row's calls: nothing is wrong but the `faults`, if it looks at `arguments`, too.
 
     `alternatives` is whether expected arguments are lists of accepted values for it; None where it is not known.
@@ -43,8 +42,7 @@ class JudgedCalls:
     alternatives: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(msgspec.Struct, frozen=True):
     """What is laid side by side; `judged` is None where no evaluator says anything of the calls.
 
     `text` is what the model said beside its calls, `tools` the definitions of the row's tools.
@@ -61,8 +59,7 @@ class Sides:
         return other is not None and (self.ground_truth, self.tools) == (other.ground_truth, other.tools)
 
 
-@dataclass(slots=True)
-class SideBySide:
+class SideBySide(msgspec.Struct):
     """What a page shows of both sides, and the functions by which rows are found.
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`, where a call is
@@ -70,38 +67,42 @@ class SideBySide:
     `wanted` is the ground truth as it was read, by the definitions of its `tools`.
     """
 
-    expected: dict[str, JSON] = field(default_factory=dict)
-    actual: dict[str, JSON] = field(default_factory=dict)
-    pairs: list[JSON] = field(default_factory=list)
-    expected_names: list[str] = field(default_factory=list)
-    called_names: list[str] = field(default_factory=list)
-    confused: list[tuple[str, str]] = field(default_factory=list)
+    expected: dict[str, JSON] = {}
+    actual: dict[str, JSON] = {}
+    pairs: list[JSON] = []
+    expected_names: list[str] = []
+    called_names: list[str] = []
+    confused: list[tuple[str, str]] = []
     wanted: Reading | None = None
     tools: ToolDefinitions | None = None
 
 
-def side_by_side(sides: Sides, wanted: Reading | None = None, tools: ToolDefinitions | None = None) -> SideBySide:
-    """Lay a response beside its ground truth, which is `wanted` where it was read before, by its `tools`.
+def side_by_side(sides: Sides, known: SideBySide | None = None) -> SideBySide:
+    """Lay a response beside its ground truth; never raises: what cannot be read is shown as it is.
 
-    Never raises: what cannot be read is shown as it is.
+    `known` is another answer to the same, which was laid before: what both share is not made again, nor the functions
+    by which rows are found.
     """
-    tools = tools_of(sides.tools) if tools is None else tools
-    wanted = read = _read(sides.ground_truth, tools) if wanted is None else wanted
+    before = known or SideBySide()
+    tools = tools_of(sides.tools) if before.tools is None else before.tools
+    wanted = read = _read(sides.ground_truth, tools) if before.wanted is None else before.wanted
     made = _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
         wanted = Reading(calls=accepted, format="bfcl")
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
-    expected, actual = _words(wanted, sides.ground_truth, None), _words(made, sides.response, sides.text)
-    compared = SideBySide(expected, actual, wanted=read, tools=tools)
-    compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
+    compared = SideBySide(actual=_words(made, sides.response, sides.text), wanted=read, tools=tools)
     aligned = _Aligned(wanted.calls, made.calls, judged.faults if judged is not None else ())
     asked = sides.ground_truth is not None
     shown = _shown(aligned, judged, "extra" if asked else "alone", alternatives=bool(accepted) or alternatives is True)
     compared.pairs = [*shown][:_MOST_CALLS]
-    if asked:
-        compared.confused = [*(aligned.confused() if wanted.calls and made.calls else _answered(wanted, made, actual))]
+    if known is None:
+        compared.expected = _words(wanted, sides.ground_truth, None)
+        compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
+        if asked:
+            both = wanted.calls and made.calls
+            compared.confused = [*(aligned.confused() if both else _answered(wanted, made, compared.actual))]
     return compared
 
 

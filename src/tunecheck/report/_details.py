@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
+
 from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._aggregate import Verdict
@@ -47,8 +49,7 @@ class _Conversation:
     used: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(msgspec.Struct, frozen=True):
     """A row's columns, and what stands in them."""
 
     data: Mapping[str, JSON]
@@ -103,8 +104,7 @@ class DetailReader:
         if sides is None or sides == other.sides:
             calls = other.calls
         else:
-            known = other.calls if sides.asks_the_same(other.sides) else SideBySide()
-            calls = side_by_side(sides, known.wanted, known.tools)
+            calls = side_by_side(sides, other.calls if sides.asks_the_same(other.sides) else None)
         return self._answered(row, columns, verdicts, parts, calls)
 
     def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:
@@ -178,10 +178,12 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list) or not value:
             continue
-        if is_conversation(value) and conversation.turns is None and _is_messages([m for turn in value for m in turn]):  # type: ignore[union-attr]
-            conversation.turns = value
-            conversation.used.add(name)
-        elif _is_messages(value) and conversation.messages is None:
+        if isinstance(value[0], list):
+            messages = [message for turn in value for message in turn] if is_conversation(value) else []  # type: ignore[union-attr]
+            if conversation.turns is None and _is_messages(messages):
+                conversation.turns = value
+                conversation.used.add(name)
+        elif conversation.messages is None and _is_messages(value):
             conversation.messages = value
             conversation.used.add(name)
     if conversation.turns is None and conversation.messages is None:
