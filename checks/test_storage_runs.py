@@ -18,6 +18,7 @@ from threading import Thread
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer
 from tests.foundry_azurite import ACCOUNT, KEY
+from tests.platforms import posix_only
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_500)]
 
@@ -207,6 +208,33 @@ def test_a_run_that_is_at_work_elsewhere_is_not_resumed(tmp_path: Path, proxy: F
         assert (code, "is being worked on by" in err) == (1, True)
         process.terminate()
         process.wait()
+
+
+@posix_only
+def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
+    tmp_path: Path, proxy: FaultyProxy, container: str
+) -> None:
+    def slow(request: Request, attempt: int) -> Step:
+        time.sleep(0.4)
+        return reply(request, attempt)
+
+    with FaultServer(slow) as server:
+        endpoint = server.url.removesuffix("/score")
+        first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
+        process = first.start(*RUN, "--endpoint", "endpoint.yaml")
+        until = time.monotonic() + 60
+        while not shipped(container, proxy) and time.monotonic() < until:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGSTOP)
+        second = Machine(tmp_path / "second", proxy, first.address, endpoint)
+        assert second.says("evaluate", "--resume", "last", "--endpoint", "endpoint.yaml", "--quiet")[0] == 0
+        process.send_signal(signal.SIGCONT)
+        _, told = process.communicate(timeout=60)
+        assert (process.returncode, "another machine has gone on with" in told) == (1, True), told
+    assert second.says("verify", "last")[0] == 0
+    code, _, told = first.says("runs")
+    assert (code, "what only this one had of it is kept in" in told) == (0, True), told
+    assert first.rows() == second.rows()
 
 
 def shipped(container: str, proxy: FaultyProxy) -> int:
