@@ -9,7 +9,8 @@ hold items with the roles inference_input, assistant, handler_log and tool. An `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.conversations._decoding import decode_step
@@ -98,8 +99,7 @@ def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]]
     return {"role": "inference_input", "content": content}
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(msgspec.Struct, frozen=True):
     """How a conversation went, as far as that is known beside its result.
 
     `calls_made` and `finish_reasons` have an item for each step of each turn: the texts of the calls that were made,

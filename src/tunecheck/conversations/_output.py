@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
+
+from msgspec import structs
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
@@ -61,7 +62,7 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         ).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
-        **asdict(Course.read({"inference_log": log})),
+        **structs.asdict(Course.read({"inference_log": log})),
         "error": None,
         "simulated": any(one.simulated for one in every),
         **({"masked": True} if any(one.masked for one in every) else {}),
@@ -79,7 +80,7 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
         "output_token_count": completion.usage.output_tokens,
         "latency": _seconds(completion),
         "steps": 1,
-        **asdict(UNKNOWN),
+        **structs.asdict(UNKNOWN),
         "error": None,
         **({REASONING: completion.reasoning} if completion.reasoning else {}),
     }

@@ -378,7 +378,7 @@ def cut_off_thinking(completion: Completion) -> bool:
 def _kind_of(request: ChatRequest, parameters: Mapping[str, JSON]) -> Hashable:
     """What requests have in common that a service takes or refuses alike."""
     asked = parameters.get(FORMAT)
-    roles = frozenset(message.get("role") for message in request.messages) & {"system", "developer"}
+    roles = frozenset({message.get("role") for message in request.messages} & {"system", "developer"})
     kind = asked.get("type") if isinstance(asked, dict) else None
     return frozenset(parameters), str(kind), roles, bool(request.tools), request.roomy
 
