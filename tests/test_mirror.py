@@ -149,6 +149,33 @@ def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
     assert (here.folder / ".unshipped" / f"{RUN}-0" / "run.json").read_text("utf-8") == "ours"
 
 
+def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(tmp_path: Path, address: str) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    write(here, "run.json", "running")
+    append(here, "1\n")
+    here.push()
+    there.pull()
+    append(there, "2\n")
+    write(there, "run.json", "finished")
+    there.push()
+    write(here, "run.json", "stopped")
+    with pytest.raises(GoneOnElsewhereError):
+        here.push()
+    reader = machine(tmp_path, "reader", address)
+    reader.pull()
+    assert read(reader, "run.json") == "finished"
+
+
+def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(tmp_path: Path, address: str) -> None:
+    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
+    append(here, "1\n")
+    open_store(address).create(f"{RUN}/journal.jsonl.parts/00000000", b"1\n")
+    append(here, "2\n")
+    here.push()
+    there.pull()
+    assert read(there, "journal.jsonl") == "1\n2\n"
+
+
 @pytest.mark.parametrize(
     "stray", ["journal.jsonl.parts/readme", "journal.jsonl.parts/00000001 (1)", "journal.jsonl.parts", "notes.parts/1"]
 )

@@ -198,6 +198,9 @@ class Mirror:
         """Ship a file as it is now, if it has changed."""
         if not self._changed(state, name):
             return False
+        journal = f"{name.partition('/')[0]}/{_GROWING}"
+        if journal in state.growing and self.store.read(_part(journal, state.growing[journal].number)) is not None:
+            raise GoneOnElsewhereError(self.address, journal)
         before = self._stat(name)
         with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
@@ -223,7 +226,12 @@ class Mirror:
                 if not content.endswith(b"\n"):
                     break
                 if not self.store.create(_part(name, known.number), content):
-                    raise GoneOnElsewhereError(self.address, name)
+                    stored = self.store.read(_part(name, known.number))
+                    content = b"" if stored is None else stored.content
+                    file.seek(known.size)
+                    # Ours all the same, where the reply to an earlier try was lost, and the journal has grown since.
+                    if not content or file.read(len(content)) != content:
+                        raise GoneOnElsewhereError(self.address, name)
                 known = Parts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
                 file.seek(known.size)
