@@ -231,6 +231,26 @@ def test_what_is_named_like_no_function_is_no_call_of_llama(name: object) -> Non
     )
 
 
+def test_a_reply_in_the_output_file_of_a_batch_is_read_by_itself_and_in_its_line() -> None:
+    body = {"object": "chat.completion", "choices": [{"message": {"role": "assistant", "tool_calls": TWO_TOOL_CALLS}}]}
+    reply = {"status_code": 200, "request_id": "r-1", "body": body}
+    line = {"id": "b-1", "custom_id": "row-1", "response": reply, "error": None}
+    assert read_calls(reply).calls == read_calls(line).calls == read_calls(TWO_TOOL_CALLS).calls
+
+
+def test_a_body_or_a_response_that_no_batch_wrote_is_data() -> None:
+    held = {"tool_calls": TWO_TOOL_CALLS}
+    assert not read_calls({"body": held}).calls
+    assert not read_calls({"response": held}).calls
+
+
+def test_the_text_of_a_completion_without_messages_is_read() -> None:
+    text = 'Well. <tool_call>{"name": "stop", "arguments": {}}</tool_call>'
+    reading = read_calls({"object": "text_completion", "choices": [{"index": 0, "text": text}]})
+    assert reading.calls == (FunctionCall("stop"),)
+    assert reading.text == "Well."
+
+
 def test_an_output_that_is_no_response_is_data() -> None:
     item = {"type": "function_call", "name": "stop", "arguments": "{}"}
     assert read_calls({"object": "other", "output": [item]}).calls == ()

@@ -120,9 +120,21 @@ def _take_choice(value: _Object, collector: CallCollector, read_text: ReadText) 
 
 def _take_completion(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     choices = value["choices"]
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict) or "message" not in choices[0]:
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return False
-    return _take_choice(choices[0], collector, read_text)
+    if value.get("object") == "text_completion" and isinstance(choices[0].get("text"), str):
+        collector.add_reading(read_text(choices[0]["text"]))
+        return True
+    return "message" in choices[0] and _take_choice(choices[0], collector, read_text)
+
+
+def _take_batch_line(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    """A line of a batch's output file, `{"custom_id", "response"}`, as OpenAI, Azure OpenAI and vLLM write them."""
+    return "custom_id" in value and take_shape(value["response"], collector, read_text)
+
+
+def _take_http_reply(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    return "status_code" in value and take_shape(value["body"], collector, read_text)
 
 
 def _take_response(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
@@ -170,6 +182,8 @@ _ENVELOPES: dict[str, Callable[[_Object, CallCollector, ReadText], bool]] = {
     "tool_calls": _take_tool_calls,
     "message": _take_choice,
     "choices": _take_completion,
+    "response": _take_batch_line,
+    "body": _take_http_reply,
     "output": _take_output,
     "required_action": _take_required_action,
     "candidates": _take_other_reply,
