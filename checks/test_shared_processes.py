@@ -68,6 +68,20 @@ def test_a_worker_that_is_to_be_preempted_gives_back_what_it_has(tmp_path: Path)
 
 
 @posix_only
+def test_workers_may_be_started_before_the_run_that_they_wait_for(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, rows=120)
+    with workspace.serving(seconds=0.05, calls=2):
+        finished(workspace.evaluate("--name", "alone"))
+        early = workspace.begin("worker", "shared", "--wait", "60")
+        time.sleep(2)
+        finished(workspace.evaluate("--name", "shared", "--on", "local:1"))
+        finished(early)
+    assert workspace.results("shared") == workspace.results("alone")
+    manifest = json.loads((workspace.run("shared") / "run.json").read_bytes())
+    assert str(early.pid) in json.dumps(manifest["workers"])
+
+
+@posix_only
 def test_a_worker_of_the_run_s_own_that_is_told_to_end_is_replaced(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, rows=120)
     with workspace.serving(seconds=0.05, calls=2):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from tunecheck._errors import INTERRUPTED
+from tunecheck._errors import INTERRUPTED, ConfigurationError
 from tunecheck._messages import command_line
 from tunecheck.cli._invocation import DONE, Invocation
 from tunecheck.cli._options import RUNNING, argument, command, flag, option
@@ -17,6 +19,7 @@ from tunecheck.cli._shared_options import ResultsOptions, TrustOptions
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions(ResultsOptions, TrustOptions):
     run: str = argument("A run that was begun with --on: its folder, its id, or last.", "RUN")
+    wait: int | None = option("Wait so long for a run to begin whose name is given.", "SECONDS", RUNNING, least=1)
     concurrency: int | None = option("Calls under way at once here.", "N", RUNNING, least=1)
     attached: bool = flag("End when standard input ends.", RUNNING, recorded=False)
 
@@ -25,7 +28,8 @@ class WorkerOptions(ResultsOptions, TrustOptions):
 def worker(options: WorkerOptions, invocation: Invocation) -> int:
     """Work on a run that several processes share, until nothing of it is left to do.
 
-    Start as many as you like, on any machine that sees the run's folder, with the same version and data.
+    Start as many as you like, on any machine that sees the run's folder, with the same version and data. With --wait
+    they may be started beside the run itself: tunecheck worker nightly-7 --wait 600
 
     Exit codes:
     0 nothing is left to do
@@ -47,9 +51,38 @@ def worker(options: WorkerOptions, invocation: Invocation) -> int:
         resume=options.run, concurrency=options.concurrency, trust=options.trust, results_dir=options.results_dir
     )
     trust = trust_of(given)
+    if options.wait is not None:
+        _wait_for(options.run, options.folder, options.wait)
     invocation = replace(invocation, takes_options=False)
     prepare(completed(given, trust, invocation), trust, invocation).work()
     return DONE
+
+
+def _wait_for(run: str, folder: Path, seconds: int) -> None:
+    """Until a run has begun that workers share, or is finished.
+
+    Raises:
+        ConfigurationError: there is none after so many seconds.
+    """
+    from tunecheck.runs._claims import Claims
+    from tunecheck.runs._store import find_run
+    from tunecheck.storage._shipping import look_again
+
+    if run == "last":
+        raise ConfigurationError("--wait: 'last' is an earlier run; give the name of the one to come (evaluate --name)")
+    until = time.monotonic() + seconds
+    while True:
+        problem = f"run {run} was not begun with --on"
+        try:
+            found = find_run(run, folder)
+            if found.manifest().status == "finished" or Claims.of(found).exist:
+                return
+        except ConfigurationError as error:
+            problem = str(error)
+        if time.monotonic() > until:
+            raise ConfigurationError(f"{problem}; waited {seconds:,} s for it")
+        time.sleep(1)
+        look_again(folder)
 
 
 def _end_with_input() -> None:

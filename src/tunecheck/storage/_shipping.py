@@ -60,6 +60,17 @@ def _is_listed(name: str) -> bool:
     return name.partition("/")[2] in _LISTED
 
 
+def look_again(folder: Path) -> None:
+    """Fetch what a list of runs needs and is new there, where the folder is a mirror.
+
+    Raises:
+        RunError: the storage cannot be read.
+    """
+    mirror = Mirror.found(folder)
+    if mirror is not None:
+        mirror.pull(_is_listed)
+
+
 def complete(run: Path) -> None:
     """Fetch what is missing of a run, where its folder is in a mirror.
 

@@ -43,10 +43,13 @@ class JobOptions(JsonOptions):
         _WHERE,
     )
     output: str | None = option(
-        "Where results are kept, e.g. azureml://datastores/workspaceblobstore/paths/evals/; by default with the job.",
+        "Where results are kept: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default with the "
+        "job.",
         "PATH",
         _WHERE,
     )
+    instances: int = option("How many machines share the run; needs --output az://….", "N", _WHERE, default=1, least=1)
+    ray: bool = flag("Make them a cluster of Ray.", _WHERE)
     image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
     install: list[str] | None = option("One more package for the environment (repeatable).", "REQUIREMENT")
     wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
@@ -67,6 +70,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
+    from tunecheck.cli._azureml.job_files import is_storage
     from tunecheck.cli._azureml.submitting import AzureWorkspace, by_hand, submit
 
     given = _evaluate_options(options.arguments)
@@ -76,7 +80,8 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     where = AzureWorkspace(
         workspace=options.workspace, resource_group=options.resource_group, subscription=options.subscription
     )
-    needed = sorted(set(_variables_read(given)) - _variables(options.env).keys())
+    read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if is_storage(options.output) else [])}
+    needed = sorted(read - _variables(options.env).keys())
     at = submit(file, where) if options.submit else None
     if options.json:
         print_json({"job": str(file), "submit": by_hand(file, where), "url": at, "variables_needed": [*needed]})
@@ -110,12 +115,19 @@ def _evaluate_options(arguments: list[str]) -> Options:
 
 
 def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
-    from tunecheck.cli._azureml.job_files import CommandJob
+    from tunecheck.cli._azureml.job_files import CommandJob, is_storage
 
     wheel = options.wheel
     if wheel is not None and not wheel.is_file():
         raise ConfigurationError(f"--wheel {wheel}: there is no such file")
-    package = f"./{wheel.name}" if wheel is not None else f"tunecheck=={__version__}"
+    shared = is_storage(options.output)
+    if (options.instances > 1 or options.ray) and not shared:
+        raise ConfigurationError("several machines share a run in blob storage: give --output az://container/prefix")
+    if shared and given.on is not None:
+        raise ConfigurationError("--on: give --instances, and --ray, in front of the --")
+    chosen = ",".join([*(["azure-storage"] if shared else []), *(["ray"] if options.ray else [])])
+    chosen = f"[{chosen}]" if chosen else ""
+    package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
     extras = ["azure-identity"] if options.identity is not None else []
     image = {} if options.image is None else {"image": options.image}
     return CommandJob(
@@ -129,6 +141,8 @@ def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
         identity=options.identity,
         experiment=options.experiment,
         output=options.output,
+        instances=options.instances,
+        ray=options.ray,
         **image,
     )
 

@@ -19,6 +19,9 @@ _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 _IDENTITIES = {"managed": "managed", "user": "user_identity", "token": "aml_token"}
 _REMOTE = re.compile(r"azureml:|[a-z]+://")
 _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
+_RUN = '"$AZUREML_RUN_ID"'
+"""The name of a run that machines share: that of the job, which Azure ML tells each of them."""
+_LONGEST_WAIT_S = 1_800
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +30,9 @@ class CommandJob:
 
     `arguments` are those of evaluate, without --dataset; `dataset` is a path in the workspace, a file elsewhere, or
     what Azure ML calls by an address (`azureml:val:3`). `requirements` are installed into the environment; a `wheel`
-    takes the place of the published package. `output` is a path of a datastore for the results.
+    takes the place of the published package. `output` is a path of a datastore for the results, or of blob storage
+    (`az://…`), which several `instances` share: the first begins the run and the others join it as workers, or they
+    are a cluster of `ray`.
     """
 
     name: str
@@ -41,6 +46,8 @@ class CommandJob:
     identity: str | None = None
     experiment: str = "tunecheck"
     output: str | None = None
+    instances: int = 1
+    ray: bool = False
 
     def yaml_text(self, folder: Path, workspace: Path) -> str:
         """The job's YAML, with paths as seen from the folder in which it will stand.
@@ -56,12 +63,13 @@ class CommandJob:
             "code": _seen_from(folder, workspace),
             "command": self._command(workspace),
             "inputs": self._inputs(folder, workspace),
-            "outputs": {_RESULTS_OUTPUT: self._results()},
+            "outputs": {} if is_storage(self.output) else {_RESULTS_OUTPUT: self._results()},
             "environment": {"build": {"path": "environment"}},
             "environment_variables": dict(self.variables),
             "compute": self.compute if is_remote(self.compute) else f"azureml:{self.compute}",
             "identity": None if self.identity is None else {"type": _identity(self.identity)},
-            "resources": {"instance_count": 1},
+            "distribution": self._distribution(),
+            "resources": {"instance_count": self.instances},
         }
         return yaml.safe_dump(
             {key: value for key, value in job.items() if value}, sort_keys=False, allow_unicode=True, width=120
@@ -82,7 +90,22 @@ class CommandJob:
         if not is_input(self.dataset, workspace):
             dataset = shlex.quote(_checked(self.dataset))
         results = f"--results-dir ${{{{outputs.{_RESULTS_OUTPUT}}}}}"
-        return " ".join(["tunecheck evaluate --dataset", dataset, *words, results])
+        if self.output is not None and is_storage(self.output):
+            results = f"--results-dir {shlex.quote(_checked(self.output))}"
+        begun = ["tunecheck evaluate --dataset", dataset, *words]
+        if self.ray:
+            return " ".join([*begun, results, "--on ray:auto"])
+        if self.instances == 1:
+            return " ".join([*begun, results])
+        begun += [results, f"--name {_RUN} --on local:1"]
+        joined = f"tunecheck worker {_RUN} --wait {_LONGEST_WAIT_S} {results}"
+        return f'if [ "${{NODE_RANK:-0}}" = 0 ]; then {" ".join(begun)}; else {joined}; fi'
+
+    def _distribution(self) -> JSON:
+        """What has each machine run the command, or the first of a cluster."""
+        if self.ray:
+            return {"type": "ray"}
+        return None if self.instances == 1 else {"type": "pytorch", "process_count_per_instance": 1}
 
     def _inputs(self, folder: Path, workspace: Path) -> JSON:
         if not is_input(self.dataset, workspace):
@@ -94,6 +117,11 @@ class CommandJob:
         # Not a mount: what a run appends and syncs would not be kept there as on a disk.
         results: dict[str, JSON] = {"type": "uri_folder", "mode": "upload"}
         return results if self.output is None else {**results, "path": self.output}
+
+
+def is_storage(output: str | None) -> bool:
+    """Whether results go to blob storage as the run writes them, not to an output of the job."""
+    return output is not None and output.startswith("az://")
 
 
 def is_remote(name: str) -> bool:
