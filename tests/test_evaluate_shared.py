@@ -253,6 +253,14 @@ def test_a_run_whose_workers_were_lost_is_taken_up_by_others(data: Path, tmp_pat
     assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
 
 
+def test_journals_that_are_read_from_one_place_give_the_same_run(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tunecheck.runs._claims._FEW_SEGMENTS", 0)
+    run = shared(data, tmp_path, [Answers(), Answers()])
+    assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+
+
 def test_a_worker_of_a_finished_run_has_nothing_to_do(data: Path, tmp_path: Path) -> None:
     run = shared(data, tmp_path, [Answers()])
     late = Answers()

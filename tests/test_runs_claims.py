@@ -48,6 +48,20 @@ def test_a_chunk_has_one_owner(tmp_path: Path) -> None:
     assert one.claims.claim() is None
 
 
+def test_a_journal_of_many_segments_is_read_from_one_place(tmp_path: Path) -> None:
+    one = Observer(tmp_path, "one")
+    claim = one.claim()
+    records = [HEADER, *(b'{"k":"row","i":%d}' % number for number in range(20))]
+    for number, record in enumerate(records):
+        claim.ship(sealed(record, number))
+    assert claim.is_scattered
+    worker = WorkerEntry(id="w", host="h", versions={}, started="s", ended="e")
+    kept = Results(journal=claim.keep("journal", [journal(*records)]))
+    claim.commit(worker, Moment(1, 1), len(records), {}, kept)
+    shutil.rmtree(tmp_path / "segments")
+    assert [*one.claims.records()] == journal(*records).splitlines(keepends=True)[1:]
+
+
 def test_the_largest_chunk_is_claimed_first(tmp_path: Path) -> None:
     claims = Claims(open_store(str(tmp_path)), "one")
     claims.prepare([[(0, 2)], [(2, 12)], [(12, 16)]])

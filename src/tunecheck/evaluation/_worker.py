@@ -97,7 +97,7 @@ class _ChunkEngine(Engine):
         self._running: asyncio.Task[None] | None = None
         self._opened = contextlib.ExitStack()
         self._folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(dir=worker.folder)))
-        path = self._folder / "journal.jsonl"
+        path = self._path = self._folder / "journal.jsonl"
         before = claim.journal()
         path.write_bytes(before)
         journal = self._opened.enter_context(contextlib.closing(Journal(path)))
@@ -169,8 +169,8 @@ class _ChunkEngine(Engine):
             rows=moment.finished,
             taken_over=int(self._claim.taken_over),
         )
-        results = self._kept_results()
-        self._claim.commit(worker, moment, self._journal.sync(), self._worker.known_facts(), results)
+        records = self._journal.sync()
+        self._claim.commit(worker, moment, records, self._worker.known_facts(), self._kept_results())
 
     def _kept_results(self) -> Results:
         """The chunk's part of the run's files, in the storage."""
@@ -178,7 +178,9 @@ class _ChunkEngine(Engine):
         if len(self._claim.rows) == 1:
             write_table(table, self._outcome.columns, rows)
         self._outcome.count_calls(self._calls)
+        journal = self._claim.keep("journal", _blocks(self._path)) if self._claim.is_scattered else []
         return Results(
+            journal=journal,
             rows=self._claim.keep("rows", _blocks(rows.path)),
             table=self._claim.keep("table", _blocks(table)) if table.exists() else [],
             outcome=self._claim.keep("outcome", [self._outcome.stored()]),

@@ -35,6 +35,9 @@ from tunecheck.storage._store import Store
 STALE_S = 6.0
 """A lease that has stood still for so long, by the clock of who looks at it, holds no more."""
 
+_FEW_SEGMENTS = 8
+"""So many are read one by one; each costs a request of whoever joins the chunks, who is one for all workers."""
+
 _NUMBERS = re.compile(r"(0|[1-9][0-9]*)(-(0|[1-9][0-9]*))*")
 
 _Object = TypeVar("_Object", bound=msgspec.Struct)
@@ -83,8 +86,12 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk's finished rows, the same as a table (none where its rows do not follow each other), what was counted."""
+    """A chunk's finished rows, the same as a table (none where its rows do not follow each other), what was counted.
 
+    `journal` is all that was shipped of it, in one, where that were many segments.
+    """
+
+    journal: list[Piece] = []
     rows: list[Piece] = []
     table: list[Piece] = []
     outcome: list[Piece] = []
@@ -253,7 +260,8 @@ class Claims:
         for chunk, ranges in enumerate(self.chunks):
             done = self.done_with(chunk)
             with tempfile.TemporaryFile() as journal:
-                journal.write(_joined(self._store, done.segments))
+                kept = done.results.journal
+                journal.writelines(self.contents(kept) if kept else [_joined(self._store, done.segments)])
                 journal.seek(0)
                 records = WholeRecords(None, journal)
                 lines = [line for _, line in records]
@@ -318,6 +326,11 @@ class Claim:
     def _put(self, lease: Lease) -> None:
         self._lease = lease
         self._store.put(f"lease/{self.chunk}-{self._number}", msgspec.json.encode(lease))
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether its journal is in so many segments that who joins the chunks had better read it from one place."""
+        return len(self._lease.base) + len(self._segments) > _FEW_SEGMENTS
 
     def ship(self, lines: bytes) -> None:
         """Keep what was journaled since the last call."""
