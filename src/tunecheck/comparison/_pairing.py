@@ -1,6 +1,6 @@
 """Which row of one run is which of the other."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -99,11 +99,11 @@ def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
 def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
     """Items of equal keys; of a key that is there more than once, the first with the first, and so on."""
     places: dict[tuple[object, int], int] = {}
-    seen: Counter[object] = Counter()
+    seen: defaultdict[object, int] = defaultdict(int)
     for item, key in new:
         places[key, seen[key]] = item
         seen[key] += 1
-    seen = Counter()
+    seen = defaultdict(int)
     for item, key in base:
         place = places.get((key, seen[key]))
         seen[key] += 1

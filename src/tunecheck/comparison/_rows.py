@@ -40,7 +40,8 @@ def value_of(raw: msgspec.Raw | bytes | None) -> JSON:
 
 def text_of(raw: msgspec.Raw | None) -> str | None:
     """A value that is text, or None."""
-    value = value_of(raw)
+    text = b"" if raw is None else bytes(raw)
+    value = _json.value_of(text) if text[:1] == b'"' else None
     return value if isinstance(value, str) else None
 
 
