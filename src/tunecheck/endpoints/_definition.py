@@ -121,4 +121,5 @@ def _find(path: Path, workspace: Path) -> Path:
             if candidate.is_file():
                 return candidate
     known = [file.stem for file in folder.glob("*.y*ml")] if folder.is_dir() else []
-    raise ConfigurationError(f"there is no endpoint definition {str(path)!r}{did_you_mean(path.stem, known)}")
+    looked = f" (looked in '.' and {_FOLDER!r})" if is_name else ""
+    raise ConfigurationError(f"there is no endpoint definition {str(path)!r}{looked}{did_you_mean(path.stem, known)}")
