@@ -238,6 +238,11 @@ def test_a_reply_in_the_output_file_of_a_batch_is_read_by_itself_and_in_its_line
     assert read_calls(reply).calls == read_calls(line).calls == read_calls(TWO_TOOL_CALLS).calls
 
 
+def test_a_request_of_a_batch_that_failed_is_no_answer_without_a_call() -> None:
+    reading = read_calls({"status_code": 429, "request_id": "r-1", "body": {"error": {"message": "slow down"}}})
+    assert reading.problem == "the reply has status 429: it is an error, not an answer"
+
+
 def test_a_body_or_a_response_that_no_batch_wrote_is_data() -> None:
     held = {"tool_calls": TWO_TOOL_CALLS}
     assert not read_calls({"body": held}).calls

@@ -77,7 +77,7 @@ def test_a_bare_name_is_one_of_the_workspace_before_a_file_beside_it(
 
 def test_an_unknown_file_suggests_a_known_one(tmp_path: Path) -> None:
     write(tmp_path / "endpoints", FULL, "production.yaml")
-    with pytest.raises(ConfigurationError, match="no endpoint definition 'prodution' .*; did you mean 'production'"):
+    with pytest.raises(ConfigurationError, match=r"no endpoint definition 'prodution' .*; did you mean 'production'"):
         load_endpoint("prodution", workspace=tmp_path)
 
 

@@ -134,7 +134,10 @@ def _take_batch_line(value: _Object, collector: CallCollector, read_text: ReadTe
 
 
 def _take_http_reply(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
-    return "status_code" in value and take_shape(value["body"], collector, read_text)
+    status = value.get("status_code")
+    if isinstance(status, int) and status >= 400:
+        raise UnreadableError(f"the reply has status {status}: it is an error, not an answer")
+    return status is not None and take_shape(value["body"], collector, read_text)
 
 
 def _take_response(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
