@@ -11,9 +11,8 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import counted
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
-from tunecheck.comparison._comparison import HeldAgainst, Ranked, Selection
+from tunecheck.comparison._comparison import Guard, HeldAgainst, Ranked, Selection
 from tunecheck.comparison._families import primary_of
-from tunecheck.comparison._guards import guards_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, judge
 from tunecheck.comparison._memory_runs import memory_warnings
 from tunecheck.comparison._objections import objections
@@ -96,7 +95,7 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     if not len(common.items):
         raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")
     ranking = [
-        each if place == runs.base_place else replace(each, guards=guards_of(runs.against_base[place], guards or {}))
+        each if place == runs.base_place else replace(each, guards=_guards_of(runs.against_base[place], guards or {}))
         for place, each in enumerate(ranked(common, runs, judges_labels(chosen, runs)))
     ]
     up = 1 if common.sides.higher_is_better else -1
@@ -190,3 +189,20 @@ def _sentence(
     place = "the best" if is_best else "the best that breaks no guard"
     against = f"; against it: {'; '.join(said)}" if said else "; nothing was found that speaks against it"
     return f"Ship {names[ship.run]}: {chosen.name} {figure}, {place} of {len(names)} runs{against}."
+
+
+def _guards_of(pair: RunPair, guards: Mapping[str, float]) -> tuple[Guard, ...]:
+    """What became of each guard, by metric with its margin, in the new run."""
+    return tuple(_guard(pair, name, margin) for name, margin in guards.items())
+
+
+def _guard(pair: RunPair, name: str, margin: float) -> Guard:
+    from tunecheck.statistics._decisions import non_inferiority
+    from tunecheck.statistics._margins import refutes
+
+    metric = pair.measured(choose_metrics(pair.base, pair.new, [name])[0][0])
+    difference, up = metric.difference, metric.higher_is_better
+    if non_inferiority(difference, margin, higher_is_better=up).shown:
+        return Guard(metric.name, margin, "kept", metric.kind, difference)
+    broken = refutes(difference, margin, higher_is_better=up)
+    return Guard(metric.name, margin, "broken" if broken else "undecided", metric.kind, difference)
