@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tunecheck._json import JSON
+from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import Schema
 from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted, skip_space
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._values import typed, untyped
 
 _SPACE = re.compile(r"\s*+")
+_LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
+_NOTHING = ("null", "None")
 _QUOTED_START, _QUOTED_END = "<![CDATA[", "]]>"
 
 
@@ -76,7 +78,7 @@ class TaggedCalls:
                 raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
             value, position = self._value(text, opening)
             kind = opening.groupdict().get("kind")
-            arguments[key] = _of_kind(value, kind, key) if kind else typed(value, schema and schema.property(key))
+            arguments[key] = _of_kind(value, kind, key) if kind else _typed(value, schema and schema.property(key))
         collector.add(collector.format, name, arguments)
         return last.end()
 
@@ -164,7 +166,7 @@ class TreeCalls:
         kinds = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
             return [] if "array" in kinds else {}
-        return typed(text, schema)
+        return _typed(text, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +248,12 @@ class _BracedScanner:
         self.position = skip_space(self._text, self.position)
         if self._text.startswith(self._shape.quote, self.position):
             said = self._quoted()
-            return typed(said, schema) if self._shape.textual else said
+            return _typed(said, schema) if self._shape.textual else said
         if self._text.startswith("{", self.position):
             return self.object(schema, depth)
         if self._text.startswith("[", self.position):
             return self._list(schema, depth)
-        return untyped(self._matched(self._BARE).strip())
+        return _untyped(self._matched(self._BARE).strip())
 
     def _quoted(self) -> str:
         start = self.position + len(self._shape.quote)
@@ -276,3 +278,42 @@ class _BracedScanner:
 
     def _fail(self, what: str) -> NoReturn:
         raise UnreadableError(f"{what} at {place(self._text, self.position)}")
+
+
+def _typed(text: str, schema: Schema | None) -> JSON:
+    """What a bare text means to its definition; without one, what it looks like. What has no meaning stays text."""
+    kinds = schema.types() if schema else frozenset[str]()
+    if "string" not in kinds:
+        return _untyped(text)
+    if "null" in kinds and text.strip() in _NOTHING:
+        return None
+    if kinds == {"string"} or kinds == {"string", "null"}:
+        return text
+    value = _untyped(text)
+    return value if _kind(value) in kinds else text
+
+
+def _untyped(text: str) -> JSON:
+    """The value of JSON or of Python's literals, else the text itself."""
+    try:
+        return decode(text)
+    except UnreadableError:
+        return _literal(text)
+
+
+def _literal(text: str) -> JSON:
+    """The value of a list, dict, text or constant as Python writes it, else the text itself."""
+    if not _LITERAL.match(text):
+        return text
+    scanner = PythonScanner(text)
+    try:
+        value = scanner.value()
+    except UnreadableError:
+        return text
+    return value if scanner.at_end() else text
+
+
+def _kind(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return {dict: "object", list: "array", type(None): "null"}.get(type(value), "")
