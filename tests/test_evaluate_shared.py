@@ -14,12 +14,14 @@ import pytest
 from msgspec import UNSET, structs
 
 from tunecheck import ConfigurationError, RunError, evaluate
+from tunecheck._progress import Progress
 from tunecheck._records import WholeRecords
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.evaluation._ending import now
 from tunecheck.evaluation._evaluate import work
-from tunecheck.runs._claims import Claims, Lease
+from tunecheck.evaluation._workers import _show
+from tunecheck.runs._claims import Claims, Lease, Moment
 from tunecheck.runs._manifest import versions
 from tunecheck.runs._store import Run
 from tunecheck.storage._address import open_store
@@ -259,6 +261,18 @@ def test_journals_that_are_read_from_one_place_give_the_same_run(
     monkeypatch.setattr("tunecheck.runs._claims._FEW_SEGMENTS", 0)
     run = shared(data, tmp_path, [Answers(), Answers()])
     assert files(run) == files(alone(data, tmp_path / "alone", Answers()))
+
+
+def test_the_progress_of_all_workers_has_their_rows_under_way_and_their_cost(data: Path, tmp_path: Path) -> None:
+    one, other = (Claims(open_store(str(tmp_path)), name) for name in ("one", "other"))
+    one.prepare([[(0, 50)], [(50, 100)]])
+    for claims, moment in ((one, Moment(20, 10, 1, 0, 16, 0.25)), (other, Moment(10, 5, 0, 0, 1_000, 0.5))):
+        claim = claims.claim()
+        assert claim is not None
+        claim.renew(moment)
+    shown: list[Progress] = []
+    _show(shown.append, one.moment(), 100, one)
+    assert shown == [Progress(100, 30, 15, 1, 0, "2 workers, 1,016 rows under way, cost 0.75")]
 
 
 def test_a_worker_of_a_finished_run_has_nothing_to_do(data: Path, tmp_path: Path) -> None:

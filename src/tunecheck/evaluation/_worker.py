@@ -120,7 +120,8 @@ class _ChunkEngine(Engine):
 
     def _moment(self) -> Moment:
         tally = self.tally
-        return Moment(tally.answered, tally.finished, tally.failed, tally.reused)
+        costs = [sum(costs.numbers) for each in [*self._calls.spending.values()] for costs in [*each.costs.values()]]
+        return Moment(tally.answered, tally.finished, tally.failed, tally.reused, self._under_way, sum(costs))
 
     async def run(self) -> None:
         """Take every row of the chunk to its verdicts; what of it is another worker's by then is left to it."""

@@ -13,6 +13,7 @@ from typing import IO, Protocol
 
 from tunecheck._errors import INTERRUPTED, RunError
 from tunecheck._files import WorkerEntry
+from tunecheck._messages import counted
 from tunecheck._notebook import NotebookProgress
 from tunecheck._progress import Progress, ProgressBar, ProgressCallback
 from tunecheck.evaluation._worker import process_name
@@ -95,7 +96,8 @@ def _watch(launcher: Launcher, run: Path, claims: Claims, show: ProgressCallback
 
 def _show(show: ProgressCallback, moment: Moment, rows: int, claims: Claims) -> None:
     working = len({held.lease.owner for held in claims.working()})
-    remark = f"{working} worker{'' if working == 1 else 's'}"
+    remark = f"{counted(working, 'worker')}, {moment.under_way:,} rows under way"
+    remark += f", cost {moment.cost:.4g}" if moment.cost else ""
     show(Progress(rows, moment.answered, moment.finished, moment.failed, moment.reused, remark))
 
 

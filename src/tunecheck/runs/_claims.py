@@ -65,6 +65,9 @@ class Moment(msgspec.Struct, frozen=True):
     finished: int = 0
     failed: int = 0
     reused: int = 0
+    under_way: int = 0
+    cost: float = 0.0
+    """Of its calls, in the currency of their prices."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
