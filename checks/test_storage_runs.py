@@ -211,8 +211,9 @@ def test_a_run_that_is_at_work_elsewhere_is_not_resumed(tmp_path: Path, proxy: F
 
 
 @posix_only
+@pytest.mark.parametrize("on", [(), ("--on", "local:2")], ids=["alone", "shared"])
 def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
-    tmp_path: Path, proxy: FaultyProxy, container: str
+    tmp_path: Path, proxy: FaultyProxy, container: str, on: tuple[str, ...]
 ) -> None:
     def slow(request: Request, attempt: int) -> Step:
         time.sleep(0.4)
@@ -221,13 +222,15 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
     with FaultServer(slow) as server:
         endpoint = server.url.removesuffix("/score")
         first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
-        process = first.start(*RUN, "--endpoint", "endpoint.yaml")
+        process = first.start(*RUN, "--endpoint", "endpoint.yaml", *on)
         until = time.monotonic() + 60
-        while not shipped(container, proxy) and time.monotonic() < until:
+        while len(server.requests) < 8 and time.monotonic() < until:
             time.sleep(0.1)
+        time.sleep(2.5)
         process.send_signal(signal.SIGSTOP)
         second = Machine(tmp_path / "second", proxy, first.address, endpoint)
-        assert second.says("evaluate", "--resume", "last", "--endpoint", "endpoint.yaml", "--quiet")[0] == 0
+        code, _, told = second.says("evaluate", "--resume", "last", "--endpoint", "endpoint.yaml", "--quiet")
+        assert code == 0, told
         process.send_signal(signal.SIGCONT)
         _, told = process.communicate(timeout=60)
         assert (process.returncode, "another machine has gone on with" in told) == (1, True), told
