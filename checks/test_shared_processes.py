@@ -51,18 +51,19 @@ def test_ctrl_c_ends_workers_in_order_and_the_run_goes_on_elsewhere(tmp_path: Pa
 
 @posix_only
 def test_a_worker_that_is_to_be_preempted_gives_back_what_it_has(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, rows=200)
+    workspace = Workspace(tmp_path, rows=400)
     with workspace.serving(seconds=0.1, calls=2):
         run = workspace.evaluate("--name", "shared", "--on", "local:1")
         wait_until(lambda: sum(workspace.requests().values()) > 5)
         folder = workspace.run("shared")
         worker = workspace.begin("worker", str(folder))
-        wait_until(lambda: len([*(folder / "shared" / "lease").iterdir()]) > 1)
+        leases = folder / "shared" / "lease"
+        wait_until(lambda: any(f".{worker.pid}." in path.read_text() for path in leases.glob("*-*[0-9]")))
         worker.send_signal(signal.SIGTERM)
         _, errors = worker.communicate(timeout=60)
         assert (worker.returncode, b"go on with: python -m tunecheck worker" in errors) == (143, True)
-        leases = [json.loads(path.read_bytes()) for path in (folder / "shared" / "lease").iterdir()]
-        assert [lease["released"] for lease in leases if f".{worker.pid}." in lease["owner"]] == [True]
+        held = [json.loads(path.read_bytes()) for path in leases.glob("[0-9]*")]
+        assert [lease["released"] for lease in held if f".{worker.pid}." in lease["owner"]] == [True]
         finished(run)
     assert set(workspace.requests().values()) == {1}
 
