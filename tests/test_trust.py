@@ -379,6 +379,16 @@ def test_a_worker_of_somebody_else_s_run_does_nothing_before_it_is_trusted(
     assert as_typed(done.err) == ["worker", run.name, "--trust", str(run.relative_to(home))]
 
 
+def test_what_was_typed_in_place_of_what_somebody_else_recorded_is_what_workers_find(
+    home: Path, elsewhere: Path, server: FaultServer, ran: Path
+) -> None:
+    asks(home / "mine.yaml", server)
+    run = by_somebody_else(begun(home, "--endpoint", "mine.yaml"), endpoint=str(elsewhere / "evil.yaml"))
+    done = evaluated(home, "--resume", run.name, "--endpoint", "mine.yaml")
+    assert (done.code, ran.exists()) == (0, False), done
+    assert json.loads((run / "run.json").read_text("utf-8"))["command"]["endpoint"] == "mine.yaml"
+
+
 def test_texts_of_an_openapi_file_are_literals(home: Path, ran: Path) -> None:
     text = "\"\"\"\n'''; " + MARK.format(mark=str(ran)) + " #\\"
     schema = {"type": "object", "description": text, "properties": {text: {"type": "string", "enum": [text]}}}

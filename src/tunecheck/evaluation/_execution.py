@@ -137,7 +137,8 @@ class Execution:
             if self.question is None:  # it is finished now, and stays so when it is resumed once more
                 command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
                 manifest = replace(manifest, command=command)
-            manifest = signed(manifest) if began_here(before) else manifest  # what was changed was typed
+            # What was changed was typed. Of a run begun elsewhere workers, too, load what was typed or allowed here.
+            manifest = signed(manifest) if began_here(before) else replace(manifest, command=described.command)
         else:
             source = None
             if reuse is not None:  # what cannot be read is said before a folder is made

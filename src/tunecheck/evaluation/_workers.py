@@ -19,8 +19,10 @@ from tunecheck._progress import Progress, ProgressBar, ProgressCallback
 from tunecheck.evaluation._worker import process_name
 from tunecheck.pipeline._chunks import cut
 from tunecheck.pipeline._plan import Plan
+from tunecheck.runs._authorship import began_here
 from tunecheck.runs._claims import Claims, Moment, size_of
 from tunecheck.runs._shares import SharedLimits
+from tunecheck.runs._store import Run
 
 _LOOKED_EVERY_S = 0.3
 
@@ -154,8 +156,10 @@ class LocalWorkers:
 
     def _start_one(self, run: Path) -> None:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
+        # That a run goes on that was begun elsewhere was typed here; of one's own a worker sees for itself that it is.
+        allowed = [] if began_here(Run(run).manifest()) else ["--trust", str(run)]
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [*self.command, "--trust", str(run), str(run)],  # begun elsewhere, it was typed here that it goes on
+            [*self.command, *allowed, str(run)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=said,
