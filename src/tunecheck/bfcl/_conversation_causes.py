@@ -139,11 +139,13 @@ def _unfounded_value(sides: Sides) -> Iterator[Fault]:
         if any(_same(made.call, each.call) for each in sides.wanted):
             continue
         wanted = next((each for each in sides.undone if each.call.name == made.call.name), None)
-        for name, value in made.call.arguments.items() if wanted is not None else ():
-            assert wanted is not None
+        if wanted is None:
+            continue
+        known = sides.known(made)
+        for name, value in made.call.arguments.items():
             right = wanted.call.arguments.get(name)
-            invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _given(leaf, made.known)]
-            if invented and right != value and all(_given(leaf, made.known + sides.found) for leaf in leaves(right)):
+            invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _given(leaf, known)]
+            if invented and right != value and all(_given(leaf, known + sides.found) for leaf in leaves(right)):
                 words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
                 yield Fault(
                     code="unfounded_value",

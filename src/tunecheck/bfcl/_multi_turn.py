@@ -79,14 +79,18 @@ def check_multi_turn(
         DataError: the long-context constants are needed and not there.
     """
     entry = Entry.read(row)
-    verdict = judged(entry, result, compat=compat, simulators=simulators, mode=mode, course=course, model=model)
+    simulators, mode = simulators or Simulators(), mode or mode_of([result])
+    turns: Sequence[Turn] = ()
+    verdict = _unplayable(entry, result)
+    if verdict is None or verdict.error_type in _EXPLAINED:
+        turns = _turns(cast("list[object]", result), mode, compat=compat, course=course)
+    if verdict is None:
+        verdict = _judged(entry, turns, simulators, mode, compat=compat, course=course, model=model)
     if verdict.valid is not False:
         return verdict
     causes = [*causes_of_ending(course, verdict.turn)]
     if verdict.turn is not None and verdict.error_type in _EXPLAINED:
-        mode = mode or mode_of([result])
-        turns = _turns(cast("list[object]", result)[: verdict.turn + 1], mode, compat=compat, course=course)
-        causes += _explained(entry, row, turns, verdict, simulators or Simulators())
+        causes += _explained(entry, row, turns[: verdict.turn + 1], verdict, simulators)
     return replace(verdict, causes=tuple(causes))
 
 
@@ -104,17 +108,8 @@ def _explained(
         return []
 
 
-def judged(
-    entry: Entry,
-    result: object,
-    *,
-    compat: bool,
-    simulators: Simulators | None = None,
-    mode: Mode | None = None,
-    course: Course = UNKNOWN,
-    model: str = "model",
-) -> Verdict:
-    """The verdict alone, as `check_multi_turn` gives it, without its causes."""
+def _unplayable(entry: Entry, result: object) -> Verdict | None:
+    """What is wrong with a result that has not a list of steps for each turn."""
     if not isinstance(result, list):
         return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(entry.truth):
@@ -123,14 +118,17 @@ def judged(
         at = len(result) - 1 if 0 < len(result) < len(entry.truth) else None
         return failed("multi_turn:force_terminated", text, at)
     unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
-    if unreadable is not None:
-        text = f"the turn is {shown(result[unreadable], 60)}, no list of steps"
-        return failed("multi_turn:inference_error", text, unreadable)
-    simulators = simulators or Simulators()
+    if unreadable is None:
+        return None
+    text = f"the turn is {shown(result[unreadable], 60)}, no list of steps"
+    return failed("multi_turn:inference_error", text, unreadable)
+
+
+def _judged(
+    entry: Entry, turns: Sequence[Turn], simulators: Simulators, mode: Mode, *, compat: bool, course: Course, model: str
+) -> Verdict:
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
-    mode = mode or mode_of([result])
-    turns = _turns(result, mode, compat=compat, course=course)
     try:
         if compat:
             return _as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)

@@ -31,17 +31,18 @@ class Made:
     """A call that was made.
 
     `changed` says that it changed the state that is compared, `acted` that it changed anything, what simulators keep to
-    themselves included; `refused` that they refused it though its arguments were in order; `looked` that it did nothing
-    but find something out. `known` is all that had been said and found before it, in small letters.
+    themselves included. Of the model's, `refused` says that they refused it though its arguments were in order, and
+    `told` how many texts there had been before it (`Sides.known`); of the ground truth's, `looked` says that it did
+    nothing but find something out.
     """
 
     call: FunctionCall
     result: Result
     changed: bool
     acted: bool
-    refused: bool
-    looked: bool
-    known: str
+    refused: bool = False
+    looked: bool = False
+    told: int = 0
 
 
 class _Watched:
@@ -93,49 +94,67 @@ class Sides:
             for item in items:
                 truth.make_truth(item)
         watched = _Watched(truth.backend)
-        self.wanted = [
-            self._made(watched, NestedCall(call.name, call.arguments), "")
-            for item in entry.truth[self.turn - 1]
-            for call in truth.calls(item)
-        ]
+        calls = [call for item in entry.truth[self.turn - 1] for call in truth.calls(item)]
+        self.wanted = [self._wanted(watched, NestedCall(call.name, call.arguments)) for call in calls]
         self._truth = truth.backend
-        self.found = _searchable([wanted.result.text for wanted in self.wanted])
-        watched = _Watched(Attempt(simulators, entry).backend)
+        self._told = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
         self.early: list[tuple[int, Made]] = []
         """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
-        parts = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
         self.results: set[str] = set()
-        for number, calls in enumerate(turns[:-1], 1):
-            made = [self._made(watched, call, "") for call in calls]
-            self.results |= {one.result.text for one in made}
-            if not entry.truth[number - 1]:
-                self.early += [(number, one) for one in made if one.changed]
-        parts += self.results
-        self.made: list[Made] = []
-        for call in turns[-1]:
-            one = self._made(watched, call, _searchable(parts))
-            self.made.append(one)
-            parts.append(one.result.text)
-            self.results.add(one.result.text)
+        answered = Attempt(simulators, entry).backend
+        for number, nested in enumerate(turns[:-1], 1):
+            self.results |= {result.text for result in self._earlier(answered, number, nested)}
+        self._told += self.results
+        watched = _Watched(answered)
+        self.made = [self._made(watched, call) for call in turns[-1]]
 
-    def _made(self, watched: _Watched, nested: NestedCall, known: str) -> Made:
-        backend, call = watched.backend, _plain(nested)
-        self._left -= 2 * (len(watched.kept) + len(watched.state)) + len(known)
+    def _wanted(self, watched: _Watched, nested: NestedCall) -> Made:
+        result, changed, acted = self._make(watched, nested)
+        call, _ = _bound(watched.backend, nested)
+        looked = not (acted or result.error) and _found_out(call, result, watched.backend)
+        return Made(call, result, changed, acted, looked=looked)
+
+    def _earlier(self, backend: Backend, number: int, calls: Sequence[NestedCall]) -> list[Result]:
+        """Make the calls of an earlier turn; what they change counts only where none is asked for."""
+        if self._entry.truth[number - 1]:
+            return [make_call(backend, call) for call in calls]
+        watched = _Watched(backend)
+        made = [Made(_bound(backend, call)[0], *self._make(watched, call)) for call in calls]
+        self.early += [(number, one) for one in made if one.changed]
+        return [one.result for one in made]
+
+    def _made(self, watched: _Watched, nested: NestedCall) -> Made:
+        told = len(self._told)
+        result, changed, acted = self._make(watched, nested)
+        call, fits = _bound(watched.backend, nested)
+        self._told.append(result.text)
+        self.results.add(result.text)
+        return Made(call, result, changed, acted, refused=fits and result.error, told=told)
+
+    def _make(self, watched: _Watched, nested: NestedCall) -> tuple[Result, bool, bool]:
+        self._spend(2 * (len(watched.kept) + len(watched.state)))
+        result = make_call(watched.backend, nested)
+        return result, *watched.look()
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
         if self._left < 0:
             raise ValueError("the conversation's states and results are too large to go through")
-        result = make_call(backend, nested)
-        operations = [each.operations().get(call.name) for each in backend.simulators.values()]
-        operation = next(filter(None, operations), None)
-        refused = operation is not None and result.error
-        if operation is not None:
-            call = bind_positional(call, operation.parameters)
-            try:
-                operation.bind((), call.arguments)
-            except ArgumentError:
-                refused = False
-        changed, acted = watched.look()
-        looked = not (acted or result.error) and _found_out(call, result, backend)
-        return Made(call, result, changed, acted, refused, looked, known)
+
+    def known(self, made: Made) -> str:
+        """All that had been said and found before a call of the model, to look in.
+
+        Raises:
+            ValueError: with all that was asked for before, that is too much to go through.
+        """
+        text = _searchable(self._told[: made.told])
+        self._spend(len(text))
+        return text
+
+    @cached_property
+    def found(self) -> str:
+        """What the ground truth finds out in the turn, to look in."""
+        return _searchable([wanted.result.text for wanted in self.wanted])
 
     @property
     def names(self) -> frozenset[str]:
@@ -166,6 +185,21 @@ class Sides:
         for call in calls:
             answered.make(call)
         return answered.backend.states() != self._truth.states()
+
+
+def _bound(backend: Backend, nested: NestedCall) -> tuple[FunctionCall, bool]:
+    """A call with its arguments by name, and whether they are in order for the operation that it asks for."""
+    call = _plain(nested)
+    operations = [each.operations().get(call.name) for each in backend.simulators.values()]
+    operation = next(filter(None, operations), None)
+    if operation is None:
+        return call, False
+    call = bind_positional(call, operation.parameters)
+    try:
+        operation.bind((), call.arguments)
+    except ArgumentError:
+        return call, False
+    return call, True
 
 
 def _plain(call: NestedCall) -> FunctionCall:
