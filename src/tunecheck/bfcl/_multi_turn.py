@@ -85,7 +85,7 @@ def check_multi_turn(
     if verdict is None or verdict.error_type in _EXPLAINED:
         turns = _turns(cast("list[object]", result), mode, compat=compat, course=course)
     if verdict is None:
-        verdict = _judged(entry, turns, simulators, mode, compat=compat, course=course, model=model)
+        verdict = judged(entry, turns, simulators, mode=mode, compat=compat, course=course, model=model)
     if verdict.valid is not False:
         return verdict
     causes = [*causes_of_ending(course, verdict.turn)]
@@ -124,9 +124,17 @@ def _unplayable(entry: Entry, result: object) -> Verdict | None:
     return failed("multi_turn:inference_error", text, unreadable)
 
 
-def _judged(
-    entry: Entry, turns: Sequence[Turn], simulators: Simulators, mode: Mode, *, compat: bool, course: Course, model: str
+def judged(
+    entry: Entry,
+    turns: Sequence[Turn],
+    simulators: Simulators,
+    *,
+    compat: bool,
+    mode: Mode = "tools",
+    course: Course = UNKNOWN,
+    model: str = "model",
 ) -> Verdict:
+    """The verdict on as many turns as the ground truth has, as `check_multi_turn` gives it, without its causes."""
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
     try:

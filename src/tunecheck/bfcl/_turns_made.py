@@ -97,14 +97,14 @@ class Sides:
         calls = [call for item in entry.truth[self.turn - 1] for call in truth.calls(item)]
         self.wanted = [self._wanted(watched, NestedCall(call.name, call.arguments)) for call in calls]
         self._truth = truth.backend
-        self._told = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
+        self._said = said
         self.early: list[tuple[int, Made]] = []
         """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
         self.results: set[str] = set()
         answered = Attempt(simulators, entry).backend
         for number, nested in enumerate(turns[:-1], 1):
             self.results |= {result.text for result in self._earlier(answered, number, nested)}
-        self._told += self.results
+        self._told = [*self.results]
         watched = _Watched(answered)
         self.made = [self._made(watched, call) for call in turns[-1]]
 
@@ -147,9 +147,15 @@ class Sides:
         Raises:
             ValueError: with all that was asked for before, that is too much to go through.
         """
-        text = _searchable(self._told[: made.told])
+        text = self._given + _searchable(self._told[: made.told])
         self._spend(len(text))
         return text
+
+    @cached_property
+    def _given(self) -> str:
+        """What stood there before any call was made: what the user said, and what the functions say of themselves."""
+        said = dumps(cast("JSON", self._said)).decode() if self._said else ""
+        return _searchable([said, self._simulators.definitions(self._truth), ""])
 
     @cached_property
     def found(self) -> str:

@@ -8,7 +8,8 @@ hold items with the roles inference_input, assistant, handler_log and tool. An `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -117,15 +118,18 @@ class Course(msgspec.Struct, frozen=True):
         """From a line of a result file, BFCL's or ours, by its `inference_log`."""
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
-        steps = [list(_steps(turn)) for turn in turns]
-        calls_made: JSON = [[_calls_made(step) for step in turn] for turn in steps]
-        reasons = [[_finish_reason(step) for step in turn] for turn in steps]
-        items = (item for turn in turns for step in turn.values() if isinstance(step, list) for item in step)
-        endings = (_ending(item) for item in items if isinstance(item, dict) and item.get("role") == "handler_log")
-        ended_by = next(filter(None, endings), None)
+        calls_made: list[JSON] = []
+        reasons: list[list[JSON]] = []
+        ended_by = None
+        for turn in turns:
+            lists = {key: _StepRead.of(items) for key, items in turn.items() if isinstance(items, list)}
+            steps = [read for key, read in lists.items() if key.startswith("step_")]
+            calls_made.append([step.calls_made for step in steps])
+            reasons.append([step.finish_reason for step in steps])
+            ended_by = ended_by or next((read.ended_by for read in lists.values() if read.ended_by), None)
         known: JSON = [*reasons] if any(reason is not None for turn in reasons for reason in turn) else None
         forced_quit = ended_by is not None or record.get("forced_quit") is True
-        return cls(calls_made if steps else None, known, forced_quit, ended_by)
+        return cls(calls_made if turns else None, known, forced_quit, ended_by)
 
     def decoded(self, turn: int, step: int, decoded: Decoded) -> Decoded:
         """The calls of a step as they were read when the conversation took place, not as they would be read now."""
@@ -141,23 +145,27 @@ class Course(msgspec.Struct, frozen=True):
 UNKNOWN = Course()
 
 
-def _steps(turn: Mapping[str, JSON]) -> Iterator[list[dict[str, JSON]]]:
-    for key, items in turn.items():
-        if key.startswith("step_") and isinstance(items, list):
-            yield [item for item in items if isinstance(item, dict)]
+class _StepRead(NamedTuple):
+    """What a step of a log says; of calls nothing where no note is there, and no calls where the notes name none."""
 
+    calls_made: JSON
+    finish_reason: JSON
+    ended_by: str | None
 
-def _notes(step: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    return [item for item in step if item.get("role") == "handler_log"]
-
-
-def _calls_made(step: list[dict[str, JSON]]) -> JSON:
-    notes = _notes(step)
-    return next((calls for note in notes if (calls := note.get("model_response_decoded"))), [] if notes else None)
-
-
-def _finish_reason(step: list[dict[str, JSON]]) -> JSON:
-    return next((item.get("finish_reason") for item in step if item.get("role") == "assistant"), None)
+    @classmethod
+    def of(cls, items: Sequence[JSON]) -> _StepRead:
+        calls: JSON = None
+        ended_by = None
+        reasons = []
+        for item in items:
+            if not isinstance(item, dict):
+                continue
+            if item.get("role") == "handler_log":
+                calls = calls or item.get("model_response_decoded") or []
+                ended_by = ended_by or _ending(item)
+            elif item.get("role") == "assistant":
+                reasons.append(item.get("finish_reason"))
+        return cls(calls, reasons[0] if reasons else None, ended_by)
 
 
 def _ending(note: Mapping[str, JSON]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
@@ -15,12 +16,13 @@ from tunecheck.authoring._author.values import free_values, others
 from tunecheck.authoring._author.wording import said
 from tunecheck.authoring._author.world import World
 from tunecheck.bfcl._entries import Entry
-from tunecheck.bfcl._multi_turn import judged
+from tunecheck.bfcl._multi_turn import Turn, judged
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
+from tunecheck.conversations._nested import NestedCall
 from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
 from tunecheck.datasets._right_calls import right_calls
 from tunecheck.simulators._backend import Backends
@@ -89,8 +91,9 @@ class Trial:
         turns = [[call for text in turn for call in self._simulators.read(text).calls] for turn in row.ground_truth]
 
         def passes(turns: Turns) -> bool:
-            result = [[[{call.name: dumps(call.arguments).decode()}] for call in turn] for turn in turns]
-            return judged(entry, result, compat=False, simulators=self._simulators, mode="tools").valid is True
+            # Arguments of their own each time: a simulator could keep a list or an object and change it later.
+            made: list[Turn] = [[(NestedCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns]
+            return judged(entry, made, self._simulators, compat=False).valid is True
 
         if not passes(turns):
             return _NOT_PASSED
