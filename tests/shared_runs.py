@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.platforms import hear_ctrl_c
 
 SERVER = Path(__file__).parent / "chat_server.py"
 _PASSING = ("latency", "request_id", "started")
@@ -52,7 +53,9 @@ class Workspace:
     def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
         """`tunecheck` with these arguments, in this folder."""
         command = [self.python, "-m", "tunecheck", *arguments]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c
+        )
 
     def evaluate(self, *arguments: str) -> subprocess.Popen[bytes]:
         """`tunecheck evaluate` of the data."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import FIRST_TIME, ROOT, command, environment, here, process, replay, rows, workspace, write_lines
-from tests.platforms import posix_only
+from tests.platforms import hear_ctrl_c, posix_only
 
 SLOW = """\
 import pathlib, time
@@ -58,6 +58,7 @@ def started(folder: Path, *arguments: str, program: tuple[str, ...] = ()) -> sub
     return subprocess.Popen(
         [sys.executable, *program, *arguments] if program else command(*arguments),
         cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
 
 
