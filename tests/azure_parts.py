@@ -94,6 +94,7 @@ def their_package(folder: Path) -> Iterator[None]:
     package = folder / "site" / "azure" / "ai" / "evaluation"
     package.mkdir(parents=True)
     (package / "_exceptions.py").write_text(THEIR_EXCEPTIONS)
+    (package / "_constants.py").write_text('PASS_FAIL = {True: "pass", False: "fail"}')
     for name in ("__init__", "simulator"):
         (package / f"{name}.py").write_text(THEIR_EVALUATORS)
     sys.path.insert(0, str(folder / "site"))

@@ -12,7 +12,7 @@ import pytest
 from tests.azure_parts import column, evaluate, their_package
 
 from tunecheck import azure
-from tunecheck.azure import simulator
+from tunecheck.azure import _constants, simulator
 
 
 @pytest.fixture
@@ -44,8 +44,9 @@ def test_classes_of_azure_s_package_stay_related() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_simulators_are_imported_from_the_module_of_that_name() -> None:
+def test_simulators_and_constants_are_imported_from_the_module_of_that_name() -> None:
     assert simulator.DocumentRetrievalEvaluator.__module__ == "tunecheck.azure.simulator"
+    assert _constants.PASS_FAIL == {True: "pass", False: "fail"}
     assert not hasattr(simulator, "Nope")
 
 

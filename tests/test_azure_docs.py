@@ -254,6 +254,8 @@ def private_attributes(folder: Path) -> None:
         azure.RelevanceEvaluator(Scripted()),
     ]
     assert [each._threshold for each in evaluators] == [0.5, 0.5, 3]
+    qa: list[Any] = [*azure.QAEvaluator(Scripted(), fluency_threshold=4)._evaluators]
+    assert [each._threshold for each in qa] == [3, 3, 3, 4, 3, 0.5]
     assert not hasattr(evaluators[0], "_higher_is_better")
 
 
@@ -297,6 +299,17 @@ def named_model(folder: Path) -> None:
     assert azure.RelevanceEvaluator(config)._asked._model == "judge"
 
 
+def given_configuration(folder: Path) -> None:
+    config = azure.AzureOpenAIModelConfiguration(azure_deployment="d", azure_endpoint="http://127.0.0.1:9", api_key="k")
+    assert azure.RelevanceEvaluator(config).endpoint
+    assert sorted(config) == ["api_key", "azure_deployment", "azure_endpoint"]
+
+
+def odd_tags(folder: Path) -> None:
+    with pytest.raises(azure.EvaluationException):
+        evaluate(folder, evaluators={"e": picky}, tags=["nightly"])
+
+
 def asked_body(folder: Path) -> None:
     config = azure.AzureOpenAIModelConfiguration(azure_deployment="d", azure_endpoint="http://127.0.0.1:9", api_key="k")
     endpoint: Any = azure.RelevanceEvaluator(config)._asked.endpoint
@@ -328,6 +341,8 @@ def own_prompts(folder: Path) -> None:
     model = Scripted(judgement(4))
     azure.GroundednessEvaluator(model)(query="how?", response="so", context="it is so")
     assert "how?" in str(model.requests[0].messages)
+    with pytest.raises(azure.EvaluationException, match="outside of 1 to 5"):
+        azure.GroundednessEvaluator(Scripted(*[judgement(9)] * 2))(response="so", context="it is so")
 
 
 def unreadable(folder: Path) -> None:
@@ -395,6 +410,8 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "rows that are no objects, an evaluator that cannot be called": broken_inputs,
     "a value with a line such as `system:` in a judge's prompt": role_in_a_value,
     "the `model` in a judge's properties": named_model,
+    "the model configuration that an evaluator is given": given_configuration,
+    "`tags` that are no dictionary": odd_tags,
     "what a deployment of Azure OpenAI is asked": asked_body,
     "`QAEvaluator`, an input that several judges refuse": first_refusal,
     "graders alone: the columns of the data in the rows": graders_alone,
@@ -403,7 +420,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
     "what an error says of a file, or a failed target, after its first sentence": told_errors,
     "a score of nothing in common": nothing_in_common,
-    "private attributes of evaluators, but `_threshold`": private_attributes,
+    "private attributes of evaluators, but `_threshold` and `QAEvaluator`'s `_evaluators`": private_attributes,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,

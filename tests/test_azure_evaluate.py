@@ -197,6 +197,12 @@ def test_a_value_that_is_no_reference_is_refused(tmp_path: Path, reference: str)
     assert raised.value.category is azure.ErrorCategory.INVALID_VALUE
 
 
+@pytest.mark.parametrize("config", [[], "", {"e": None}])
+def test_a_configuration_that_is_no_dictionary_is_refused(tmp_path: Path, config: Any) -> None:
+    with pytest.raises(azure.EvaluationException):
+        evaluate(tmp_path, evaluators={"e": length}, evaluator_config=config)
+
+
 def test_parameters_without_a_column_are_told_of_all_evaluators_at_once(tmp_path: Path) -> None:
     def needs(nope: str, query: str, neither: int) -> int:
         return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import re
 import sys
@@ -476,6 +477,17 @@ def test_an_agent_s_conversation_is_judged_turn_by_turn(judge: Any) -> None:
     assert judge(Stars())(conversation={"messages": messages})[judge.metric] == 1.0
 
 
+@pytest.mark.parametrize("name", ["CoherenceEvaluator", "ToolCallAccuracyEvaluator", "TaskAdherenceEvaluator"])
+def test_a_judge_is_made_with_what_azure_s_is(name: str) -> None:
+    made = inspect.signature(getattr(azure, name)).parameters.values()
+    assert [(each.name, each.kind.description) for each in made] == [
+        ("model_config", "positional or keyword"),
+        ("threshold", "keyword-only"),
+        ("credential", "keyword-only"),
+        ("kwargs", "variadic keyword"),
+    ]
+
+
 @pytest.mark.usefixtures("azure_s_prompts")
 def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -> None:
     said = r"Invalid score value: 9. Expected a number in range \[1, 5\]."
@@ -483,6 +495,7 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
         azure.IntentResolutionEvaluator(Stars())(query="q", response="stars:9")
     assert raised.value.category is azure.ErrorCategory.FAILED_EXECUTION
     assert raised.value.blame is azure.ErrorBlame.SYSTEM_ERROR
+    assert raised.value.target is azure.ErrorTarget.UNKNOWN
 
 
 WRONG_MESSAGES = [

@@ -30,6 +30,17 @@ def adopted(name: str, module: str = _PACKAGE) -> object:
         return not_installed(name)
 
 
+def names_of(module: str) -> Callable[[str], object]:
+    """The `__getattr__` of a module that has the names of the package's module."""
+
+    def named(name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return adopted(name, f"{_PACKAGE}.{module}")
+
+    return named
+
+
 @functools.cache
 def _subclass(name: str, module: str) -> object:
     package = import_module(module)

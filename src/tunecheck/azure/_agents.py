@@ -52,8 +52,16 @@ class TaskAdherenceEvaluator(AzureJudge):
     metrics = (Metric("task_adherence", kind="binary"),)
     cutoff = 1.0
 
-    def __init__(self, model_config: ModelConfig, *, threshold: float = 0, **arguments: Any) -> None:  # noqa: ANN401
-        super().__init__(model_config, **arguments)  # Azure's verdicts name 3, whatever threshold is given
+    def __init__(
+        self,
+        model_config: ModelConfig,
+        *,
+        threshold: float = 0,
+        credential: object = None,
+        **kwargs: Any,  # noqa: ANN401 - whatever else Azure's would take
+    ) -> None:
+        super().__init__(model_config, credential=credential, **kwargs)
+        self.threshold = threshold  # Azure's verdicts name 3, whatever is given
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)
@@ -70,6 +78,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     judges_replies = False
     accounts_for_skipped = False
     bounded = True
+    score_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 

@@ -70,7 +70,7 @@ def evaluate(
         uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
         graders = {each: grader for each, grader in evaluators.items() if is_grader(grader)}
         evaluators = {each: evaluator for each, evaluator in evaluators.items() if each not in graders}
-        script = _Script(Path(data), target, evaluators, evaluator_config or {})
+        script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
         execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
         result = _run(execution, uploader, kwargs)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))

@@ -14,6 +14,7 @@ from typing import ClassVar
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
 from tunecheck.azure._exceptions import (
+    ErrorBlame,
     ErrorCategory,
     ErrorTarget,
     EvaluationException,
@@ -72,7 +73,12 @@ class _Asked(PromptyEvaluator):
             told = skipped(key, answer.reason or "", self._output.threshold)
             return told | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else told
         if self.judge.bounded and not 1 <= answer.score <= 5:
-            raise ValueError(f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].")
+            raise EvaluationException(
+                f"Invalid score value: {answer.score:g}. Expected a number in range [1, 5].",
+                target=self.judge.score_target,
+                category=ErrorCategory.FAILED_EXECUTION,
+                blame=ErrorBlame.SYSTEM_ERROR,
+            )
         said, cutoff = answer.values.get("properties"), self.judge.cutoff
         passed = answer.score >= cutoff if cutoff is not None else result[f"{key}_passed"]
         return {
@@ -115,24 +121,20 @@ class AzureJudge(AzureEvaluator):
     """The score from which a row passes, where that is not the threshold."""
     bounded: ClassVar[bool] = False
     """Whether a score that is not from 1 to 5 is an error."""
+    score_target: ClassVar[ErrorTarget] = ErrorTarget.UNKNOWN
+    """What such an error names."""
     judges_replies: ClassVar[bool] = True
     """Whether an agent must have come to its final response."""
     accounts_for_skipped: ClassVar[bool] = True
     """Whether a verdict that there is nothing to judge has its properties, too."""
 
     def __init__(
-        self,
-        model_config: ModelConfig,
-        *,
-        threshold: float = 3,
-        credential: object = None,
-        is_reasoning_model: bool = False,
-        **unused: object,
+        self, model_config: ModelConfig, *, threshold: float = 3, credential: object = None, **kwargs: object
     ) -> None:
         super().__init__()
         self._model_config = _with_credential(model_config, credential)
-        self._threshold = threshold
-        self._parameters = _REASONING if is_reasoning_model else {}
+        self._threshold = self.threshold = threshold
+        self._parameters = _REASONING if kwargs.get("is_reasoning_model") else {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -369,9 +371,7 @@ class QAEvaluator(AzureEvaluator):
         fluency_threshold: float = 3,
         similarity_threshold: float = 3,
         f1_score_threshold: float = 0.5,
-        credential: object = None,
-        is_reasoning_model: bool = False,
-        **unused: object,
+        **kwargs: object,
     ) -> None:
         super().__init__()
         kinds: dict[type[AzureJudge], float] = {
@@ -385,11 +385,10 @@ class QAEvaluator(AzureEvaluator):
         for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
                 raise mistake(f"{name} must be an int or float, got {type(value)}", target=ErrorTarget.QA_EVALUATOR)
-        self._judges = [
-            kind(model_config, threshold=threshold, credential=credential, is_reasoning_model=is_reasoning_model)
-            for kind, threshold in kinds.items()
-        ]
+        passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
+        self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
         self._f1 = F1ScoreEvaluator(threshold=f1_score_threshold)
+        self._evaluators = [*self._judges, self._f1]
 
     @property
     def arguments(self) -> dict[str, JSON]:
