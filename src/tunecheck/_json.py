@@ -124,6 +124,33 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
     Raises:
         TypeError: something has no JSON form; the message names its path and type.
     """
+    try:
+        return _copied(value, depth)
+    except _NotPlainError:
+        return _taken_apart(value, path, depth)
+
+
+class _NotPlainError(Exception):
+    """Something that is not plain JSON as it is."""
+
+
+def _copied(value: object, depth: int) -> JSON:
+    """A copy of what is plain JSON already, as nearly all is: without paths, which cost more than the copy."""
+    if type(value) is str or value is None or type(value) is bool:
+        return value
+    if type(value) is dict and depth <= MAX_DEPTH:
+        copied = {key: _copied(item, depth + 1) for key, item in value.items()}
+        if all(type(key) is str for key in copied):
+            return copied
+    elif type(value) is list and depth <= MAX_DEPTH:
+        return [_copied(item, depth + 1) for item in value]
+    elif (type(value) is int and value.bit_length() <= _MAX_BITS) or (type(value) is float and math.isfinite(value)):
+        return value
+    raise _NotPlainError
+
+
+def _taken_apart(value: object, path: str, depth: int) -> JSON:
+    """The same of anything, with the path to what is refused."""
     if depth > MAX_DEPTH:
         _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
     if isinstance(value, str):
@@ -135,20 +162,20 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {_key(key, path): plain(item, path=f"{path}.{key}", depth=depth + 1) for key, item in value.items()}
+        return {_key(key, path): _taken_apart(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, path=f"{path}[{index}]", depth=depth + 1) for index, item in enumerate(value)]
+        return [_taken_apart(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
     return _plain_object(value, path, depth)
 
 
 def _plain_object(value: object, path: str, depth: int) -> JSON:
     if isinstance(value, msgspec.Struct):
-        return plain(_fields(value), path=path, depth=depth + 1)
+        return _taken_apart(_fields(value), path, depth + 1)
     try:
         listed = value.tolist() if hasattr(value, "tolist") else value
     except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
         _refuse(value, path)
-    return plain(listed, path=path, depth=depth + 1) if listed is not value else _refuse(value, path)
+    return _taken_apart(listed, path, depth + 1) if listed is not value else _refuse(value, path)
 
 
 _fields_of = cache(msgspec.structs.fields)  # which resolves all annotations of a class each time

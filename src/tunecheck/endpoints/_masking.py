@@ -129,7 +129,7 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            return {str(self.answer(key)): self.answer(item, depth + 1) for key, item in value.items()}
+            return {_masked(key, self._echoes): self.answer(item, depth + 1) for key, item in value.items()}
         return value
 
 
