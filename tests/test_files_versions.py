@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import environment, here, replay, rows, workspace
+from tests.cli_parts import environment, here, replay, rows, workspace, write_lines
 
 from tunecheck import evaluate, score
 from tunecheck._errors import ConfigurationError
@@ -36,6 +36,12 @@ COMMANDS = {
     "bfcl run": ("bfcl", "run", "--resume", "{run}"),
     "memory run": ("memory", "run", "--resume", "{run}"),
     "calibrate": ("judge", "calibrate", "--resume", "{run}"),
+    "worker": ("worker", "{run}"),
+    "select": ("select", "{other}", "{run}"),
+    "select against it": ("select", "{other}", "{other}", "--base", "{run}"),
+    "export": ("datasets", "export", "{run}", "--to", "sft", "--no-test-set", "--out", "sft.jsonl"),
+    "export against it": ("datasets", "export", "{other}", "--against", "{run}", "--to", "dpo", "--no-test-set"),
+    "audit": ("datasets", "audit", "datasets/multi.jsonl", "--runs", "{other}", "--runs", "{run}"),
 }  # fmt: skip
 
 SPELLINGS = [{"format": 99}, {"format_version": 99}, {"format": 1, "format_version": 99}]
@@ -60,6 +66,8 @@ def rewrite(path: Path, version: Mapping[str, object]) -> None:
 def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[Run, Run]:
     """A run, and one after it that is ours to read."""
     monkeypatch.chdir(workspace(tmp_path, rows(8)))
+    turns = {"question": [[{"role": "user", "content": "x"}]], "ground_truth": [[]], "involved_classes": []}
+    write_lines(tmp_path / "datasets" / "multi.jsonl", [{"id": "m", "initial_config": {}, **turns}])
     replay(tmp_path, {str(row["id"]): row["answer"] for row in rows(8)}, "e")
     for name in ("newer", "other"):
         told = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/e.yaml", "--name", name)
@@ -133,20 +141,21 @@ def test_the_pytest_plugin_refuses_a_run_of_a_later_version(two_runs: tuple[Run,
     assert "update tunecheck" in told.stdout
 
 
-@pytest.mark.parametrize("name", ["metrics.json", "journal.jsonl"])
-def test_a_later_version_of_another_file_is_refused(
+@pytest.mark.parametrize("name", ["metrics.json", "journal.jsonl", "upload.json"])
+def test_a_run_with_another_file_of_a_later_version_is_refused_by_every_command(
     two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    run, _ = two_runs
+    run, other = two_runs
     path = run.folder / name
-    path.write_bytes(path.read_bytes().replace(b'"format_version":1', b'"format_version":7'))
-    path.write_bytes(path.read_bytes().replace(b'"format_version": 1', b'"format_version": 7'))
-    before = content_of(run.folder)
-    command = ("report", run.id) if name == "metrics.json" else ("evaluate", "--resume", run.id)
-    told = here(capsys, *command)
-    assert told.code == 2
-    assert f"{name}: written by a newer Tunecheck (format_version 7; this one reads 1): update tunecheck" in told.err
-    assert content_of(run.folder) == before
+    if name == "upload.json":
+        path.write_text('{"format_version": 1, "uploads": {}}')
+    path.write_text(re.sub(r'"format_version": ?1', '"format_version": 7', path.read_text(), count=1))
+    before = content_of(run.folder.parent)
+    for title, command in COMMANDS.items():
+        told = here(capsys, *(part.format(run=run.id, other=other.id) for part in command))
+        assert told.code == 2, f"{title}: {told}"
+        assert f"{name}: written by a newer Tunecheck (format_version 7; this one reads 1)" in told.err, title
+        assert content_of(run.folder.parent) == before, title
 
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, None, 0, -1, [1]])

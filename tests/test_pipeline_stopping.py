@@ -274,10 +274,11 @@ async def test_the_first_reason_to_stop_is_the_one_that_counts(tmp_path: Path) -
 async def test_a_cancelled_run_leaves_at_once_whatever_is_under_way(tmp_path: Path) -> None:
     never = asyncio.Event()
     begun = asyncio.Event()
+    here = asyncio.get_running_loop()  # a target is called in an event loop of its own
 
     class Hanging(Answering):
         async def answer(self, row: Row, context: CallContext) -> Any:
-            begun.set()
+            here.call_soon_threadsafe(begun.set)
             await never.wait()
 
     bench = Bench(tmp_path, lambda: iter(some_rows(100)), {"e": one}, target=Hanging())

@@ -74,6 +74,20 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
     return content
 
 
+def check_if_readable(path: Path) -> None:
+    """Refuse a file that a later version wrote; one that is not there, or is damaged, is for its reader to say.
+
+    Raises:
+        NewerFileError: a later version wrote it.
+    """
+    try:
+        read_object(path)
+    except NewerFileError:
+        raise
+    except ConfigurationError:
+        return
+
+
 def check_first_record(path: Path) -> None:
     """Refuse an append-only file whose first record is of a later version; one that is not there yet is fine.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._describe import read_fitting
 from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._files import NewerFileError, RunFile, read_object
+from tunecheck._files import NewerFileError, RunFile, check_first_record, check_if_readable, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._locks import is_held
 from tunecheck._messages import did_you_mean
@@ -65,6 +65,11 @@ class Run:
         return self.folder / "metrics.json"
 
     @property
+    def upload_file(self) -> Path:
+        """What was sent where."""
+        return self.folder / "upload.json"
+
+    @property
     def shared(self) -> str:
         """Where workers keep what they share of it until it is finished: in the storage that is mirrored, if any is.
 
@@ -91,14 +96,19 @@ class Run:
     def manifest_data(self) -> Manifest:
         """The same as it stands in the file.
 
-        Every command begins with it, so that what could lead out of the folder is refused before anything is used.
+        Every command begins with it, so that what could lead out of the folder, and what a later version wrote, is
+        refused before anything is used or replaced: any of the run's files, not only the one that is read.
         """
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
             raise ConfigurationError(
                 f"run {self.id} cannot be used: {odd}; a run folder holds files only: put a copy there"
             )
-        return read_object(self.manifest_file, f"run {self.id} has no run.json")
+        manifest = read_object(self.manifest_file, f"run {self.id} has no run.json")
+        check_first_record(self.journal)
+        for path in (self.metrics_file, self.upload_file):
+            check_if_readable(path)
+        return manifest
 
     def metrics(self) -> dict[str, JSON]:
         """What `metrics.json` says: `metrics`, `by`, `rows`.

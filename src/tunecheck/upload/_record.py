@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import FORMAT_VERSION, check_version
+from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON, dumps, loads, plain
 from tunecheck._locks import lock
 from tunecheck._regular_files import read_regular
@@ -17,8 +17,6 @@ from tunecheck._trust import is_signed, signature
 from tunecheck._whole_files import write_file
 from tunecheck.runs._store import Run, dumps_readably, utc_now
 from tunecheck.upload._calls import Step
-
-_FILE = "upload.json"
 
 
 class DoneStep(msgspec.Struct):
@@ -68,7 +66,7 @@ class UploadRecord:
     """The part of `upload.json` that is about one destination. What changes is saved before it is relied on."""
 
     def __init__(self, run: Run, destination: str) -> None:
-        self.path = run.folder / _FILE
+        self.path = run.upload_file
         self._run = run
         self._file = _read(run, self.path)
         self._destination = destination
@@ -116,9 +114,7 @@ def _read(run: Run, path: Path) -> UploadFile:
 
 def _parsed(path: Path) -> UploadFile:
     try:
-        content = loads(read_regular(path))
-        check_version(content if isinstance(content, dict) else {}, path)
-        return msgspec.convert(content, UploadFile)
+        return msgspec.convert(loads(read_regular(path)), UploadFile)
     except FileNotFoundError:
         return UploadFile()
     except (OSError, ValueError) as error:
