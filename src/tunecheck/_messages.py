@@ -70,12 +70,14 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
 
     `ending` is what names may have in common and is not compared, such as a file's suffix.
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     names = {each.removesuffix(ending): each for each in sorted({*known} - {name})}
     word = name.removesuffix(ending)
-    near = get_close_matches(word, names, n=1, cutoff=_SURE) or get_close_matches(word, names, n=3, cutoff=_LIKELY)
+    near = get_close_matches(word, names, n=3, cutoff=_LIKELY)
     if near:
+        if SequenceMatcher(None, near[0], word).ratio() >= _SURE:
+            near = near[:1]
         return f"; did you mean {' or '.join(repr(names[each]) for each in near)}?"
     if not names:
         return ""

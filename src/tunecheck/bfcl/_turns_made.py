@@ -46,7 +46,7 @@ class Made:
 
 
 class _Watched:
-    """A backend, with the `state` that is compared and all that its simulators `kept` after the last call."""
+    """A backend, with all that its simulators hold after the last call, and of it the `state` that is compared."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -55,11 +55,14 @@ class _Watched:
 
     def look(self) -> tuple[bool, bool]:
         """Whether the state, and whether anything, is another than when it was looked at last."""
-        before = self.state, self.kept
-        self.state = pickle.dumps(self.backend.states())
-        self.kept = pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])
-        changed = self.state != before[0]
-        return changed, changed or self.kept != before[1]
+        states = self.backend.states()  # first: a simulator may keep what it works out for that
+        kept = pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])
+        if kept == self.kept:
+            return False, False
+        state = pickle.dumps(states)
+        changed = state != self.state
+        self.state, self.kept = state, kept
+        return changed, True
 
 
 class Sides:
