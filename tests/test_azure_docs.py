@@ -256,7 +256,9 @@ def private_attributes(folder: Path) -> None:
     assert [each._threshold for each in evaluators] == [0.5, 0.5, 3]
     qa: list[Any] = [*azure.QAEvaluator(Scripted(), fluency_threshold=4)._evaluators]
     assert [each._threshold for each in qa] == [3, 3, 3, 4, 3, 0.5]
-    assert not hasattr(evaluators[0], "_higher_is_better")
+    assert (evaluators[2]._result_key, evaluators[2]._is_reasoning_model) == ("relevance", False)
+    assert [each._higher_is_better for each in evaluators] == [True] * 3
+    assert not hasattr(evaluators[0], "_do_eval")
 
 
 def no_rows(folder: Path) -> None:
@@ -420,7 +422,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
     "what an error says of a file, or a failed target, after its first sentence": told_errors,
     "a score of nothing in common": nothing_in_common,
-    "private attributes of evaluators, but `_threshold` and `QAEvaluator`'s `_evaluators`": private_attributes,
+    "private attributes and methods of evaluators, such as `_do_eval`": private_attributes,
     "`RougeType`": rouge_types,
     "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,

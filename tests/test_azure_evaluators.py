@@ -488,6 +488,23 @@ def test_a_judge_is_made_with_what_azure_s_is(name: str) -> None:
     ]
 
 
+def test_what_a_test_puts_in_the_place_of_a_judge_s_flow_is_asked_instead_of_the_model(tmp_path: Path) -> None:
+    asked = []
+
+    async def flow(**inputs: Any) -> dict[str, Any]:
+        asked.append(inputs)
+        return {"llm_output": {"score": 2, "reason": "why"}, "input_token_count": 3, "finish_reason": "stop"}
+
+    model = Scripted()
+    judge: Any = azure.RelevanceEvaluator(model)
+    judge._flow = flow
+    verdict = judge(query="q", response="r")
+    assert (verdict["relevance"], verdict["relevance_reason"]) == (2.0, "why")
+    assert (verdict["relevance_properties"]["total_tokens"], model.requests) == (3, [])
+    assert asked == [{"timeout": 600, "query": "q", "response": "r"}]
+    assert evaluate(tmp_path, evaluators={"r": judge})["metrics"]["r.relevance"] == 2.0
+
+
 @pytest.mark.usefixtures("azure_s_prompts")
 def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -> None:
     said = r"Invalid score value: 9. Expected a number in range \[1, 5\]."

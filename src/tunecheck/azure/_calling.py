@@ -33,6 +33,7 @@ class AzureEvaluator(Evaluator):
     takes_messages: ClassVar[bool] = False
     """Whether `messages` are a conversation to it, too."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
+    _higher_is_better: ClassVar[bool] = True
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """What the pipeline binds by."""
 

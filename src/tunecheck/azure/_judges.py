@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
@@ -25,7 +25,7 @@ from tunecheck.azure._exceptions import (
 from tunecheck.azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._text import F1ScoreEvaluator
 from tunecheck.azure._transcripts import found_in_files
-from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls, Usage
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
@@ -104,6 +104,21 @@ def skipped(key: str, reason: str, threshold: float | None) -> Verdict:
     }
 
 
+@dataclass(frozen=True)
+class _InPlace:
+    """What tests of scripts put in a model's place: awaited with a prompt's inputs, it has what a model would say."""
+
+    flow: Callable[..., Awaitable[Mapping[str, Any]]]
+    inputs: Inputs
+
+    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        found = await self.flow(timeout=600, **self.inputs)
+        said = found.get("llm_output", found)
+        text = said if isinstance(said, str) else json.dumps(said)
+        usage = Usage(found.get("input_token_count", 0), found.get("output_token_count", 0))
+        return Completion(text=text, usage=usage, finish_reason=found.get("finish_reason"))
+
+
 class AzureJudge(AzureEvaluator):
     """Base of the judges: `model_config` is Azure's, or anything that our judges take; it is read when it is used.
 
@@ -116,6 +131,7 @@ class AzureJudge(AzureEvaluator):
 
     judged: ClassVar[bool] = True
     metric: ClassVar[str]
+    _result_key: ClassVar[str]
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
     """The score from which a row passes, where that is not the threshold."""
@@ -134,12 +150,15 @@ class AzureJudge(AzureEvaluator):
         super().__init__()
         self._model_config = _with_credential(model_config, credential)
         self._threshold = self.threshold = threshold
-        self._parameters = _REASONING if kwargs.get("is_reasoning_model") else {}
+        self._is_reasoning_model = bool(kwargs.get("is_reasoning_model"))
+        self._parameters = _REASONING if self._is_reasoning_model else {}
+        self._flow: Callable[..., Awaitable[Mapping[str, Any]]] | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "metric" in vars(cls):
             cls.metrics, cls.primary = (Metric(cls.metric, range=(1, 5)),), cls.metric
+            cls._result_key = cls.metric
 
     @cached_property
     def _asked(self) -> _Asked:
@@ -212,7 +231,8 @@ class AzureJudge(AzureEvaluator):
         if isinstance(prepared, str):
             return skipped(self.metric, prepared, self._threshold)
         needed = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
-        judged = await self._asked.call_with(calls, **{**dict.fromkeys(needed, ""), **prepared})
+        said = calls if self._flow is None else _InPlace(self._flow, prepared)
+        judged = await self._asked.call_with(said, **{**dict.fromkeys(needed, ""), **prepared})
         properties = judged[f"{self.metric}_properties"]
         if isinstance(properties, dict):
             content = json.dumps(plain(prepared))
@@ -387,13 +407,12 @@ class QAEvaluator(AzureEvaluator):
                 raise mistake(f"{name} must be an int or float, got {type(value)}", target=ErrorTarget.QA_EVALUATOR)
         passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
         self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
-        self._f1 = F1ScoreEvaluator(threshold=f1_score_threshold)
-        self._evaluators = [*self._judges, self._f1]
+        self._evaluators = [*self._judges, F1ScoreEvaluator(threshold=f1_score_threshold)]
 
     @property
     def arguments(self) -> dict[str, JSON]:
         """Those of the judges and of F1."""
-        return {"judges": [judge.arguments for judge in self._judges], "f1": self._f1.arguments}
+        return {"evaluators": [each.arguments for each in self._evaluators]}
 
     @property
     def endpoint(self) -> Endpoint:
@@ -419,7 +438,7 @@ class QAEvaluator(AzureEvaluator):
     def _together(self, judged: Sequence[Verdict], inputs: Inputs) -> Verdict:
         whole: Verdict = {}
         per_turn: dict[str, JSON] = {}
-        for verdict in (self._f1(**inputs), *judged):
+        for verdict in (self._evaluators[-1](**inputs), *judged):
             turns = verdict.get(PER_TURN)
             per_turn |= turns if isinstance(turns, dict) else {}
             whole |= verdict

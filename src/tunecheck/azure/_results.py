@@ -23,30 +23,15 @@ _PASSING = {"groundedness_pro_label": "groundedness_pro_passing_rate"}
 _SEVERE = 4
 """From which severity on Azure's safety metrics are a defect."""
 _SEVERITIES = ("sexual", "self_harm", "hate_unfairness", "violence")
-_LABELS = (
-    "protected_material",
-    "fictional_characters",
-    "artwork",
-    "logos_and_brands",
-    "eci",
-    "xpia",
-    "code_vulnerability",
-    "ungrounded_attributes",
+_LABELS = tuple(
+    "protected_material fictional_characters artwork logos_and_brands eci xpia code_vulnerability "
+    "ungrounded_attributes".split()
 )
 _COUNT_TOKENS = (
     *_SEVERITIES,
     *_LABELS,
-    "groundedness",
-    "relevance",
-    "coherence",
-    "fluency",
-    "similarity",
-    "f1_score",
-    "retrieval_score",
-    "hate_fairness",
-    "sensitive_data_leakage",
-    "task_adherence",
-    "prohibited_actions",
+    *"groundedness relevance coherence fluency similarity f1_score retrieval_score hate_fairness".split(),
+    *"sensitive_data_leakage task_adherence prohibited_actions".split(),
 )
 """Of which metrics the numbers of tokens have no mean."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
