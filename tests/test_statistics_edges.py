@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from tunecheck.statistics._decisions import non_inferiority, smallest_difference
+from tunecheck.statistics._distributions import effective_rows
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k
 from tunecheck.statistics._margins import chance_to_show, margin_to_show, refutes, rows_to_decide, rows_to_show
 from tunecheck.statistics._paired import paired_binary, paired_scores, tango
@@ -33,6 +34,19 @@ def test_one_score_has_a_mean_and_no_interval() -> None:
     found = estimate_mean([0.7])
     assert (found.value, found.low, found.standard_error) == (0.7, None, None)
     assert found.remark == "there is only one row"
+
+
+@pytest.mark.parametrize(("clusters", "known"), [(1, False), (2, True)])
+def test_equal_scores_of_one_cluster_show_nothing_and_of_two_something(clusters: int, known: bool) -> None:
+    found = estimate_mean([0.5] * 6, [number % clusters for number in range(6)], bounds=(0, 1))
+    assert (found.value, found.clusters, found.low is not None) == (0.5, clusters, known)
+
+
+def test_rows_with_twice_the_standard_error_are_worth_a_quarter() -> None:
+    """Kish's design effect is the square of the standard errors' ratio; clusters that vary less make no more rows."""
+    assert effective_rows(100, 20, plain=0.1, clustered=0.2) == pytest.approx(25)
+    assert effective_rows(100, 20, plain=0.2, clustered=0.1) == 100
+    assert effective_rows(100, 20, plain=0, clustered=0) == 20
 
 
 def test_one_pair_shows_nothing() -> None:
