@@ -4,10 +4,9 @@ A file in this folder is an evaluator under its own name: `--evaluators asks_bac
 the column mapping like those of every other evaluator, and `--set asks_back.marks=?` gives its settings.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tunecheck import Evaluator, Metric, read_calls, verdict
-from tunecheck.evaluators._base import Verdict
 
 
 class AsksBackEvaluator(Evaluator):
@@ -23,7 +22,7 @@ class AsksBackEvaluator(Evaluator):
         super().__init__(marks=marks)
         self._marks = tuple(marks)
 
-    def __call__(self, *, response: object, ground_truth: object) -> Verdict:
+    def __call__(self, *, response: object, ground_truth: object) -> dict[str, Any]:
         """Judge one row."""
         expected = read_calls(ground_truth)
         if expected.calls:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
@@ -47,13 +48,6 @@ WRITTEN_BY_US = {
 
 WRITTEN_BY_PEOPLE = {
     "memory-configuration.yml": "tunecheck.memory._configuration:ConfigurationFile",
-    "endpoint-azure_ml.yaml": "tunecheck.endpoints._azure_ml:AzureMLConfig",
-    "endpoint-azure_openai.yaml": "tunecheck.endpoints._chat:AzureOpenAIConfig",
-    "endpoint-memory_agent.yaml": "tunecheck.endpoints._http_endpoint:HttpConfig",
-    "endpoint-openai.yaml": "tunecheck.endpoints._chat:OpenAIConfig",
-    "endpoint-python.yaml": "tunecheck.endpoints._python:PythonConfig",
-    "endpoint-replay.yaml": "tunecheck.endpoints._replay:ReplayConfig",
-    "endpoint-simulated.yaml": "tunecheck.endpoints._simulated.endpoint:SimulatedConfig",
     "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
     "serve-script.yaml": "tunecheck.endpoints._serving.script:ScriptFile",
     "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
@@ -64,8 +58,15 @@ WRITTEN_BY_PEOPLE = {
 
 def schemas() -> dict[str, bytes]:
     """Each schema's text by its file's name."""
-    named = {**WRITTEN_BY_US, **WRITTEN_BY_PEOPLE}
+    named = {**WRITTEN_BY_US, **WRITTEN_BY_PEOPLE, **endpoint_kinds()}
     return {f"{name}.schema.json": _schema(name, place) for name, place in named.items()}
+
+
+def endpoint_kinds() -> dict[str, str]:
+    """The type of a definition of each kind of endpoint that is shipped."""
+    shipped = [kind for kind in entry_points(group="tunecheck.endpoints") if kind.value.startswith("tunecheck.")]
+    types = {kind.name: kind.load().config_type for kind in shipped}
+    return {f"endpoint-{name}.yaml": f"{config.__module__}:{config.__qualname__}" for name, config in types.items()}
 
 
 def _schema(name: str, place: str) -> bytes:

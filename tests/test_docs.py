@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 import tunecheck
 from tunecheck import TunecheckError
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "evaluators").glob("*.py")])
 IMPORT = re.compile(r"\b(?:from (tunecheck[\w.]*) import ([\w, ]+)|import (tunecheck\.[\w.]+))")
 DOTTED = re.compile(r"\btunecheck(?:\.\w+)*\._\w+")
 

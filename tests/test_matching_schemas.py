@@ -105,6 +105,16 @@ def test_violations_name_place_and_fault() -> None:
     )
 
 
+@pytest.mark.parametrize("draft", ["draft-04", "draft-06", "draft-07"])
+def test_what_a_schema_calls_a_format_is_not_checked_in_any_draft(draft: str) -> None:
+    schema: JSON = {
+        "$schema": f"http://json-schema.org/{draft}/schema#",
+        "type": "object",
+        "properties": {"day": {"type": "string", "format": "date"}},
+    }
+    assert checked(schema, {"day": "tomorrow"}).violations == ()
+
+
 def test_a_nested_violation_names_its_path() -> None:
     schema: JSON = {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}
     (violation,) = checked(schema, {"a": [{"b": 1}, {"b": "x"}]}).violations

@@ -221,8 +221,10 @@ def _offered(path: Path) -> object:
     ]
     own = [value for value in own if vars(value).get("kind") == path.stem] or _plugins_among(own)
     if len(own) != 1:
-        wanted = " or ".join(map(repr, names))
-        raise PluginError(f"{path} defines {len(own)} public classes and functions; name the one to use {wanted}")
+        wanted = " or ".join(map(repr, names)) + (
+            f", or set its kind = {path.stem!r}" if names[1] == "endpoint" else ""
+        )
+        raise PluginError(f"{path} defines {len(own)} public classes and functions; call the one to use {wanted}")
     return own[0]
 
 
