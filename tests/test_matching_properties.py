@@ -11,7 +11,8 @@ from hypothesis import example, given, strategies as st
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import align, assign, match_calls
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.pairing import align, assign
 from tunecheck.calls._matching.values import MatchPolicy, frozen
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions

@@ -7,8 +7,7 @@ from tests.matching_parts import call, tools
 
 from tunecheck._faults import Fault, sentence, shown_value
 from tunecheck._json import JSON
-from tunecheck.calls._matching.faults import argument_faults, call_faults, schema_faults
-from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.match import argument_faults, call_faults, match_calls, schema_faults
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions

@@ -10,8 +10,7 @@ from tunecheck._causes import CUT_OFF
 from tunecheck._faults import CODES, Fault, cut, shown_value
 from tunecheck._json import JSON, canonical
 from tunecheck.bfcl._turns_made import Made, Sides
-from tunecheck.calls._matching.faults import argument_faults, as_value, call_faults
-from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.match import argument_faults, as_value, call_faults, match_calls
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text

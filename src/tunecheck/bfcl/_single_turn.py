@@ -11,7 +11,7 @@ from tunecheck.bfcl._leaderboard_answers import LeaderboardRules
 from tunecheck.bfcl._source_literals import source_calls
 from tunecheck.bfcl._strict_answers import StrictRules
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
-from tunecheck.calls._matching.match import assign
+from tunecheck.calls._matching.pairing import assign
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions

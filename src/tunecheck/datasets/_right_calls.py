@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.names import named_arguments
+from tunecheck.calls._matching.match import named_arguments
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.formats._reading import read_calls

@@ -11,9 +11,9 @@ from tunecheck.calls._python_text import NAME
 from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector
-from tunecheck.formats._json_shapes import ReadText, is_definition
+from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._shapes import value_at
-from tunecheck.formats._spellings import take_value
+from tunecheck.formats._spellings import ReadText, is_definition
 
 _MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
 

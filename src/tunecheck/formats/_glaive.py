@@ -6,7 +6,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode_at, place, skip_space
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import take_named
+from tunecheck.formats._spellings import take_named
 
 _MAX_KEYS = 20  # of a call, which has two
 

@@ -9,11 +9,20 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._strict_json import UnreadableError, decode, kind_of, quoted
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._strict_json import UnreadableError, kind_of
 from tunecheck.formats._api_shapes import content_of, is_call_part, message_of, take_part, take_thoughts_of
-from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._collector import CallCollector, failed
+from tunecheck.formats._spellings import (
+    ANSWERING,
+    ReadText,
+    first_of,
+    is_definition,
+    name_in,
+    offered_calls,
+    take_named,
+)
 
-ReadText: TypeAlias = Callable[[str], Reading]
 _Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
 _Taker: TypeAlias = Callable[[_Object, CallCollector], None]
 
@@ -21,17 +30,31 @@ _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
 _BARE = frozenset({"name", "arguments"})
-_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
-_ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer", "no_function"})
-_CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
-NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
-_ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
-"""The words under which models give the two, beyond the shapes that are agreed upon."""
-
-HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
-"""The words under which they give whole calls."""
-
+_OPENAI = frozenset({"id", "type", "function"})
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
+
+
+def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
+    """The calls of a value, and the text beside them; None where it is data. `strict`: a format was chosen."""
+    collector = CallCollector(tools, strict=strict)
+    try:
+        return collector.reading() if take_value(value, collector, read_text) else None
+    except UnreadableError as error:
+        return failed("\n".join(collector.texts), collector, error)
+
+
+def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:
+    """Find the calls of a value by its shape, or by the names of tools where they are known; False where it is data.
+
+    Raises:
+        UnreadableError: it is a call, and not one that can be read.
+    """
+    if not (collector.gated and is_bfcl(value)) and take_shape(value, collector, read_text):
+        return True
+    calls = offered_calls(value, collector, read_text) if collector.gated else []
+    for name, arguments in calls:
+        collector.add("bfcl", name, arguments)
+    return bool(calls)
 
 
 def take_shape(value: object, collector: CallCollector, read_text: ReadText) -> bool:
@@ -56,42 +79,6 @@ def take_shape(value: object, collector: CallCollector, read_text: ReadText) -> 
     elif _is_message(value):
         _take_message(value, collector, read_text)
     return taker is not None or _is_message(value)
-
-
-def take_named(value: object, collector: CallCollector) -> None:
-    """The calls in a value that its surroundings have announced: one object with name and arguments, or a list of such.
-
-    Raises:
-        UnreadableError: it is neither.
-    """
-    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-        value = value["tool_calls"]
-    for each in value if isinstance(value, list) else [value]:
-        item = decode(each) if isinstance(each, str) else each
-        if not isinstance(item, dict):
-            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
-        inner = item.get("function")
-        held = inner if isinstance(inner, dict) and "name" not in item else item
-        name = name_in(held)
-        if isinstance(name, str) and name in _ANSWERING:
-            continue
-        if "arguments" not in held and is_definition(held.get("parameters")):
-            raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
-        collector.add(collector.format, name, arguments_in(held), _first(item, "id", "tool_call_id"))
-
-
-def name_in(item: _Object) -> object:
-    """The name of what an object calls, whichever word stands for it."""
-    return _first(item, "name", *_worded(item, NAMES))
-
-
-def arguments_in(item: _Object) -> object:
-    """The arguments in an object that is a call, whichever word stands for them."""
-    return _first(item, *_worded(item, _ARGUMENTS))
-
-
-def _worded(item: _Object, words: re.Pattern[str]) -> list[str]:
-    return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
@@ -266,6 +253,9 @@ def _call_item(item: _Object) -> _Taker | None:
     """Who reads this object as one call; None where it is not one."""
     if item.keys() == _BARE:  # as most are
         return _take_bare
+    function = item.get("function")
+    if item.keys() == _OPENAI and isinstance(function, dict) and "name" in function:  # and most others
+        return _take_tool_call
     if is_call_part(item):
         return _take_other_part
     kind = item.get("type")
@@ -273,7 +263,6 @@ def _call_item(item: _Object) -> _Taker | None:
         return _take_responses_item
     if kind == "tool_call" and ("name" in item or isinstance(item.get("tool_call"), dict)):
         return _take_azure_item
-    function = item.get("function")
     if isinstance(function, dict) and "name" in function and ("arguments" in function or "id" in item):
         return _take_tool_call
     if "recipient_name" in item:
@@ -295,16 +284,6 @@ def _is_bare(item: _Object) -> bool:
     if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name) or not isinstance(parameters, dict):
         return False
     return not is_definition(parameters)
-
-
-def is_definition(parameters: object) -> bool:
-    """Whether these are the parameters of a tool's definition rather than arguments of a call."""
-    if not isinstance(parameters, dict):
-        return False
-    if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
-        return True
-    kinds = [value.get("type") if isinstance(value, dict) else None for value in parameters.values()]
-    return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
 
 
 def _take_bare(item: _Object, collector: CallCollector) -> None:
@@ -333,7 +312,7 @@ def _take_other_part(part: _Object, collector: CallCollector) -> None:
 
 
 def _take_responses_item(item: _Object, collector: CallCollector) -> None:
-    collector.add("openai", item["name"], item.get("arguments"), _first(item, "call_id", "id"))
+    collector.add("openai", item["name"], item.get("arguments"), first_of(item, "call_id", "id"))
 
 
 def _take_azure_item(item: _Object, collector: CallCollector) -> None:
@@ -344,16 +323,12 @@ def _take_azure_item(item: _Object, collector: CallCollector) -> None:
         collector.add("azure_agent", held.get("name"), held.get("arguments"), inner.get("id"))
     else:
         arguments = item.get("arguments", item.get("args"))  # LangChain's
-        collector.add("azure_agent", item.get("name"), arguments, _first(item, "tool_call_id", "id"))
-
-
-def _first(item: _Object, *keys: str) -> object:
-    return next((item[key] for key in keys if item.get(key) is not None), None)
+        collector.add("azure_agent", item.get("name"), arguments, first_of(item, "tool_call_id", "id"))
 
 
 def _take_cohere_item(item: _Object, collector: CallCollector) -> None:
     """What Command models write, `{"tool_call_id", "tool_name", "parameters"}`; one tool of theirs is to answer."""
-    if item["tool_name"] not in _ANSWERING:
+    if item["tool_name"] not in ANSWERING:
         collector.ambiguous = True
         collector.add("command_r", item["tool_name"], item["parameters"], item.get("tool_call_id"))
 

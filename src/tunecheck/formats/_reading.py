@@ -26,7 +26,7 @@ from tunecheck import _json as jsontext
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
-from tunecheck.formats._choosing import chosen
+from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._prose import may_hold_calls, may_hold_marks
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
         PluginError: there is no format of that name.
     """
     definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
-    profile = chosen(format)
+    profile = None if format == AUTO else chosen(format)
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
     if value is None or isinstance(value, Reading):
@@ -125,7 +125,7 @@ def read_python_calls(text: str) -> Reading:
 def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
-    from tunecheck.formats._spellings import read_value
+    from tunecheck.formats._json_shapes import read_value
 
     plain = [value] if isinstance(value, FunctionCall) else _plain_objects(value)
     reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)

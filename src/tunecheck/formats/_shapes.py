@@ -8,8 +8,8 @@ from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode_at, kind_of, place, quoted, skip_space
 from tunecheck.formats._call_text import CALL, CallScanner
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import take_named
 from tunecheck.formats._profiles import Shape
+from tunecheck.formats._spellings import take_named
 
 _AFTER_VALUE = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _VALUE_END = {quote: re.compile(quote + _AFTER_VALUE) for quote in "'\""}

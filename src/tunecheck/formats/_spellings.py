@@ -1,65 +1,82 @@
-"""Calls in JSON values of no agreed shape, which count only with the name of a tool: `{"f": {…}}`, `["f(a=1)"]`."""
+"""Calls whose parts stand under other words, or in no agreed shape: those count only with the name of a tool.
 
-from __future__ import annotations
+`{"function": "f", "args": {…}}`, `{"f": {…}}`, `["f(a=1)"]`.
+"""
 
 import re
-from collections.abc import Iterable
-from itertools import islice
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from tunecheck.calls._model import Reading
-from tunecheck.calls._python_text import NAME
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import UnreadableError, place, quoted
-from tunecheck.formats._call_text import BEFORE, LABEL, closed
-from tunecheck.formats._collector import CallCollector, failed
-from tunecheck.formats._json_shapes import (
-    HOLDER,
-    NAMES,
-    ReadText,
-    arguments_in,
-    is_bfcl,
-    is_definition,
-    name_in,
-    take_shape,
-)
+from tunecheck.calls._strict_json import UnreadableError, decode, kind_of, quoted
+from tunecheck.formats._collector import CallCollector
 
-_MOST_BEGUN = 100  # each costs a look at the text's rest
-_BEGUN = re.compile(
-    rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
-    rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
-    rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
-    rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
-    re.MULTILINE,
-)
-
+ReadText: TypeAlias = Callable[[str], Reading]
+_Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
 _Calls: TypeAlias = list[tuple[str, object]]
 
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
+ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer", "no_function"})
+_CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
+NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
+_ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
+"""The words under which models give the two, beyond the shapes that are agreed upon."""
 
-def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
-    """The calls of a value, and the text beside them; None where it is data. `strict`: a format was chosen."""
-    collector = CallCollector(tools, strict=strict)
-    try:
-        return collector.reading() if take_value(value, collector, read_text) else None
-    except UnreadableError as error:
-        return failed("\n".join(collector.texts), collector, error)
+HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
+"""The words under which they give whole calls."""
 
 
-def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Find the calls of a value by its shape, or by the names of tools where they are known; False where it is data.
+def take_named(value: object, collector: CallCollector) -> None:
+    """The calls in a value that its surroundings have announced: one object with name and arguments, or a list of such.
 
     Raises:
-        UnreadableError: it is a call, and not one that can be read.
+        UnreadableError: it is neither.
     """
-    if not (collector.gated and is_bfcl(value)) and take_shape(value, collector, read_text):
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
+    for each in value if isinstance(value, list) else [value]:
+        item = decode(each) if isinstance(each, str) else each
+        if not isinstance(item, dict):
+            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
+        inner = item.get("function")
+        held = inner if isinstance(inner, dict) and "name" not in item else item
+        name = name_in(held)
+        if isinstance(name, str) and name in ANSWERING:
+            continue
+        if "arguments" not in held and is_definition(held.get("parameters")):
+            raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
+        collector.add(collector.format, name, arguments_in(held), first_of(item, "id", "tool_call_id"))
+
+
+def name_in(item: _Object) -> object:
+    """The name of what an object calls, whichever word stands for it."""
+    return first_of(item, "name", *_worded(item, NAMES))
+
+
+def arguments_in(item: _Object) -> object:
+    """The arguments in an object that is a call, whichever word stands for them."""
+    return first_of(item, *_worded(item, _ARGUMENTS))
+
+
+def _worded(item: _Object, words: re.Pattern[str]) -> list[str]:
+    return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
+
+
+def first_of(item: _Object, *keys: str) -> object:
+    return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
+def is_definition(parameters: object) -> bool:
+    """Whether these are the parameters of a tool's definition rather than arguments of a call."""
+    if not isinstance(parameters, dict):
+        return False
+    if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
         return True
-    calls = _calls_in(value, collector, read_text) if collector.gated else []
-    for name, arguments in calls:
-        collector.add("bfcl", name, arguments)
-    return bool(calls)
+    kinds = [value.get("type") if isinstance(value, dict) else None for value in parameters.values()]
+    return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
 
 
-def _calls_in(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
+def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
     """The calls of tools that the value consists of; none where any part of it is something else."""
     if isinstance(value, str):
         reading = read_text(value)
@@ -73,7 +90,7 @@ def _calls_in(value: object, collector: CallCollector, read_text: ReadText) -> _
         return pair
     calls: _Calls = []
     for item in value:
-        found = _calls_in(item, collector, read_text)
+        found = offered_calls(item, collector, read_text)
         if not found:
             return []
         calls += found
@@ -110,16 +127,4 @@ def _held(value: dict[object, object], collector: CallCollector, read_text: Read
         return _named(held, collector)
     if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
         return []
-    return _calls_in(held, collector, read_text) if announced or len(value) == 1 else []
-
-
-def refuse_cut(text: str, collector: CallCollector) -> None:
-    """Refuses a text in which a call of a tool begins and does not end.
-
-    Raises:
-        UnreadableError: there is one.
-    """
-    for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
-        name = begun["called"] or begun["keyed"] or begun["named"]
-        if collector.knows(name) and closed(text, begun.start("opening")) is None:
-            raise UnreadableError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is cut off")
+    return offered_calls(held, collector, read_text) if announced or len(value) == 1 else []

@@ -3,20 +3,22 @@
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from tunecheck.calls._model import Reading
 from tunecheck.calls._python_text import NAME
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at
+from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, place, quoted
 from tunecheck.formats._bare import take_bare
-from tunecheck.formats._call_text import CallScanner
+from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
 from tunecheck.formats._collector import CallCollector, failed, without_end_marks
 from tunecheck.formats._families.thoughts import ANSWERS
+from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prose import may_hold_calls, may_hold_marks
 from tunecheck.formats._shapes import literal_at
-from tunecheck.formats._spellings import refuse_cut, take_value
+from tunecheck.formats._spellings import NAMES
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
@@ -40,6 +42,16 @@ _ANNOUNCING_STARTS = (
         r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
     ),
     re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
+)
+
+
+_MOST_BEGUN = 100  # each costs a look at the text's rest
+_BEGUN = re.compile(
+    rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
+    rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
+    rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
+    rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
+    re.MULTILINE,
 )
 
 
@@ -106,7 +118,7 @@ class TextReader:
         before = len(collector.texts)
         held = self._take_body(body, collector, marks)
         if collector.gated:
-            refuse_cut("\n".join(collector.texts[before:]) if collector.calls else body, collector)
+            _refuse_cut("\n".join(collector.texts[before:]) if collector.calls else body, collector)
         return held
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
@@ -308,3 +320,15 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
     if taken:
         collector.add_text(body[taken:])
     return bool(taken)
+
+
+def _refuse_cut(text: str, collector: CallCollector) -> None:
+    """Refuses a text in which a call of a tool begins and does not end.
+
+    Raises:
+        UnreadableError: there is one.
+    """
+    for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
+        name = begun["called"] or begun["keyed"] or begun["named"]
+        if collector.knows(name) and closed(text, begun.start("opening")) is None:
+            raise UnreadableError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is cut off")

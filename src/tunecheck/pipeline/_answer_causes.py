@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tunecheck._causes import CUT_OFF, error_cause, repeats_itself
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, value_of
-from tunecheck.calls._model import Reading
+from tunecheck.calls._model import Reading, plain_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._reading import read_once, tools_of, without_thoughts
 from tunecheck.pipeline._answer_wording import asks_back, refuses
@@ -260,8 +260,6 @@ def is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """Whether the tool wants a text there, as of code, where none is expected."""
     if any(isinstance(each, str) and each for each in _accepted(fault)):
         return False
-    from tunecheck.calls._matching.names import plain_name
-
     wanted = plain_name(fault.call or "")
     definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
     properties = definition.parameters.get("properties") if definition is not None else None
@@ -284,13 +282,10 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
 
 def _of_names(answer: Answer) -> Iterator[Fault]:
     """Called names that no tool has: written otherwise, or made up."""
-    from tunecheck.calls._matching.names import plain_name
-
-    plain = {plain_name(tool): tool for tool in answer.tools}
-    for name in dict.fromkeys(call.name for call in answer.reading.calls):
+    unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
+    plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
+    for name in unknown if plain else ():
         tool = plain.get(plain_name(name))
-        if not plain or name in answer.tools:
-            continue
         if tool is None:
             yield _of_name(name, answer.tools)
         elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other

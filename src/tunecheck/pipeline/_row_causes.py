@@ -113,8 +113,11 @@ def _compared(answer: Answer) -> Iterator[Fault]:
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
         return
-    from tunecheck.calls._matching.faults import argument_faults, call_faults  # rows of texts need none of it
-    from tunecheck.calls._matching.match import match_calls
+    from tunecheck.calls._matching.match import (  # rows of texts need none of it
+        argument_faults,
+        call_faults,
+        match_calls,
+    )
     from tunecheck.calls._matching.values import MatchPolicy
 
     # What the leaderboard accepts is not to blame.

@@ -9,8 +9,7 @@ from tunecheck._causes import CUT_OFF
 from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
-from tunecheck.calls._matching.names import plain_name
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import FunctionCall, Reading, plain_name
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.formats._reading import read_calls

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from tunecheck._errors import PluginError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
-from tunecheck.calls._matching.names import plain_name
-from tunecheck.calls._model import tool_name
+from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict, decoded
 from tunecheck.formats._choosing import AUTO, chosen

@@ -7,8 +7,7 @@ from functools import cached_property
 from tunecheck import _json as jsontext
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
-from tunecheck.calls._matching.faults import argument_faults, call_faults, schema_faults
-from tunecheck.calls._matching.match import Match, match_calls
+from tunecheck.calls._matching.match import Match, argument_faults, call_faults, match_calls, schema_faults
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
-from tunecheck.calls._matching.faults import schema_faults
+from tunecheck.calls._matching.match import schema_faults
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
