@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar, cast
 import msgspec
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
+from tunecheck._json import converted, dumps
 from tunecheck._messages import did_you_mean
 
 T = TypeVar("T")
@@ -84,14 +84,6 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
             break
         value = _replaced(value, path, {} if problem.startswith("must be a mapping") else _GONE)
     return read_as(value, kind, where)
-
-
-def converted(value: object, kind: type[T]) -> T:
-    """What `msgspec.convert` gives; its own error, too, where half of a character makes it fail otherwise."""
-    try:
-        return msgspec.convert(value, kind)
-    except UnicodeEncodeError:
-        raise msgspec.ValidationError("a name or a value holds half of a character") from None
 
 
 def one_of(value: T, known: Sequence[T], name: str) -> T:

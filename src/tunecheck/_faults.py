@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tunecheck._causes import CAUSES
-from tunecheck._describe import converted
-from tunecheck._json import JSON, dumps, plain
+from tunecheck._json import JSON, converted, dumps, plain
 from tunecheck._messages import clean
 
 CODES: dict[str, str] = {

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\
 
 _MAX_PATH = 200
 """Most characters of a path that an error shows."""
+
+T = TypeVar("T")
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -209,6 +211,14 @@ def value_of(text: str | bytes) -> JSON:
 def real_number(value: JSON) -> float | None:
     """The value where it is a number; None where it is anything else, true and false included."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def converted(value: object, kind: type[T]) -> T:
+    """What `msgspec.convert` gives; its own error, too, where half of a character makes it fail otherwise."""
+    try:
+        return msgspec.convert(value, kind)
+    except UnicodeEncodeError:
+        raise msgspec.ValidationError("a name or a value holds half of a character") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
-from tunecheck._describe import converted
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import RunFile
-from tunecheck._json import JSON
+from tunecheck._json import JSON, converted
 from tunecheck._targets import Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint

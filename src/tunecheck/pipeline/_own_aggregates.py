@@ -35,10 +35,6 @@ class EvaluatorRow(dict[str, JSON]):
             raise AttributeError(name) from None
 
 
-_FAILED = "\0error"
-"""Where a row that is in error says so; no evaluator's key."""
-
-
 class EvaluatorRows(Sequence[EvaluatorRow]):
     """All outputs of one evaluator, errors left out: what `__aggregate__` is given.
 
@@ -46,14 +42,15 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     """
 
     def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
-        self._columns = {f"outputs.{name}.{key}": key for key in keys} | {f"error.{name}": _FAILED}
+        self._columns = {f"outputs.{name}.{key}": key for key in keys}
+        self._error = f"error.{name}"
         self._rows = rows
         self._kept: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
         if self._kept is not None:
             return iter(self._kept)
-        return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output and _FAILED not in output)
+        return map(EvaluatorRow, self._rows.picked(self._columns, unless=self._error))
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:

@@ -233,9 +233,9 @@ class RowsView(Sequence[ResultRow]):
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
             yield from enumerate(lines(file))
 
-    def picked(self, columns: Mapping[str, str]) -> Iterator[ResultRow]:
-        """Of each row these columns, as far as it has them, under the names given."""
-        return _picked(self._lines(), columns, self.path)
+    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
+        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
+        return _picked(self._lines(), columns, unless, self.path)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -290,23 +290,25 @@ class RowsSelection:
                 file.seek(self.starts[position])
                 yield position, file.readline()
 
-    def picked(self, columns: Mapping[str, str]) -> Iterator[ResultRow]:
-        """Of each row these columns, as far as it has them, under the names given."""
-        return _picked(self._lines(), columns, self.path)
+    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
+        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
+        return _picked(self._lines(), columns, unless, self.path)
 
 
-def _picked(lines: Iterable[tuple[int, bytes]], columns: Mapping[str, str], path: Path) -> Iterator[ResultRow]:
-    decode, names = _reader_of(columns), [*columns.values()]
+def _picked(
+    lines: Iterable[tuple[int, bytes]], columns: Mapping[str, str], unless: str, path: Path
+) -> Iterator[ResultRow]:
+    read = (unless, *columns)
+    decode, names, unset = _reader_of(read), [*columns.values()], msgspec.UNSET
     for number, line in lines:
         try:
-            values = msgspec.structs.astuple(decode(line))
+            barred, *values = msgspec.structs.astuple(decode(line))
         except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
             row = _row(line, path, number)
-            values = tuple(row.get(column, msgspec.UNSET) for column in columns)
-        output = dict(zip(names, values, strict=True))
-        if msgspec.UNSET in values:
-            output = {name: value for name, value in output.items() if value is not msgspec.UNSET}
-        yield output
+            barred, *values = (row.get(column, unset) for column in read)
+        output = {name: value for name, value in zip(names, values, strict=True) if value is not unset}
+        if output and barred is unset:
+            yield output
 
 
 def _reader_of(columns: Iterable[str]) -> Callable[[bytes], msgspec.Struct]:

@@ -4,14 +4,24 @@ A cause is a `Fault` whose code is one of `CAUSES`; its other fields say what it
 gives with such a code counts as that cause. A row that passes is not looked at: deciding costs it nothing.
 """
 
+from __future__ import annotations
+
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CAUSES, error_cause, place_of
+from tunecheck._causes import CAUSES, CUT_OFF, asks_back, error_cause, place_of, refuses, repeats_itself
 from tunecheck._faults import Fault, read_faults
-from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice, is_text
+from tunecheck._json import JSON, canonical, value_of
+from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
+from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
+from tunecheck.formats._reading import read_once, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
@@ -34,6 +44,28 @@ _CAUSES = {
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, say that calls differ, and not how."""
+
+_FILTERED = frozenset(
+    "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
+)
+_OVERFLOWED = "model_context_window_exceeded"
+_REFUSED = "refusal"
+
+_UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
+"""What faults say where an evaluator found no call that it could read."""
+
+_OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
+"""What they say where it took a function's name for another one."""
+
+_MOST_TOOLS, _LONGEST_NAME = 500, 200
+_TIMES = 3
+"""So often the same call in one answer is a loop, where it was not asked for."""
+
+_AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
+"""Forms that data and prose have, too."""
+
+_TAG = re.compile(r"<(/?)(\w+)[=>\s]")
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
@@ -63,7 +95,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
         for fault in read_faults(value)
     )
     answer = Answer.read(state.kind, state.row.values, state.target, arguments, faults)
-    by_answer = [*answer_causes(answer)]
+    by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
         faults = tuple(fault for fault in faults if fault.code != "cut_off")  # the same, told less exactly
@@ -99,7 +131,7 @@ def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
 
 
 def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
-    if encoded_twice(fault, answer.tools):
+    if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
@@ -125,9 +157,312 @@ def _compared(answer: Answer) -> Iterator[Fault]:
     match = match_calls(made, wanted, loose)
     yield from call_faults(match, loose)
     for fault in argument_faults(match):
-        if fault.path is not None and not is_text(fault, answer.tools):
+        if fault.path is not None and not _is_text(fault, answer.tools):
             yield fault
 
 
 def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
     return [FunctionCall(tool_name(call.name), call.arguments) for call in calls]
+
+
+# -- what an answer itself says: how it ended, how its calls are written, what its text does
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a row that failed, as its failing evaluators saw it.
+
+    `response` is what was answered, `reading` the calls in it; of a conversation it is the last step of the turn that
+    failed.
+    """
+
+    columns: Mapping[str, JSON]
+    response: object
+    reading: Reading
+    tools: ToolDefinitions
+    ground_truth: object
+    expects_call: bool
+    expects_text: bool
+    codes: frozenset[str]
+
+    @classmethod
+    def read(
+        cls,
+        kind: str | None,
+        row: Mapping[str, object],
+        columns: Mapping[str, JSON],
+        arguments: Mapping[str, object],
+        faults: Sequence[Fault],
+    ) -> Answer:
+        """From a row's kind and columns, the target's columns, and what the failing evaluators were given and found."""
+        codes = frozenset(fault.code for fault in faults)
+        turns = _turns(columns)
+        if turns is None:
+            response = _response(columns, arguments)
+        else:
+            number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
+            response, columns = _last_item(columns["result"], number), _of_turn(columns, number)
+        tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
+        expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
+        return cls(
+            columns=columns,
+            response=response,
+            reading=_read(response, tools, expects_call=expects_call),
+            tools=tools,
+            ground_truth=arguments.get("ground_truth"),
+            expects_call=expects_call,
+            expects_text=kind == "answer" and turns is None,
+            codes=codes,
+        )
+
+    @cached_property
+    def wanted(self) -> Reading:
+        """What the ground truth holds."""
+        return read_once(self.ground_truth, self.tools)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it stands in a text, not in calls as an API has them."""
+        return isinstance(self.response, str)
+
+    @property
+    def said(self) -> str:
+        """Its text without thoughts."""
+        return without_thoughts(self.reading.text)[1]
+
+    @property
+    def thought(self) -> bool:
+        """Whether the model thought before it answered."""
+        usage = self.columns.get("usage")
+        tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
+        return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
+
+
+def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
+    """A conversation's steps by turn; None where it is no conversation."""
+    result = columns.get("result")
+    turns = [turn for turn in result if isinstance(turn, list)] if isinstance(result, list) else []
+    return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
+
+
+def _last_item(by_turn: JSON, number: int) -> JSON:
+    """What a list of turns, each a list of steps, holds for the last step of a turn, counted from 1."""
+    steps = by_turn[number - 1] if isinstance(by_turn, list) and 0 < number <= len(by_turn) else None
+    return steps[-1] if isinstance(steps, list) and steps else None
+
+
+def _of_turn(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
+    """A conversation's columns as those of the last answer of this turn; its tokens are sums, and left out."""
+    usage = columns.get("usage")
+    changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
+    for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
+        if isinstance(columns.get(of_steps), list):
+            changed[name] = _last_item(columns[of_steps], number)
+    return {**columns, **changed}
+
+
+def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
+    calls = columns.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        return calls
+    given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
+    return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for none
+
+
+def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
+    """The calls of an answer; where one was needed, also a bare one of a function that no tool is."""
+    reading = read_once(response, tools)
+    if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
+        return reading
+    bare = read_once(response)
+    alone = bare.format == "bfcl_text" and not bare.text  # prose has calls in brackets, data has objects: beside more
+    return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
+
+
+def _answer_causes(answer: Answer) -> Iterator[Fault]:
+    """The causes that hold by the answer itself, in any order."""
+    yield from _of_ending(answer)
+    encoding = [*_of_encoding(answer.response)]
+    yield from encoding
+    if answer.reading.problem is not None:
+        if not encoding:
+            yield Fault(code="unreadable", message=answer.reading.problem)
+    elif answer.reading.calls:
+        yield from _of_calls(answer)
+    else:
+        yield from _of_silence(answer)
+
+
+def reply_cause(columns: Mapping[str, JSON]) -> str:
+    """The cause of a reply in which what was asked for cannot be found, as of a judge: how it ended, or what it is."""
+    answer = Answer.read(None, {}, columns, {}, ())
+    found = [*_of_ending(answer), *_of_silence(answer)]
+    return found[0].code if found else "unreadable"
+
+
+# -- how it ended
+
+
+def _of_ending(answer: Answer) -> Iterator[Fault]:
+    reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
+    if isinstance(error, str):  # a recorded conversation that never got its answer
+        yield Fault(code=error_cause(error), message=error)
+    if reason in _FILTERED:
+        yield Fault(code="filtered", message=f"finish_reason {reason}")
+    elif reason == _OVERFLOWED:
+        yield Fault(code="overflow", message=f"finish_reason {reason}")
+    elif reason in CUT_OFF or (reason is None and _ends_inside(answer)):
+        unanswered = not (answer.reading.calls or answer.reading.problem or answer.said.strip())
+        code = "thinking_used_budget" if answer.thought and unanswered else "cut_off"
+        words = _tokens(answer, reason)
+        yield Fault(code=code, message=f"{words}, and it repeats itself" if repeats_itself(answer.said) else words)
+
+
+def _tokens(answer: Answer, reason: JSON) -> str:
+    usage = answer.columns.get("usage")
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    said = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
+    return f"{said} after {tokens} tokens" if tokens is not None else said
+
+
+def _ends_inside(answer: Answer) -> bool:
+    """Whether a text whose end nobody explains stops in the middle of a call or a thought."""
+    if not answer.is_text or answer.reading.calls:
+        return False
+    text = answer.reading.text.rstrip()
+    if answer.reading.problem is None:
+        return bool(answer.reading.reasoning) and text.endswith(answer.reading.reasoning)
+    return not text.endswith((">", "]", "```")) and _is_open(text)
+
+
+def _is_open(text: str) -> bool:
+    """Whether brackets, a string or tags are left open."""
+    bare = _STRINGS.sub(lambda string: "" if string[1] == '"' else '"', text)
+    brackets = Counter(bare)
+    opened = sum(brackets[sign] for sign in "{[(") - sum(brackets[sign] for sign in "}])")
+    tags = Counter(closing for closing, _ in _TAG.findall(bare))
+    return '"' in bare or opened > 0 or tags[""] > tags["/"]
+
+
+# -- how its calls are written
+
+
+def _of_encoding(response: object) -> Iterator[Fault]:
+    """Calls of an API whose arguments are not the JSON text of an object, or that of such a text."""
+    for name, arguments in _written_arguments(response):
+        read = value_of(arguments)
+        if isinstance(read, str) and isinstance(value_of(read), dict):
+            yield Fault(code="double_encoded", call=name, actual=arguments)
+        elif not isinstance(read, dict):
+            yield Fault(code="bad_arguments", call=name, actual=arguments)
+
+
+def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
+    """The arguments of calls that have them as text: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
+    for item in response if isinstance(response, list) else ():
+        if not isinstance(item, dict):
+            continue
+        function = item.get("function", item)
+        if isinstance(function, dict) and "arguments" in function:
+            name, arguments = function.get("name"), function["arguments"]
+        else:
+            name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
+        if isinstance(arguments, str) and arguments.strip():
+            yield name if isinstance(name, str) else None, arguments
+
+
+def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
+    """Whether a value is the JSON text of a list or object that was expected as itself."""
+    wanted = {type(each) for each in _accepted(fault)} & {list, dict}
+    if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
+        return False
+    return type(value_of(fault.actual)) in wanted and not _is_text(fault, tools)
+
+
+def _accepted(fault: Fault) -> Sequence[object]:
+    return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
+
+
+def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
+    """Whether the tool wants a text there, as of code, where none is expected."""
+    if any(isinstance(each, str) and each for each in _accepted(fault)):
+        return False
+    wanted = plain_name(fault.call or "")
+    definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
+    properties = definition.parameters.get("properties") if definition is not None else None
+    schema = properties.get(fault.path or "") if isinstance(properties, dict) else None
+    return isinstance(schema, dict) and schema.get("type") == "string"
+
+
+def _of_calls(answer: Answer) -> Iterator[Fault]:
+    of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
+    offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
+    whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation only steps are looked at
+    if offered and answer.is_text and whole and not answer.codes.isdisjoint(_UNSEEN):
+        yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
+    yield from islice(_of_names(answer), 1)  # looking for likenesses takes long, and one is enough
+    yield from _of_repetition(answer)
+    if answer.expects_text:
+        first = answer.reading.calls[0]
+        yield Fault(code="extra_call", call=first.name, actual=first.arguments)
+
+
+def _of_names(answer: Answer) -> Iterator[Fault]:
+    """Called names that no tool has: written otherwise, or made up."""
+    unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
+    plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
+    for name in unknown if plain else ():
+        tool = plain.get(plain_name(name))
+        if tool is None:
+            yield _of_name(name, answer.tools)
+        elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
+            how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
+            yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
+
+
+def _of_name(name: str, tools: ToolDefinitions) -> Fault:
+    """A name that is not even another spelling of a tool's."""
+    head, _, number = name.rpartition(":")
+    bare = head if number.isdigit() else name
+    ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
+    alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
+    words = f"{name} is not among the tools"
+    if ending is not None:
+        added = f"{words}; perhaps it is {ending} with something added"
+        return Fault(code="unknown_function", call=name, expected=ending, message=added)
+    if alike:
+        renamed = f"{words}; perhaps it is renamed from {alike[0]}"
+        return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
+    return Fault(code="unknown_function", call=name, message=words)
+
+
+def _of_repetition(answer: Answer) -> Iterator[Fault]:
+    if len(answer.reading.calls) < _TIMES:
+        return
+    made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
+    asked = Counter(call.name for call in answer.wanted.calls)
+    for call in answer.reading.calls:
+        times = made.pop((call.name, canonical(call.arguments)), 0)
+        if times >= max(_TIMES, asked[call.name] + 1):
+            words = f"{call.name} was called {times} times with the same arguments"
+            yield Fault(code="loop", call=call.name, actual=call.arguments, message=words)
+
+
+# -- what its text does
+
+
+def _of_silence(answer: Answer) -> Iterator[Fault]:
+    """A text without a call, where one was needed or not."""
+    text = answer.said.strip()
+    said = answer.columns.get("refusal")
+    refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
+    if said or refused or answer.columns.get("finish_reason") == _REFUSED:
+        yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
+    elif answer.expects_call and asks_back(text):
+        yield Fault(code="asked_back", actual=text)
+    if answer.expects_call:
+        about = Fault(code="answered_instead_of_calling")
+        if answer.wanted.calls:
+            first = answer.wanted.calls[0]
+            about = replace(about, call=first.name, expected=first.arguments)
+        yield replace(about, actual=text) if answer.is_text else about

@@ -8,8 +8,7 @@ from importlib.resources import files
 from typing import cast
 
 from tunecheck import _yaml
-from tunecheck._describe import converted
-from tunecheck._json import JSON
+from tunecheck._json import JSON, converted
 
 
 @functools.cache

@@ -14,13 +14,13 @@ from random import Random
 from typing import Protocol
 
 from tunecheck import _yaml
+from tunecheck._causes import refuses
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.authoring._author.files import Line, PathLine, RejectedLine, TaskLine
 from tunecheck.authoring._author.wording import said
 from tunecheck.formats._reading import read_calls
-from tunecheck.pipeline._answer_wording import refuses
 
 _ROOM = 600
 """How many characters longer than twice the plain request its words may be."""

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tunecheck._causes import CUT_OFF, repeats_itself
+from tunecheck._causes import CUT_OFF, refuses, repeats_itself
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
 from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, shortened
-from tunecheck.pipeline._answer_causes import reply_cause
-from tunecheck.pipeline._answer_wording import refuses
+from tunecheck.pipeline._row_causes import reply_cause
 
 _MOST_REPEATED = 4_000
 """Characters of a broken reply that are shown to its writer again."""
