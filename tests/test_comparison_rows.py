@@ -59,6 +59,13 @@ def test_faults_that_grew_and_shrank_are_counted_by_code(tmp_path: Path) -> None
     assert changed_faults(compare(base, new).metrics["match"]) == "+1 too rude, −1 extra call"
 
 
+def test_faults_beyond_those_shown_are_counted(tmp_path: Path) -> None:
+    base = passes(tmp_path, "a", [True])
+    new = faulty(tmp_path, "b", "y", [{"code": f"kind_{number}"} for number in range(8)])
+    shown = "+1 kind 0, +1 kind 1, +1 kind 2, +1 kind 3, +1 kind 4, +1 kind 5 and 2 more"
+    assert changed_faults(compare(base, new).metrics["match"]) == shown
+
+
 def test_scores_that_stay_on_their_side_have_changed_the_largest_first(tmp_path: Path) -> None:
     before, after = scores(tmp_path, "a", [0.9, 0.1, 0.2, 0.7]), scores(tmp_path, "b", [0.8, 0.4, 0.9, 0.7])
     found = compare(before, after).metrics["bleu"]

@@ -15,15 +15,16 @@ from tunecheck._json import JSON
 from tunecheck.cli._evaluate.junit import junit_xml
 from tunecheck.cli._evaluate.summary import Summary
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.runs._failures import Failures
+from tunecheck.runs._failures import FailureGroup, Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
 
-def summary(text: str = "run", *gates: Outcome, errors: int = 0) -> Summary:
+def summary(text: str = "run", *gates: Outcome, errors: int = 0, failures: Failures | None = None) -> Summary:
+    failures = failures or Failures()
     metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
-    return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, Failures(), gates, [text], {})
+    return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, failures, gates, [text], {})
 
 
 def the_cases(content: bytes) -> dict[str, ElementTree.Element]:
@@ -45,6 +46,18 @@ def test_there_is_a_test_for_each_gate_and_each_share_of_errors() -> None:
     failure = cases["match error rate"].find("failure")
     assert failure is not None
     assert "2 of 10 rows (0.2), allowed 0.1" in str(failure.text)
+
+
+def test_reasons_of_an_own_evaluator_are_counted_by_their_code() -> None:
+    groups = {
+        "own: missing call to action": FailureGroup("missing call to action", 5, "r1", ""),
+        "missing_call": FailureGroup("missing call", 3, "r2", ""),
+        "own: too long": FailureGroup("too long", 2, "r3", ""),
+    }
+    content = junit_xml(summary("mail", failures=Failures({"mail": 10}, {"mail": groups})), None)
+    found = {each.get("name"): each.get("value") for each in ElementTree.fromstring(content).iter("property")}
+    counts = {name: value for name, value in found.items() if name and name.startswith("failed.")}
+    assert counts == {"failed.mail.own": "7", "failed.mail.missing_call": "3"}
 
 
 def test_without_a_gate_errors_fail_only_if_every_row_has_one() -> None:

@@ -1,6 +1,7 @@
 """Why rows failed: a run's faults counted by code and its errors by their words, in one pass and flat memory."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +15,7 @@ from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 MAX_GROUPS = 2_000
 """Most groups kept for one evaluator; what comes after them is counted as another reason."""
 
+_OWN = "own: "
 _MOST_READ = 4_000
 _LONGEST_TITLE = 100
 _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
@@ -49,6 +51,13 @@ class Failures:
         """An evaluator's groups; none where they only say that scores are below the threshold."""
         groups = self.faults.get(name, {})
         return groups if groups.keys() - {"below_threshold"} else {}
+
+    def by_code(self, name: str) -> Counter[str]:
+        """The rows that an evaluator failed, by fault code alone: its own reasons, whatever their words, are `own`."""
+        codes: Counter[str] = Counter()
+        for key, group in self.faults.get(name, {}).items():
+            codes["own" if key.startswith(_OWN) else key] += group.rows
+        return codes
 
     @property
     def error_groups(self) -> list[FailureGroup]:
@@ -90,7 +99,7 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
-        groups[f"own: {first_line}" if first_line else fault.code] = first_line or title(fault.code)
+        groups[_OWN + first_line if first_line else fault.code] = first_line or title(fault.code)
     return groups
 
 

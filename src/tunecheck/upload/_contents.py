@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,11 +148,8 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
     counts: dict[str, float] = {}
-    for name in passing:
-        codes: Counter[str] = Counter()
-        for key, group in failures.told(name).items():
-            codes["own" if key.startswith("own: ") else key] += group.rows
-        counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}
+    for name in filter(failures.told, passing):
+        counts |= {f"failed.{name}.{code}": rows for code, rows in failures.by_code(name).most_common(_MOST_CODES)}
     return counts
 
 

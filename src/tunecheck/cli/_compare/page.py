@@ -184,17 +184,18 @@ def _with_faults(name: str, rows: Sequence[RowChange], metric: MetricComparison,
     counts: Counter[str] = Counter()
     for row in rows:
         base, new = _groups(row)
-        counts.update((base - new) if name == "fixed" else (new - base))
+        left, right = (new, base) if name == "fixed" else (base, new)
+        counts.update(title for title in right if title not in left)
     common = [f"{count:,} {clean(title, 60)}" for title, count in counts.most_common(_MOST_FAULTS) if count > 1]
     if common:
         text.append(f": {', '.join(common)}", "dim")
     return text
 
 
-def _groups(row: RowChange) -> tuple[set[str], set[str]]:
-    """What the row's faults count as, in the base and in the new run."""
-    base = set(fault_groups(row.base_faults, row.base_reason or "").values()) if row.base_faults else set()
-    new = set(fault_groups(row.new_faults, row.new_reason or "").values()) if row.new_faults else set()
+def _groups(row: RowChange) -> tuple[list[str], list[str]]:
+    """What the row's faults count as, in the base and in the new run, each once and in their order."""
+    sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
+    base, new = (list(dict.fromkeys(fault_groups(faults, reason or "").values())) for faults, reason in sides)
     return base, new
 
 
@@ -206,8 +207,12 @@ def changed_faults(metric: MetricComparison) -> str:
             base, new = _groups(row)
             change.update(new)
             change.subtract(base)
-    ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))[:_MOST_CHANGED]
-    return ", ".join(f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered)
+    ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))
+    more = f" and {len(ordered) - _MOST_CHANGED:,} more" if len(ordered) > _MOST_CHANGED else ""
+    shown = (
+        f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered[:_MOST_CHANGED]
+    )
+    return ", ".join(shown) + more
 
 
 def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:

@@ -85,8 +85,8 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
     }
     if summary.stopped:
         about["stopped_early"] = summary.stopped
-    for name, groups in summary.failures.faults.items():
-        about |= {f"failed.{name}.{key}": str(group.rows) for key, group in groups.items()}
+    for name in summary.failures.faults:
+        about |= {f"failed.{name}.{code}": str(rows) for code, rows in summary.failures.by_code(name).items()}
     about |= {f"{METRIC}{code}": str(group.rows) for code, group in summary.failures.causes.items()}
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about.items():

@@ -106,7 +106,7 @@ def _groups(title: str, groups: Sequence[tuple[str, FailureGroup]]) -> Iterator[
     for label, group in ordered[:_MOST_FAULTS]:
         yield f"- {group.rows:,} × {code(label)}, e.g. {code(group.example, 60)}"
     if len(ordered) > _MOST_FAULTS:
-        yield f"- and {len(ordered) - _MOST_FAULTS:,} more, rarer ones"
+        yield f"- and {len(ordered) - _MOST_FAULTS:,} more"
 
 
 def _interval(table: RunTable, name: str) -> str | None:

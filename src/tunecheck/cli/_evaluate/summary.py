@@ -210,7 +210,7 @@ def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: 
             f"{group.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(group.example, 60)}", "dim")
         )
     if len(ordered) > most:
-        table.add_row("", Text(f"  and {len(ordered) - most:,} more, rarer ones", "dim"), "")
+        table.add_row("", Text(f"  and {len(ordered) - most:,} more", "dim"), "")
 
 
 def _errors(summary: Summary) -> Table:
