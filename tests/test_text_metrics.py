@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators._text import overlap as rouge
-from tunecheck.evaluators._text.evaluators import rouge_l_f
+from tunecheck.evaluators._text import evaluators as rouge
+from tunecheck.evaluators._text.evaluators import bleu, common_ngrams, gleu, rouge_l_f, token_f1
 from tunecheck.evaluators._text.meteor import Synset, align, meteor, stem, wordnet
-from tunecheck.evaluators._text.overlap import bleu, common_ngrams, gleu, token_f1
 
 Tokens = tuple[str, ...]
 

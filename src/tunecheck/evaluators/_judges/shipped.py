@@ -14,7 +14,7 @@ from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Verdict, verdict
-from tunecheck.evaluators._calls.comparison import CallComparison, compare_calls
+from tunecheck.evaluators._calls.evaluators import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, Settled
 from tunecheck.evaluators._judges.texts import defined_tools, shown

@@ -2,7 +2,7 @@
 
 import re
 
-from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens
+from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import (
     NoExpectationError,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens
+from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import UndecidedError, expected_text, last_reply, plain_words, texts
 
