@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.core.exceptions import AzureError
 from tests.azure_parts import CONVERSATION, QA, column, evaluate
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
 
@@ -73,6 +74,12 @@ def test_missing_inputs_are_told_in_azure_s_words(given: dict[str, Any]) -> None
         azure.F1ScoreEvaluator()(**given)
     error = raised.value
     assert (error.args[0], error.target) == (INCOMPLETE, azure.ErrorTarget.CONVERSATION)
+
+
+def test_an_error_is_one_of_azure_core_s_and_one_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(AzureError) as raised:
+        evaluate(tmp_path, evaluators={"e": 3})
+    assert isinstance(raised.value, tunecheck.ConfigurationError)
 
 
 def test_inputs_have_no_place_but_a_name() -> None:

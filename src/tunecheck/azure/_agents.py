@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any
 
 from tunecheck.azure._calling import Inputs
 from tunecheck.azure._checks import refusal
@@ -53,15 +52,10 @@ class TaskAdherenceEvaluator(AzureJudge):
     cutoff = 1.0
 
     def __init__(
-        self,
-        model_config: ModelConfig,
-        *,
-        threshold: float = 0,
-        credential: object = None,
-        **kwargs: Any,  # noqa: ANN401 - whatever else Azure's would take
+        self, model_config: ModelConfig, *, threshold: float = 0, credential: object = None, **kwargs: object
     ) -> None:
-        super().__init__(model_config, credential=credential, **kwargs)
-        self.threshold = threshold  # Azure's verdicts name 3, whatever is given
+        super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # 3 is what Azure's verdicts name
+        self.threshold = threshold
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)

@@ -23,7 +23,7 @@ from tunecheck.azure._exceptions import (
 )
 from tunecheck.azure._graders import grade, is_grader
 from tunecheck.azure._model_configurations import AzureAIProject, EvaluatorConfig
-from tunecheck.azure._results import metrics_of, rows_of, table_of
+from tunecheck.azure._results import OUTPUTS, metrics_of, rows_of, table_of
 from tunecheck.azure._rows import AzureRows, Needed
 from tunecheck.evaluation._arguments import EvaluateArguments, Keeping, pace_of
 from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, run_execution, uploader_to
@@ -35,8 +35,6 @@ from tunecheck.runs._export import check_output_path, write_azure_results
 
 if TYPE_CHECKING:
     from tunecheck.upload._foundry.upload import FoundryUploader
-
-_OUTPUTS = "outputs."
 
 _REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
 
@@ -76,8 +74,8 @@ def evaluate(
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
         table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
-            told = {column for row in rows for column in row if column.startswith(_OUTPUTS)}
-            script.check_parameters({column.removeprefix(_OUTPUTS) for column in told})
+            told = {column for row in rows for column in row if column.startswith(OUTPUTS)}
+            script.check_parameters({column.removeprefix(OUTPUTS) for column in told})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
         if graders:
             grade(result, rows, graders, evaluator_config or {}, name=evaluation_name, others=evaluators)
@@ -159,16 +157,12 @@ def _check_project(project: object) -> None:
             raise mistake(told, target=ErrorTarget.UNKNOWN)
 
 
-def _check_mapping(mapping: Mapping[str, object]) -> None:
-    for value in mapping.values():
-        if not isinstance(value, str) or not _REFERENCE.fullmatch(value):
-            raise mistake(
-                "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
-            )
-
-
 def _needed(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
     """An evaluator's mapping; `${data.a.b}` is the column `a.b` where there is one of that name."""
+    if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
+        raise mistake(
+            "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
+        )
     needed: dict[str, Mapped] = {}
     for parameter, mapped in parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
         if isinstance(mapped, Reference):
@@ -215,8 +209,6 @@ class _Script:
         """Each evaluator's: its own in place of the default, below which leaves of objects go by their own names."""
         given = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
-        for mapping in self._own.values():
-            _check_mapping(mapping)
         read = {name: _needed(mapping, name, self.columns) for name, mapping in self._own.items()}
         default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}

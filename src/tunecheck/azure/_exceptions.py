@@ -8,6 +8,15 @@ from enum import Enum
 
 from tunecheck._errors import ConfigurationError, RunError, TunecheckError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    AzureError = Exception
+else:
+    try:
+        from azure.core.exceptions import AzureError
+    except ModuleNotFoundError:
+        AzureError = Exception
+
 
 class ErrorCategory(Enum):
     """What kind of mistake it is."""
@@ -82,8 +91,10 @@ class ErrorTarget(Enum):
     UNKNOWN = "Unknown"
 
 
-class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's name
+class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI Evaluation's name
     """Every error of `tunecheck.azure`; where ours has a class of its own, it is an instance of that, too.
+
+    It is an `AzureError`, as scripts catch it, where azure-core is installed.
 
     `internal_message` is the text without personal data, `tsg_link` a page that helps.
     """
@@ -99,7 +110,7 @@ class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's
         tsg_link: str | None = None,
         properties: Mapping[str, object] | None = None,
     ) -> None:
-        Exception.__init__(self, message, *args)
+        AzureError.__init__(self, message, *args)
         self.message = message
         self.internal_message = internal_message
         self.target = target

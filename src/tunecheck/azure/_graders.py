@@ -13,9 +13,8 @@ from typing import Any
 from tunecheck.azure._adopted import translated
 from tunecheck.azure._exceptions import EvaluationException
 from tunecheck.azure._model_configurations import EvaluatorConfig
+from tunecheck.azure._results import INPUTS, OUTPUTS
 from tunecheck.pipeline._results import ResultRow
-
-_INPUTS, _OUTPUTS = "inputs.", "outputs."
 
 
 def is_grader(evaluator: object) -> bool:
@@ -47,7 +46,7 @@ def grade(
             raise
         warnings.warn(f"{', '.join(graders)}: not graded: {error}", stacklevel=3)
         return
-    columns = tuple(f"{_OUTPUTS}{grader}." for grader in graders)
+    columns = tuple(f"{OUTPUTS}{grader}." for grader in graders)
     shown: Any = result["rows"]
     for row, found in zip(shown, graded["rows"], strict=True):
         row |= {column: value for column, value in found.items() if column.startswith(columns)}
@@ -73,10 +72,10 @@ def _graded(
 
 def _data_of(row: ResultRow, evaluators: Iterable[str]) -> dict[str, object]:
     """The row's columns, those that the target gave over those of the data."""
-    said = tuple(f"{_OUTPUTS}{name}." for name in evaluators)
+    said = tuple(f"{OUTPUTS}{name}." for name in evaluators)
     columns = [column for column in row if not column.startswith(said)]
-    prefixes = (_INPUTS, _OUTPUTS)
-    return {each.removeprefix(prefix): row[each] for prefix in prefixes for each in columns if each.startswith(prefix)}
+    both = (INPUTS, OUTPUTS)
+    return {each.removeprefix(prefix): row[each] for prefix in both for each in columns if each.startswith(prefix)}
 
 
 def _on_data(entry: EvaluatorConfig) -> dict[str, str]:

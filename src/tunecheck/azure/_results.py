@@ -18,7 +18,7 @@ Table = dict[str, list[object]]
 
 _GAP = object()
 
-_INPUTS, _OUTPUTS = "inputs.", "outputs."
+INPUTS, OUTPUTS = "inputs.", "outputs."
 _PASSING = {"groundedness_pro_label": "groundedness_pro_passing_rate"}
 _SEVERE = 4
 """From which severity on Azure's safety metrics are a defect."""
@@ -45,18 +45,18 @@ def table_of(
 
     `gaps` are the data's columns that rows lack.
     """
-    own = tuple(f"{_OUTPUTS}{name}." for name in evaluators)
+    own = tuple(f"{OUTPUTS}{name}." for name in evaluators)
     apart = takes_apart(columns)
     shown = [_unfolded(row, own, apart=apart) for row in rows]
     for number, names in gaps.items():
         for name in names:
-            del shown[number][f"{_INPUTS}{name}"]
+            del shown[number][f"{INPUTS}{name}"]
     seen = dict.fromkeys(column for row in shown for column in row)
     order: dict[int, list[str]] = defaultdict(list)
     for column in seen:
         place = next((number for number, prefix in enumerate(own, 2) if column.startswith(prefix)), None)
-        order[place if place is not None else int(column.startswith(_OUTPUTS))].append(column)
-    given = {f"{_INPUTS}{column}" for column in columns}
+        order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
+    given = {f"{INPUTS}{column}" for column in columns}
     return {
         column: _completed([row.get(column, _GAP) for row in shown], is_whole=_is_whole(column, given))
         for place in sorted(order)
@@ -66,14 +66,14 @@ def table_of(
 
 def _is_whole(column: str, given: Collection[str]) -> bool:
     """Whether every row has it; of leaves only those rows that have one: all of them would be most of the file."""
-    return column.startswith(_OUTPUTS) or column in given
+    return column.startswith(OUTPUTS) or column in given
 
 
 def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
     """The row's columns of data and outputs; leaves of the data, and what was said of each turn, have their own."""
     kept: dict[str, object] = {}
     for column, value in row.items():
-        if not column.startswith((_INPUTS, _OUTPUTS)):
+        if not column.startswith((INPUTS, OUTPUTS)):
             continue
         if apart and not column.startswith(own) and isinstance(value, dict):
             kept |= {".".join(path): leaf for path, leaf in leaves({column: value})}
@@ -109,10 +109,10 @@ def rows_of(table: Table, count: int) -> list[dict[str, object]]:
 def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, object]:
     """Azure AI Evaluation's metrics of all evaluators' columns."""
     columns = {
-        column.removeprefix(_OUTPUTS): values
+        column.removeprefix(OUTPUTS): values
         for name in evaluators
         for column, values in table.items()
-        if column.startswith(f"{_OUTPUTS}{name}.")
+        if column.startswith(f"{OUTPUTS}{name}.")
     }
     metrics: dict[str, object] = {}
     rates: dict[str, object] = {}
@@ -179,15 +179,11 @@ def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:
         return {}
-    rows: list[object] = own["output"] if [*own] == ["output"] else _attribute_rows(own)
+    rows: Iterable[tuple[JSON, ...]] = zip(*own.values(), strict=True)
+    told = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
     try:
-        found = aggregate(rows)
+        found = aggregate(told)
     except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
         warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {type(error).__name__}: {error}", stacklevel=2)
         return {}
     return {f"{name}.{key}": value for key, value in found.items()} if isinstance(found, Mapping) else {}
-
-
-def _attribute_rows(own: Table) -> list[object]:
-    rows: Iterable[tuple[JSON, ...]] = zip(*own.values(), strict=True)
-    return [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
