@@ -256,7 +256,7 @@ def test_references_that_come_back_or_multiply_end(folder: Path) -> None:
         (api({"/x": {"get": {"parameters": [{"$ref": "#/nowhere"}]}}}), "leads nowhere"),
         (api({}), "there is no operation"),
         ({"openapi": "4.0", "paths": {}}, "its version '4.0' is not known"),
-        ({"info": {}}, "no OpenAPI file: it has no paths"),
+        ({"info": {}}, "not an OpenAPI file: it has no paths"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(folder: Path, content: dict[str, Any], error: str) -> None:

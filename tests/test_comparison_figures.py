@@ -218,7 +218,7 @@ def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
         ({"margin": -0.1}, "a margin is 0 or more, not -0.1"),
         ({"margin": float("nan")}, "a margin is 0 or more, not nan"),
         ({"rows": -1}, "rows is 0 or more, not -1"),
-        ({"pair_by": "ids"}, r"there is no way 'ids'; did you mean 'id'\?"),
+        ({"pair_by": "ids"}, r"pair_by must be content or id, not 'ids'; did you mean 'id'\?"),
         ({"metrics": ["mach"]}, r"there is no metric 'mach'; did you mean 'match'\?"),
     ],
 )

@@ -42,7 +42,7 @@ _ALL = (
         "unreadable",
         "a call cannot be read",
         "model",
-        "look at the text: broken calls need training; of another family's form, choose format= or its tool parser",
+        "look at the text: broken calls need training; for another family's form, set format= or that tool parser",
     ),
     Cause(
         "call_left_in_text",

@@ -164,7 +164,7 @@ class ModelOptions(CommandOptions):
     )
     prices: str | None = option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
     max_cost: float | None = option(
-        "Stop in order before calls cost more than this; the run can be resumed.",
+        "Stop cleanly before calls cost more than this; the run can be resumed.",
         "AMOUNT",
         RUNNING,
         least=0,

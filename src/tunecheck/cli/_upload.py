@@ -49,7 +49,7 @@ class DestinationOptions(CommandOptions):
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
     runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN")
     allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
-    again: bool = flag("Make the run anew where it was deleted over there.")
+    again: bool = flag("Upload the run anew where it was deleted at the destination.")
 
 
 @command(UploadOptions)

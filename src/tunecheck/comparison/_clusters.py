@@ -23,7 +23,7 @@ Labels = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """A label for each item: those with an equal one are not independent; one that is None is so of all others.
+    """A label for each item: those with an equal one are not independent; one without (None) is, of all others.
 
     `by` says what they have in common, `how` who says so.
     """

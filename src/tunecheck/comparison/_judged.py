@@ -118,7 +118,7 @@ def _worth(rate: Estimate) -> float:
 
 
 def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """A measured metric with its judge's errors reckoned with: corrected, called uncalibrated, or refused."""
+    """A measured metric in the light of its judge's errors: corrected, marked as uncalibrated, or refused."""
     before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if before is None or after is None:
         return metric

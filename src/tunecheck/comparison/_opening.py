@@ -30,7 +30,7 @@ def _check(settings: Settings) -> None:
         raise ConfigurationError(f"rows is 0 or more, not {settings.rows!r}")
     how = settings.pair_by
     if how not in PAIR_BY:
-        raise ConfigurationError(f"pair_by: there is no way {how!r}{did_you_mean(how, PAIR_BY)}")
+        raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
 
 
 def _refuse_simulated(tables: Sequence[RunTable]) -> None:

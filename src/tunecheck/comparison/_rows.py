@@ -102,7 +102,9 @@ class AzureFile:
             value = loads(content)
         except ValueError as error:
             what = " ".join(str(error).split())
-            raise DataError(f"{self.path}: no JSON ({what}): half-written, or no results; write it again") from None
+            raise DataError(
+                f"{self.path}: not JSON ({what}): the file is half-written, or holds no results; write it again"
+            ) from None
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):
             raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')

@@ -138,7 +138,7 @@ class Uploader(abc.ABC):
             upload = self._upload_of(calls, record, contents)
             if record.known.run_id is not None and not await upload.is_there():
                 if not again:
-                    raise GONE.failed(f"{record.known.run_id} was deleted over there")
+                    raise GONE.failed(f"{record.known.run_id} was deleted at the destination")
                 record.renew()
                 upload = self._upload_of(calls, record, contents)
             known = record.known

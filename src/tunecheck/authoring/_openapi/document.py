@@ -43,7 +43,7 @@ class ApiDocument:
             raw = read_regular(path, _MAX_BYTES)
         content = _parsed(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
-            raise ConfigurationError(f"{path}: no OpenAPI file: it has no paths")
+            raise ConfigurationError(f"{path}: not an OpenAPI file: it has no paths")
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
             raise ConfigurationError(f"{path}: its version {version!r} is not known; 2.0, 3.0 and 3.1 are")

@@ -16,7 +16,7 @@ def evaluate(options: Options, invocation: Invocation) -> int:
     3 done, but a gate was not met
     4 done, and a gate could not be decided with these rows
 
-    Ctrl-C stops in order and prints the command that resumes; a second one leaves at once.
+    Ctrl-C stops cleanly and prints the command that resumes; a second one leaves at once.
     """
     from tunecheck.cli._evaluate.run import run_job
 
