@@ -81,7 +81,7 @@ def test_an_upload_of_what_is_there_changes_nothing_and_a_deleted_one_is_made_an
     first = sent(fake, run)
     assert sent(fake, run).unchanged
     fake.evals_runs.clear()
-    with pytest.raises(UploadError, match=r"was deleted at the destination; make it anew with: .* --foundry evals --again"):
+    with pytest.raises(UploadError, match=r"was deleted at the destination; .* --foundry evals --again"):
         sent(fake, run)
     second = sent(fake, run, again=True)
     assert list(fake.evals_runs) == [second.run_id] != [first.run_id]
