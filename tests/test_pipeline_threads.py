@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tunecheck._threads import MOST_LEFT, Threads
+from tunecheck._loops import MOST_LEFT, Threads
 
 
 def test_a_call_s_future_has_what_it_returned_or_raised() -> None:

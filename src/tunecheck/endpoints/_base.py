@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAl
 
 import msgspec
 
-from tunecheck._apart import Apart
 from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
-from tunecheck._targets import Load, Row
+from tunecheck._targets import Apart, Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor

@@ -18,9 +18,8 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
-from tunecheck._loops import ForeignLoop, PerLoop
+from tunecheck._loops import ForeignLoop, LateError, PerLoop, Threads
 from tunecheck._plugins import load_file
-from tunecheck._threads import LateError, Threads
 from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked

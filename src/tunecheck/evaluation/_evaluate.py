@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, Unpack
 
-from tunecheck._apart import Apart
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._progress import ProgressCallback
-from tunecheck._targets import Target
+from tunecheck._targets import Apart, Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.datasets._repeated import repeated

@@ -8,9 +8,8 @@ from functools import partial
 from tunecheck._errors import TimedOutError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
-from tunecheck._loops import ForeignLoop
+from tunecheck._loops import ForeignLoop, LateError, Threads
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck._threads import LateError, Threads
 from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
 from tunecheck.pipeline._scoring import private_copies
 

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from tunecheck._apart import Apart, loops_of
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
-from tunecheck._targets import CallContext, Load, Row, Target
+from tunecheck._targets import Apart, CallContext, Load, Row, Target, loops_of
 from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget

@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from tunecheck._files import Failure
-from tunecheck._loops import ForeignLoop
-from tunecheck._threads import LateError, Threads, end_if_forked
+from tunecheck._loops import ForeignLoop, LateError, Threads, end_if_forked
 from tunecheck.formats._reading import OneRow, begin_row
 from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, failure, is_our_own
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._json import JSON
-from tunecheck._threads import Threads
+from tunecheck._loops import Threads
 from tunecheck.pipeline._executors import LATE, Work
 from tunecheck.pipeline._processes import CRASHED, ProcessExecutor
 from tunecheck.pipeline._results import RowsSelection, RowsView

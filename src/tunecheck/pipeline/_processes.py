@@ -20,8 +20,8 @@ from typing import cast
 
 from tunecheck._errors import RunError
 from tunecheck._files import Failure
+from tunecheck._loops import LateError
 from tunecheck._plugins import WORKSPACE_MODULES
-from tunecheck._threads import LateError
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import HEADER, Loadable, Setup

@@ -16,7 +16,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, plain
-from tunecheck._threads import end_if_forked
+from tunecheck._loops import end_if_forked
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:
