@@ -16,8 +16,8 @@ from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
 from tunecheck.conversations._speakers import Message
 from tunecheck.conversations._wording import Wording
-from tunecheck.endpoints._asking import with_calls, with_system
 from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._target import with_calls, with_system
 from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import thought_of

@@ -7,8 +7,8 @@ from typing import Protocol, TypeAlias
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
 from tunecheck.conversations._expected_answers import step_row
-from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
+from tunecheck.endpoints._target import ask
 
 Message: TypeAlias = Mapping[str, JSON]
 """An OpenAI message."""

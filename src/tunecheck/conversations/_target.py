@@ -19,9 +19,8 @@ from tunecheck.conversations._output import OUTPUT_COLUMNS, REASONING, output_co
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
 from tunecheck.conversations._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
-from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
-from tunecheck.endpoints._target import AskingTarget, EndpointTarget
+from tunecheck.endpoints._target import AskingTarget, EndpointTarget, ask
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.simulators._backend import Backends

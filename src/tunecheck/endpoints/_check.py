@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tunecheck import _errors as errors
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
-from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._target import ask
 
 MESSAGES: tuple[Mapping[str, JSON], ...] = (
     {"role": "system", "content": "You are a helpful assistant. Use the functions you are given where they help."},

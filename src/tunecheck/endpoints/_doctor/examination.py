@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.questions import QUESTIONS
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
+from tunecheck.endpoints._target import ask
 
 _AT_ONCE = 8
 _FIRST = ("untooled", "call")
