@@ -76,7 +76,9 @@ def test_anything_that_is_no_reference_stands_for_itself(value: object) -> None:
 
 @pytest.mark.parametrize("value", ["data.query", "target.response"])
 def test_a_reference_without_its_braces_is_refused_with_the_right_spelling(value: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(f"here, parameter 'p': '{value}' is no reference")) as told:
+    with pytest.raises(
+        ConfigurationError, match=re.escape(f"here, parameter 'p': '{value}' is not a reference")
+    ) as told:
         parse_mapping({"p": value}, "here")
     assert str(told.value).endswith(f"write '${{{value}}}'")
 

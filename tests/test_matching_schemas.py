@@ -72,8 +72,8 @@ def test_nothing_is_no_definitions(value: object) -> None:
     ("value", "message"),
     [
         ("not json", "tool_definitions is not JSON: "),
-        (5, "tool_definitions is no tool definition but int"),
-        ([OPENAI, 5], r"tool_definitions\[1\] is no tool definition but int"),
+        (5, "tool_definitions is not a tool definition but int"),
+        ([OPENAI, 5], r"tool_definitions\[1\] is not a tool definition but int"),
         ([{"parameters": {}}], r"tool_definitions\[0\] has no name"),
         ([{"function": {"name": 5}}], r"tool_definitions\[0\].function has no name"),
         ([[[[[[[[]]]]]]]], "nested too deeply"),

@@ -139,7 +139,7 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     elif isinstance(value, dict):
         yield from _tool(value, place, nested)
     else:
-        raise ValueError(f"{place} is no tool definition but {type(value).__name__}")
+        raise ValueError(f"{place} is not a tool definition but {type(value).__name__}")
 
 
 def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:

@@ -354,7 +354,7 @@ def _make_target(
             raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
         return drive(driver, target, parameters, trust)
     if user_agent is not None:
-        raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
+        raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint")
     if target is None or isinstance(target, Target):
         if own:
             raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")

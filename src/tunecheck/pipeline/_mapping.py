@@ -72,7 +72,7 @@ def _parse(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{where}: {shown!r} is no reference without ${{}}: write '${{{shown}}}'")
+            raise ConfigurationError(f"{where}: {shown!r} is not a reference without ${{}}: write '${{{shown}}}'")
         try:
             return Constant(plain(value))
         except TypeError as error:

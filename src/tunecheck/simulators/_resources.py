@@ -134,7 +134,7 @@ class Resources(Simulator):
     def _listed(self, name: str, content: JSON) -> list[Record]:
         records = content if self.resources[name].key is not None else [content]
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-            raise DataError(f"initial_config.{name} is no list of records; each is an object")
+            raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
         return [record for record in records if isinstance(record, dict)]
 
     def _key_of(self, name: str, record: Record) -> str:
