@@ -275,6 +275,8 @@ def nan_throughout(folder: Path) -> None:
 def broken_inputs(folder: Path) -> None:
     with pytest.raises(azure.EvaluationException):
         azure.RougeScoreEvaluator("rougeX")
+    with pytest.raises(azure.EvaluationException, match="response must be a text"):
+        azure.GleuScoreEvaluator()(response=5, ground_truth="5")
     with pytest.raises(azure.EvaluationException):
         azure.SimilarityEvaluator(Scripted())(conversation="none")
     with pytest.raises(azure.EvaluationException):
@@ -407,7 +409,8 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "messages for judges of agents whose content is no list of parts": messages_as_text,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
-    "mistakes that break Azure's own code: a threshold that is a text, a conversation that is none, "
+    "mistakes that break Azure's own code: a threshold that is a text, a text metric's input that is none, "
+    "a conversation that is none, "
     "an unknown ROUGE type, a mapping to a number, a model configuration that is one, "
     "rows that are no objects, an evaluator that cannot be called": broken_inputs,
     "a value with a line such as `system:` in a judge's prompt": role_in_a_value,

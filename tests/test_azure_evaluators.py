@@ -119,6 +119,28 @@ def test_a_model_configuration_of_another_type_is_refused() -> None:
         azure.FluencyEvaluator({"type": "other", "model": "m", "api_key": "k"})
 
 
+@pytest.mark.parametrize("headers", ["X-Team: a", {"X-Team": 1}, ["X-Team"], None])
+def test_headers_of_a_model_configuration_are_texts_by_name(headers: Any) -> None:
+    config: Any = {"model": "m", "api_key": "k", "extra_headers": headers}
+    with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
+        azure.FluencyEvaluator(config)
+    assert azure.FluencyEvaluator({**config, "extra_headers": {"X-Team": "a"}})
+
+
+def test_decision_models_and_what_only_they_take_are_refused() -> None:
+    model = {"type": "decision", "azure_endpoint": "https://a", "azure_deployment": "d", "api_key": "k"}
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.QAEvaluator(model)
+    assert raised.value.message == "GroundednessEvaluator does not support decision models."
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.TaskAdherenceEvaluator(Scripted(), max_retries=0)
+    assert raised.value.message == "Decision execution controls are only supported by decision model evaluators."
+    assert (raised.value.category, raised.value.target) == (
+        azure.ErrorCategory.INVALID_VALUE,
+        azure.ErrorTarget.EVALUATE,
+    )
+
+
 TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
 CALL = {"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "stars:4"}}
 

@@ -75,10 +75,8 @@ _THEIRS = frozenset(
 )
 """What azure-ai-evaluation has, and we have not."""
 
-_CONVERTERS = {"AIAgentConverter", "SKAgentConverter"}
-"""These need further packages, so `import *` leaves them out, as it does there."""
-
-__all__ = sorted({*_NAMES, *_THEIRS} - _CONVERTERS)
+# Converters need further packages, so `import *` leaves them out, as it does there.
+__all__ = sorted({*_NAMES, *_THEIRS} - {"AIAgentConverter", "SKAgentConverter"})
 
 
 def __getattr__(name: str) -> object:

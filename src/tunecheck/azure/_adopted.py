@@ -58,17 +58,15 @@ def _subclass(name: str, module: str) -> object:
 
 
 def _in_our_terms(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
-    @functools.wraps(function)
-    def called(*args: object, **kwargs: object) -> object:
-        with translated():
-            return function(*args, **kwargs)
+    if not inspect.iscoroutinefunction(function):
+        return translated()(function)
 
     @functools.wraps(function)
     async def awaited(*args: object, **kwargs: object) -> object:
         with translated():
             return await function(*args, **kwargs)
 
-    return awaited if inspect.iscoroutinefunction(function) else called
+    return awaited
 
 
 @contextmanager

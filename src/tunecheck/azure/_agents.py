@@ -31,7 +31,6 @@ class IntentResolutionEvaluator(AzureJudge):
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
     error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
-
     bounded = True
 
     def _prepared(self, turn: Inputs) -> Inputs | str:

@@ -34,11 +34,14 @@ class AzureEvaluator(Evaluator):
     """Whether `messages` are a conversation to it, too."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
     _higher_is_better: ClassVar[bool] = True
+    checks: ClassVar[InputChecks]
+    """What its inputs must be."""
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """What the pipeline binds by."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.checks = InputChecks(cls.error_target, cls.refused_tools)
         if cls.__module__.startswith("tunecheck."):
             words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
             cls.id = f"azureai://built-in/evaluators/{words.lower()}"
@@ -46,11 +49,6 @@ class AzureEvaluator(Evaluator):
         beside = ("conversation", "messages") if cls.takes_messages else ("conversation",)
         names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
-
-    @property
-    def checks(self) -> InputChecks:
-        """What its inputs must be."""
-        return InputChecks(self.error_target, self.refused_tools)
 
     def _check(self, inputs: Inputs) -> None:
         """See that what is given can be judged.

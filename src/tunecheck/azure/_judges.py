@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -46,8 +47,11 @@ _REASONING: dict[str, JSON] = {
 }
 """What a reasoning model is asked with in place of a prompt's own parameters."""
 
-_NO_TEXTS = frozenset({"credential", "extra_headers"})
-"""Of a model configuration's values those that are no text."""
+_OF_DECISIONS = frozenset(
+    "timeout timeout_seconds max_retries cancellation_requested max_request_bytes max_state_question_bytes "
+    "max_response_bytes".split()
+)
+"""Arguments that only Azure's decision models take, which none of these judges asks."""
 
 
 class _Asked(PromptyEvaluator):
@@ -148,6 +152,10 @@ class AzureJudge(AzureEvaluator):
         self, model_config: ModelConfig, *, threshold: float = 3, credential: object = None, **kwargs: object
     ) -> None:
         super().__init__()
+        if isinstance(model_config, Mapping) and model_config.get("type") == "decision":
+            raise mistake(f"{type(self).__name__} does not support decision models.")
+        if any(kwargs.get(name) is not None for name in _OF_DECISIONS):
+            raise mistake("Decision execution controls are only supported by decision model evaluators.")
         self._model_config = _with_credential(model_config, credential)
         self._threshold = self.threshold = threshold
         self._is_reasoning_model = bool(kwargs.get("is_reasoning_model"))
@@ -173,15 +181,12 @@ class AzureJudge(AzureEvaluator):
     def _prompt_file(self) -> Path:
         if self.own_prompt:
             return shipped_prompt(self.metric, Path("prompty"))
-        try:
+        with suppress(ModuleNotFoundError):
             package = find_spec("azure.ai.evaluation")
-        except ModuleNotFoundError:
-            package = None
-        if package is None or not package.submodule_search_locations:
-            asks = f"{type(self).__name__} asks with Azure AI Evaluation's own prompt"
-            raise missing_package(asks, self.error_target)
-        evaluators = Path(package.submodule_search_locations[0], "_evaluators")
-        return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
+            if package is not None and package.submodule_search_locations:
+                evaluators = Path(package.submodule_search_locations[0], "_evaluators")
+                return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
+        raise missing_package(f"{type(self).__name__} asks with Azure AI Evaluation's own prompt", self.error_target)
 
     @cached_property
     def _loop(self) -> JudgeLoop:
@@ -256,7 +261,11 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
 
 def _is_configuration(config: Mapping[str, object]) -> bool:
     """Whether it is a whole one of Azure's or OpenAI's, or the definition of an endpoint."""
-    texts = all(isinstance(value, str) for name, value in config.items() if name not in _NO_TEXTS)
+    headers = config.get("extra_headers", {})
+    values = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
+    texts = isinstance(headers, dict) and all(
+        isinstance(value, str) for value in (*values, *headers, *headers.values())
+    )
     kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
     whole = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
     fits = config.get("type") in (None, "azure_openai" if AzureOpenAIModelConfiguration in whole else "openai")

@@ -19,7 +19,6 @@ Table = dict[str, list[object]]
 _GAP = object()
 
 INPUTS, OUTPUTS = "inputs.", "outputs."
-_PASSING = {"groundedness_pro_label": "groundedness_pro_passing_rate"}
 _SEVERE = 4
 """From which severity on Azure's safety metrics are a defect."""
 _SEVERITIES = ("sexual", "self_harm", "hate_unfairness", "violence")
@@ -56,17 +55,13 @@ def table_of(
     for column in seen:
         place = next((number for number, prefix in enumerate(own, 2) if column.startswith(prefix)), None)
         order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
-    given = {f"{INPUTS}{column}" for column in columns}
+    # Of leaves only those rows that have one: all of them would be most of the file.
+    whole = {f"{INPUTS}{column}" for column in columns} | {column for column in seen if column.startswith(OUTPUTS)}
     return {
-        column: _completed([row.get(column, _GAP) for row in shown], is_whole=_is_whole(column, given))
+        column: _completed([row.get(column, _GAP) for row in shown], is_whole=column in whole)
         for place in sorted(order)
         for column in order[place]
     }
-
-
-def _is_whole(column: str, given: Collection[str]) -> bool:
-    """Whether every row has it; of leaves only those rows that have one: all of them would be most of the file."""
-    return column.startswith(OUTPUTS) or column in given
 
 
 def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
@@ -137,8 +132,8 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
     """The name under which a metric of Azure's safety service is a share of rows, and what a row counts for."""
-    if key in _PASSING:
-        return _PASSING[key], float
+    if key == "groundedness_pro_label":
+        return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):
         return key.replace("_label", "_defect_rate"), float
     if key.removesuffix("_score") in _SEVERITIES and key.endswith("_score"):
