@@ -21,7 +21,12 @@ def test_of_two_classes_weighted_kappa_is_cohens() -> None:
     # 20 and 15 of 50 alike, 5 and 10 apart: 0.4 (see Cohen's).
     pairs = [(0, 0)] * 20 + [(0, 1)] * 5 + [(1, 0)] * 10 + [(1, 1)] * 15
     first, second = (as_floats([pair[side] for pair in pairs]) for side in (0, 1))
-    assert weighted_kappa(first, second).value == pytest.approx(0.4)
+    found = weighted_kappa(first, second)
+    assert found.value == pytest.approx(0.4)
+    # Fleiss, Cohen and Everitt (1969): (0.10972 + 0.10188 - 0.01) / (50 · 0.5²) = 0.016128, whose root is 0.126996.
+    assert found.low == pytest.approx(0.151093, abs=1e-5)
+    assert found.high == pytest.approx(0.648907, abs=1e-5)
+    assert weighted_kappa(first, second, confidence=0.5).low == pytest.approx(0.4 - 0.67449 * 0.126996, abs=1e-5)
 
 
 def test_scores_that_are_a_point_too_high_correlate_and_err_by_a_point() -> None:
