@@ -14,9 +14,9 @@ from tunecheck import CallCheckEvaluator, FunctionCallMatchEvaluator, PluginErro
 from tunecheck.calls import FunctionCall
 from tunecheck.evaluators._judges.texts import shown
 from tunecheck.formats import JsonCalls, NamedCalls, Profile
+from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import known_marks
-from tunecheck.formats._prose import may_hold_marks
 from tunecheck.pipeline._mapping import row_kind_reader
 
 

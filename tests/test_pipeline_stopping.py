@@ -25,10 +25,10 @@ from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._executors import Spent, Work
 from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
+from tunecheck.pipeline._lanes import Job, Lane, Spent, Work
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._order import AnswerQueue
 from tunecheck.pipeline._plan import Pace, Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
 from tunecheck.pipeline._scoring import Outcome, bind_evaluator

@@ -26,9 +26,8 @@ from tunecheck._targets import TargetOutput
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluation import _loop as loop
-from tunecheck.pipeline import _executors
-from tunecheck.pipeline._executors import Spent, ThreadExecutor, Work
-from tunecheck.pipeline._lanes import _BatchSize, _Together
+from tunecheck.pipeline import _lanes
+from tunecheck.pipeline._lanes import Spent, ThreadExecutor, Work, _BatchSize, _Together
 from tunecheck.pipeline._scoring import Scorer
 
 DATA = [{"n": number} for number in range(30)]
@@ -446,7 +445,7 @@ async def test_a_call_that_is_tried_again_is_alone() -> None:
 
 
 async def test_a_thread_that_gets_no_core_is_not_taken_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_executors, "_queued_s", time.perf_counter)
+    monkeypatch.setattr(_lanes, "_queued_s", time.perf_counter)
     _, spent = await ThreadExecutor([Scorer("e", lambda: time.sleep(0.02), pure=True)], 8, 30).run([Work([{}], None)])
     size = _BatchSize(128)
     size.learn(1, spent, alone=True)

@@ -27,7 +27,7 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.evaluation._worker import owner_name
 from tunecheck.pipeline._callables import CallableTarget
-from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
+from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline._plan import Pace
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator

@@ -1,4 +1,7 @@
-"""What has been read so far: calls, texts and thoughts, and the tools by which bare texts get their types."""
+"""What has been read so far: calls, texts and thoughts, and the tools by which bare texts get their types.
+
+Most texts hold nothing that begins a call or a thought: that is told at once, and needs no table of families.
+"""
 
 import re
 
@@ -36,6 +39,32 @@ def without_end_marks(text: str) -> str:
         if not text.endswith(_END_MARKS, 0, end):  # nearly all texts
             return text[:end]
         end -= next(len(mark) for mark in _END_MARKS if text.endswith(mark, 0, end))
+
+
+_UNBRACKETED = (
+    *("functools", "[TOOL_CALLS]", "to=functions.", "✿FUNCTION✿", "Call:", "Action:", "analysis"),
+    *("[THINK]", "[/THINK]", "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+"""Every mark of the known families holds `<`, three backticks or one of these."""
+
+
+def may_hold_calls(text: str, *, gated: bool) -> bool:
+    """Whether anything in a text may begin a call, or a thought; `gated`: the row's tools are known."""
+    if text.lstrip()[:1] in ("{", "[") or "tool_uses" in text:
+        return True
+    if gated and ("{" in text or "(" in text):
+        return True
+    return may_hold_marks(text)
+
+
+def may_hold_marks(text: str) -> bool:
+    """Whether any mark of the known families may stand in a text, of calls or of thoughts."""
+    if "<" in text or "```" in text:
+        return True
+    for mark in _UNBRACKETED:  # noqa: SIM110 - any() takes twice as long
+        if mark in text:
+            return True
+    return False
 
 
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log

@@ -27,7 +27,7 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
 from tunecheck.formats._choosing import AUTO, chosen
-from tunecheck.formats._prose import may_hold_calls, may_hold_marks
+from tunecheck.formats._collector import may_hold_calls, may_hold_marks
 
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile

@@ -11,12 +11,11 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, place, quoted
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
-from tunecheck.formats._collector import CallCollector, failed, without_end_marks
+from tunecheck.formats._collector import CallCollector, failed, may_hold_calls, without_end_marks
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prose import may_hold_calls, may_hold_marks
 from tunecheck.formats._shapes import literal_at
 from tunecheck.formats._spellings import NAMES
 
@@ -113,7 +112,7 @@ class TextReader:
                 check_size(text)
             return False
         body = without_end_marks(text).lstrip()
-        if self.profile is not None or may_hold_marks(body):
+        if marks.think_in(body):
             body = take_thoughts(body, collector, marks, self._spans)
         before = len(collector.texts)
         held = self._take_body(body, collector, marks)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tunecheck._targets import Target
+from tunecheck.pipeline._order import group_of
 from tunecheck.pipeline._plan import Plan
 
 _MOST_ROWS = 4_000
@@ -44,7 +45,7 @@ def _cut_between_groups(plan: Plan, size: Callable[[int], int]) -> list[list[tup
     room = size(0)
     of_group: dict[str, int] = {}
     for row in plan.rows():
-        group = plan.group_of(row)
+        group = group_of(row, plan.target, plan.group_column)
         chunk = None if group is None else of_group.get(group)
         if chunk is None:
             if room <= 0:

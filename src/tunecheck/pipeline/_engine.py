@@ -20,10 +20,10 @@ from tunecheck._targets import Apart, CallContext, Load, Row, Target, loops_of
 from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
-from tunecheck.pipeline._executors import LATE, Arguments, AsyncExecutor, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
+from tunecheck.pipeline._lanes import LATE, Arguments, AsyncExecutor, Executor, Job, Lane, ThreadExecutor, Work
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._order import AnswerQueue, group_of
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_foreign, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, check_columns, result_row
@@ -238,7 +238,7 @@ class Engine:
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""
         target = self.plan.target
-        state = RowState(row, group=self.plan.group_of(row))
+        state = RowState(row, group=group_of(row, target, self.plan.group_column))
         self.tally.read += 1
         self._under_way += 1
         if target is None:

@@ -17,7 +17,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.formats._prose import may_hold_calls
+from tunecheck.formats._collector import may_hold_calls
 from tunecheck.formats._reading import read_once, tools_of
 
 Source = Literal["data", "target"]

@@ -11,7 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import counted
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
-from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
+from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._order import RandomOrder
 from tunecheck.pipeline._scoring import BoundEvaluator
 
@@ -87,14 +87,6 @@ class Plan:
     """The run's folder, where a target may keep files of its own."""
     order: RandomOrder | None = None
     """Gives the rows of a run that may stop before all of them are asked."""
-
-    def group_of(self, row: Row) -> str | None:
-        """What a row has in common with those that are answered one after another with it."""
-        group = None if self.target is None else self.target.group_key(row)
-        if group is not None or self.target is None or self.group_column is None:
-            return group
-        value = row.values.get(self.group_column)
-        return None if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._loops import LateError
 from tunecheck._plugins import WORKSPACE_MODULES
-from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
+from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import HEADER, Loadable, Setup
 
