@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name holds this")
     given = parser.parse_args()
     old, new = (
-        Side(checkout.resolve(), python or _python(checkout), given.bfcl)
+        Side(checkout.resolve(), python or _python(checkout.resolve()), given.bfcl)
         for checkout, python in ((given.old, given.python_old), (given.new, given.python_new))
     )
     differing = 0

@@ -3,10 +3,9 @@
 import re
 
 from tunecheck.formats._families.thoughts import HARMONY, HARMONY_STRIPPED, MISTRAL, SOLAR, THINK
-from tunecheck.formats._glaive import GlaiveCalls
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prompts import ToolPrompt, json_list
-from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 
 _MISTRAL_NAME = re.compile(
     r"\s*(?P<name>[^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*(?P<id>[^\s\[\]{}]+)\s*)?"
