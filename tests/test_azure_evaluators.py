@@ -111,6 +111,21 @@ def test_a_conversation_that_is_none_is_told() -> None:
         azure.RelevanceEvaluator(Scripted())(conversation={})
 
 
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize("judge", [azure.SimilarityEvaluator, azure.RetrievalEvaluator])
+def test_a_judge_that_needs_no_input_by_name_does_not_see_through_a_conversation(judge: Any) -> None:
+    assert judge(Scripted())(conversation={"messages": []}) == {}
+    with pytest.raises(azure.EvaluationException, match="Conversation messages list cannot be empty"):
+        azure.FluencyEvaluator(Scripted())(conversation={"messages": []})
+
+
+@pytest.mark.parametrize("conversation", [{}, [], {"messages": []}, 5])
+def test_a_conversation_that_is_none_excludes_single_inputs_all_the_same(conversation: Any) -> None:
+    both = "SimilarityEvaluator: Cannot provide both 'conversation' and individual inputs"
+    with pytest.raises(azure.EvaluationException, match=both):
+        azure.SimilarityEvaluator(Scripted())(conversation=conversation, response="r")
+
+
 # -- judges
 
 

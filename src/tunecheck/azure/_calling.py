@@ -56,9 +56,9 @@ class AzureEvaluator(Evaluator):
         Raises:
             EvaluationException: it cannot.
         """
-        if self.takes_messages and self.required and inputs.get("messages") is not None:
+        if self.required and self.takes_messages and inputs.get("messages") is not None:
             self.checks.messages(inputs["messages"])
-        elif inputs.get("conversation"):
+        elif self.required and inputs.get("conversation"):
             self.checks.conversation(inputs["conversation"])
         else:
             for each in self.required:
@@ -75,7 +75,6 @@ class AzureEvaluator(Evaluator):
         conversation = inputs.get("conversation")
         if self.error_target is not ErrorTarget.CONVERSATION:
             self._check(inputs)
-            conversation = conversation or None
         known = list(dict.fromkeys(chain.from_iterable(self.ways)))
         single = {name: inputs.get(name) for name in known}
         name = type(self).__name__
