@@ -118,7 +118,7 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
     return text
 
 
-def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
+def plain(value: object, *, path: str = "$") -> JSON:
     """The value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
 
     numpy's scalars and arrays, and what else has a `tolist()`, are taken as the numbers and lists that it gives.
@@ -127,9 +127,9 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
         TypeError: something has no JSON form; the message names its path and type.
     """
     try:
-        return _copied(value, depth)
+        return _copied(value, 0)
     except _NotPlainError:
-        return _taken_apart(value, path, depth)
+        return _taken_apart(value, path, 0)
 
 
 class _NotPlainError(Exception):

@@ -50,12 +50,13 @@ def table_bytes(columns: Sequence[str], rows: Iterable[ResultRow]) -> Iterator[b
 
 def _cell(value: JSON) -> str:
     """One field as RFC 4180 has it; the standard library's writer looks up every character several times."""
+    kind = type(value)
+    if kind is float or kind is int:  # as most are
+        return repr(value)
     if value is None:
         return ""
-    if isinstance(value, bool):
+    if kind is bool:
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
     if not isinstance(value, str):
         text = _without_controls(dumps(value).decode("utf-8"))
     elif value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
