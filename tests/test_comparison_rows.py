@@ -62,7 +62,7 @@ def test_faults_that_grew_and_shrank_are_counted_by_code(tmp_path: Path) -> None
 def test_faults_beyond_those_shown_are_counted(tmp_path: Path) -> None:
     base = passes(tmp_path, "a", [True])
     new = faulty(tmp_path, "b", "y", [{"code": f"kind_{number}"} for number in range(8)])
-    shown = "+1 kind 0, +1 kind 1, +1 kind 2, +1 kind 3, +1 kind 4, +1 kind 5 and 2 more"
+    shown = "+1 kind 0, +1 kind 1, +1 kind 2, +1 kind 3, +1 kind 4, +1 kind 5 and 2 more kinds"
     assert changed_faults(compare(base, new).metrics["match"]) == shown
 
 

@@ -208,7 +208,8 @@ def changed_faults(metric: MetricComparison) -> str:
             change.update(new)
             change.subtract(base)
     ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))
-    more = f" and {len(ordered) - _MOST_CHANGED:,} more" if len(ordered) > _MOST_CHANGED else ""
+    left_out = len(ordered) - _MOST_CHANGED
+    more = f" and {counted(left_out, 'more kind')}" if left_out > 0 else ""
     shown = (
         f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered[:_MOST_CHANGED]
     )
