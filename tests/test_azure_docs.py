@@ -144,12 +144,6 @@ def given_class(folder: Path) -> None:
     assert evaluate(folder, evaluators={"f1": azure.F1ScoreEvaluator})["metrics"]["f1.binary_aggregate"] == 0.67
 
 
-def messages_as_text(folder: Path) -> None:
-    asked = [{"role": "user", "content": "how?"}]
-    prepared: Any = azure.IntentResolutionEvaluator(Scripted())._prepared({"query": asked, "response": "so"})
-    assert prepared["query"] == "User turn 1:\n  how?\n\n"
-
-
 def leaf(folder: Path) -> None:
     result = evaluate(folder, {"meta": {"truth": "nine"}}, evaluators={"e": lambda truth: {"got": truth}})
     assert column(result, "outputs.e.got") == ["nine"]
@@ -406,7 +400,6 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "an output that is NaN in every row": nan_throughout,
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
-    "messages for judges of agents whose content is no list of parts": messages_as_text,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's reply that cannot be read": unreadable,
     "mistakes that break Azure's own code: a threshold that is a text, a text metric's input that is none, "

@@ -474,7 +474,7 @@ def test_task_adherence_is_yes_or_no(stars: int, result: str) -> None:
     verdict = azure.TaskAdherenceEvaluator(model)(query=query, response=f"stars:{stars}")
     assert (verdict["task_adherence"], verdict["task_adherence_result"]) == (float(stars), result)
     asked = str(model.requests[0].messages[-1]["content"])
-    assert "query is SYSTEM_PROMPT:\n  be kind\n\nUser turn 1:\n  hello\n\n" in asked
+    assert asked.startswith("system_message is be kind\nquery is hello\nresponse is")  # texts in no parts: apart
 
 
 HISTORY = [
@@ -504,6 +504,19 @@ def test_messages_of_agents_are_shown_turn_by_turn() -> None:
     assert "response is stars:1\n" in intent
     assert f"query is SYSTEM_PROMPT:\n  be kind\n\n{TURNS}" in adherence
     assert 'response is [TOOL_CALL] weather(city="Rome", days=2)\n[TOOL_RESULT] {"t": 5}\nstars:1\n' in adherence
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_calls_are_shown_alike_whatever_their_type_is_called_and_approvals_are_not_shown() -> None:
+    call = {**CALLED[0], "type": "function_call"}
+    result = {"type": "function_call_output", "function_call_output": {"t": 5}}
+    approval = {"role": "assistant", "content": [{"type": "mcp_approval_request", "name": "weather"}]}
+    response = [{"role": "assistant", "content": [call]}, approval, {**SAID[1], "content": [result]}, SAID[2]]
+    model = Stars()
+    for each in (SAID, response):
+        azure.TaskAdherenceEvaluator(model)(query="stars:1", response=each)
+    usual, other = model.requests
+    assert usual.messages == other.messages
 
 
 @pytest.mark.usefixtures("azure_s_prompts")

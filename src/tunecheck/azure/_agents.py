@@ -9,7 +9,7 @@ from tunecheck.azure._calling import Inputs
 from tunecheck.azure._checks import refusal
 from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget
 from tunecheck.azure._judges import AzureJudge
-from tunecheck.azure._transcripts import answer, called, history
+from tunecheck.azure._transcripts import answer, called, history, normalized, said_and_called, system_and_question
 from tunecheck.endpoints._base import ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.model import ModelConfig
@@ -34,7 +34,7 @@ class IntentResolutionEvaluator(AzureJudge):
     bounded = True
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        query, response = history(turn["query"]), answer(turn["response"])
+        query, response = history(normalized(turn["query"])), answer(normalized(turn["response"]))
         return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
 
 
@@ -57,8 +57,9 @@ class TaskAdherenceEvaluator(AzureJudge):
         self.threshold = threshold
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
-        query, response = history(turn["query"], with_system=True), answer(turn["response"], with_calls=True)
-        return {"system_message": "", "query": query, "response": response, "tool_calls": ""}
+        system, query = system_and_question(history(normalized(turn["query"]), with_system=True))
+        response, calls = said_and_called(answer(normalized(turn["response"]), with_calls=True))
+        return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
 
 
 class ToolCallAccuracyEvaluator(AzureJudge):
@@ -99,7 +100,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
             if not defined.union(_BUILT_IN).issuperset(names):
                 return "Tool definitions for all tool calls must be provided."
             definitions = definitions + _built_in(names)
-        return {"query": turn["query"], "tool_calls": calls, "tool_definitions": definitions}
+        return {"query": normalized(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
 
     async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
         judged = await super()._one(calls, turn)

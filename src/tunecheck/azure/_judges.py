@@ -25,7 +25,7 @@ from tunecheck.azure._exceptions import (
 )
 from tunecheck.azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck.azure._text import F1ScoreEvaluator
-from tunecheck.azure._transcripts import found_in_files
+from tunecheck.azure._transcripts import answer, found_in_files, history, normalized
 from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls, Usage
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
@@ -36,6 +36,9 @@ from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.evaluators._judges.texts import given, shown
 from tunecheck.evaluators._turns import PER_TURN, over_turns
 from tunecheck.prompts._loading import shipped_prompt
+
+_MESSAGES = ("query", "response", "ground_truth")
+"""Inputs that may be an agent's messages."""
 
 _REASONING: dict[str, JSON] = {
     "temperature": None,
@@ -246,8 +249,12 @@ class AzureJudge(AzureEvaluator):
 
     def _prepared(self, turn: Inputs) -> Inputs | str:
         """The prompt's inputs; or why there is nothing to judge."""
-        form = shown if self.own_prompt else given
-        return {name: form(value) for name, value in turn.items() if value is not None}
+        seen = {name: normalized(value) if name in _MESSAGES else value for name, value in turn.items()}
+        if self.own_prompt:
+            seen = {
+                name: shown(answer(value) if name == "response" else history(value)) for name, value in seen.items()
+            }
+        return {name: given(value) for name, value in seen.items() if value is not None}
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
@@ -348,7 +355,8 @@ class GroundednessEvaluator(AzureJudge):
                     "'query' to extract context from tool calls."
                 )
             context = context or "<>"
-        return super()._prepared({"query": query, "response": response, "context": context or response})
+        said = answer(normalized(response), with_calls=True)
+        return super()._prepared({"query": query, "response": said, "context": context or response})
 
 
 class SimilarityEvaluator(AzureJudge):

@@ -3,51 +3,143 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, zip_longest
 
 Message = Mapping[str, object]
 
-_CALLS = ("tool_call", "function_call", "openapi_call")
-_RESULTS = ("tool_result", "function_call_output", "openapi_call_output")
+_CALL, _RESULT = "tool_call", "tool_result"
+_RENAMED = {
+    "function_call": _CALL,
+    "openapi_call": _CALL,
+    "function_call_output": _RESULT,
+    "openapi_call_output": _RESULT,
+}
+_APPROVALS = (("assistant", "mcp_approval_request"), ("tool", "mcp_approval_response"))
+
+
+def normalized(value: object) -> object:
+    """Messages without approvals, their calls and results of one type each; all else as it is."""
+    if not isinstance(value, list):
+        return value
+    return [_of_one_type(each) for each in value if not _is_approval(each)]
+
+
+def _is_approval(message: object) -> bool:
+    return isinstance(message, Mapping) and any(
+        (message.get("role"), part.get("type")) in _APPROVALS for part in _messages(message.get("content"))
+    )
+
+
+def _of_one_type(message: object) -> object:
+    if not isinstance(message, Mapping) or not _messages(message.get("content")):
+        return message
+    return {**message, "content": [_renamed(part) for part in _listed(message["content"])]}
+
+
+def _renamed(part: object) -> object:
+    type = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
+        return part
+    new = _RENAMED[type]
+    renamed = () if type == "openapi_call" else (type,)  # whose key the package leaves
+    return {new if key in renamed else key: value for key, value in part.items()} | {"type": new}
 
 
 def history(query: object, *, with_system: bool = False) -> object:
-    """Messages as turns of `User` and `Agent`, the last system message before them; all else as it is."""
+    """Messages as turns of `User` and `Agent`, the last system message before them.
+
+    What is not questions with a reply between any two, and no texts in parts, stays as it is.
+    """
     messages = _messages(query)
     said = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
-    if not said or said[0]["role"] != "user" or said[-1]["role"] != "user":  # no question stands last
-        return query
-    blocks, turn = [], 0
-    system = [each for each in messages if with_system and each.get("role") == "system"]
-    if system:
-        blocks.append(_block("SYSTEM_PROMPT:", ["\n".join(_texts(system[-1]))]))
+    questions: list[list[str]] = []
+    replies: list[list[str]] = []
     for is_user, group in groupby(said, lambda each: each["role"] == "user"):
-        turn += is_user
         texts = [text for each in group if each["role"] != "tool" for text in _texts(each)]
-        blocks.append(_block(f"{'User' if is_user else 'Agent'} turn {turn}:", texts))
+        if texts or not is_user:
+            (questions if is_user else replies).append(texts)
+    if len(questions) != len(replies) + 1:
+        return query
+    blocks = [f"SYSTEM_PROMPT:\n  {text}\n\n" for text in _system(messages) if with_system and text]
+    for turn, (question, reply) in enumerate(zip_longest(questions, replies), 1):
+        blocks.append(_block(f"User turn {turn}:", question))
+        blocks += [] if reply is None else [_block(f"Agent turn {turn}:", reply)]
     return "".join(blocks)
+
+
+def _system(messages: list[Message]) -> list[str]:
+    """The last system message, if there is one."""
+    said = [each.get("content", "") for each in messages if each.get("role") == "system"]
+    return [content if isinstance(content, str) else "\n".join(_texts({"content": content})) for content in said[-1:]]
 
 
 def answer(response: object, *, with_calls: bool = False) -> object:
     """Of an agent's messages their texts, with calls and their results a line each; all else as it is."""
     messages = _messages(response)
-    lines = list(_lines(messages, with_calls=with_calls))
-    return "\n".join(lines) if lines else response
+    if not isinstance(response, list) or len(messages) < len(response):
+        return response
+    said = [each for each in messages if each.get("role") == "assistant"]
+    tools = [each for each in messages if each.get("role") == "tool" and "tool_call_id" in each]
+    if with_calls and not all(isinstance(each.get("content", []), list) for each in (*said, *tools)):
+        return response
+    results = _results(tools) if with_calls else {}
+    lines = [line for each in said for line in (*_texts(each), *(_calls_in_lines(each, results) if with_calls else ()))]
+    return "\n".join(lines) if lines or not response else response
 
 
-def results(messages: object) -> dict[object, object]:
-    """What tools gave back, by the id of the call."""
-    return {each.get("tool_call_id"): _given_back(each) for each in _messages(messages) if each.get("role") == "tool"}
+def _results(tools: list[Message]) -> dict[object, object]:
+    parts = ((each["tool_call_id"], part) for each in tools for part in _messages(each.get("content")))
+    return {id: part.get(_RESULT) for id, part in parts if part.get("type") == _RESULT}
 
 
-def called(response: object, types: Collection[str] = ("tool_call",)) -> list[Message]:
+def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Iterator[str]:
+    for part in _messages(message.get("content")):
+        if part.get("type") != _CALL:
+            continue
+        nested = part.get(_CALL)
+        id, call = part.get("tool_call_id"), part
+        if isinstance(nested, Mapping) and isinstance(function := nested.get("function"), Mapping):
+            id, call = nested.get("id"), function
+        given = call.get("arguments")
+        arguments = (
+            f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
+            for name, value in (given.items() if isinstance(given, Mapping) else ())
+        )
+        yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(arguments)})"
+        if id in results:
+            yield f"[TOOL_RESULT] {_written(results[id])}"
+
+
+def system_and_question(query: object) -> tuple[object, object]:
+    """The last system message and the last question, apart: of what `history` leaves as it is."""
+    last = {each.get("role"): each.get("content", "") for each in _messages(query)}
+    return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
+
+
+def said_and_called(response: object) -> tuple[object, str]:
+    """An assistant's texts, and what tools gave back, apart: of what `answer` leaves as it is."""
+    said: list[str] = []
+    tools: list[str] = []
+    for message in _messages(response):
+        content = message.get("content", "")
+        if message.get("role") == "tool":
+            tools.append(str(message))
+        elif message.get("role") == "assistant":
+            said += _texts(message) if isinstance(content, list) else [str(content)]
+            tools += [str(part.get(_CALL, "")) for part in _messages(content) if part.get("type") == _CALL]
+    return "\n".join(said) if isinstance(response, list) else response, "\n".join(tools)
+
+
+def called(response: object) -> list[Message]:
     """The calls of an agent's response, each with its result where there is one."""
-    found = results(response)
+    tools = [each for each in _messages(response) if each.get("role") == "tool"]
+    parts = [(each.get("tool_call_id"), part) for each in tools for part in _messages(each.get("content"))]
+    found = {id: part[_RESULT] for id, part in parts if _RESULT in part}
     said = [each for each in _messages(response) if each.get("role") == "assistant"]
-    calls = [part for each in said for part in _messages(each.get("content")) if part.get("type") in types]
+    calls = [part for each in said for part in _messages(each.get("content")) if part.get("type") == _CALL]
     ids = [call.get("tool_call_id") for call in calls]
-    return [{**call, "tool_result": found[id]} if id in found else call for call, id in zip(calls, ids, strict=True)]
+    return [{**call, _RESULT: found[id]} if id in found else call for call, id in zip(calls, ids, strict=True)]
 
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
@@ -70,39 +162,12 @@ def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _given_back(message: Message) -> object:
-    content = message.get("content")
-    held = [part[key] for part in _messages(content) for key in _RESULTS if key in part]
-    return held[-1] if held else content
-
-
-def _lines(messages: list[Message], *, with_calls: bool) -> Iterator[str]:
-    tools = [each for each in messages if each.get("role") == "tool"]
-    for message in messages:
-        if message.get("role") != "assistant":
-            continue
-        yield from _texts(message)
-        for call in called([message, *tools], _CALLS) if with_calls else ():
-            given = call.get("arguments")
-            arguments = (
-                f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
-                for name, value in (given.items() if isinstance(given, Mapping) else ())
-            )
-            yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(arguments)})"
-            if "tool_result" in call:
-                yield f"[TOOL_RESULT] {_written(call['tool_result'])}"
-
-
 def _messages(value: object) -> list[Message]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _texts(message: Message) -> list[str]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [content]
-    parts: Iterable[object] = content if isinstance(content, list) else ()
-    return [str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part]
+    return [str(part["text"]) for part in _messages(message.get("content")) if "text" in part]
 
 
 def _written(result: object) -> str:
