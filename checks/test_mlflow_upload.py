@@ -182,7 +182,9 @@ def test_a_run_that_was_deleted_on_the_server_is_noticed_and_made_anew_when_aske
     first = MlflowUploader(server).upload(run)
     body = json.dumps({"run_id": first.run_id}).encode()
     urllib.request.urlopen(urllib.request.Request(f"{server}/api/2.0/mlflow/runs/delete", body, JSON)).close()
-    with pytest.raises(UploadError, match=f"{first.run_id} was deleted over there; make it anew with: .* --again"):
+    with pytest.raises(
+        UploadError, match=f"{first.run_id} was deleted at the destination; make it anew with: .* --again"
+    ):
         MlflowUploader(server).upload(run)
     results = str(run.folder.parent)
     assert main(["upload", run.id, "--mlflow", server, "--again", "--results-dir", results]) == 0

@@ -20,8 +20,8 @@ from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 from tunecheck._errors import PromptRenderError
 from tunecheck.prompts._fragments import Fragment, Role, join
 
-MAX_STEPS = 1_000_000
-"""What half a second to a second of rendering does; a large prompt takes thousands."""
+MAX_STEPS = 500_000
+"""What a quarter of a second to three quarters of rendering does; a large prompt takes thousands."""
 
 MAX_TEXT = 4 << 20
 """Most characters that are written in one rendering, and that any text in it has."""

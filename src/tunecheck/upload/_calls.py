@@ -163,7 +163,7 @@ class Calls:
         return self._session
 
     async def pause(self, seconds: float) -> None:
-        """Wait for something over there."""
+        """Wait for something at the destination."""
         await self._clock.sleep(seconds)
 
     async def json(

@@ -27,7 +27,7 @@ _BYTES = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A file to upload: its name over there, where it is here, its type, size and SHA-256."""
+    """A file to upload: its name at the destination, its place here, its type, size and SHA-256."""
 
     name: str
     path: Path

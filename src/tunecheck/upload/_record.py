@@ -27,8 +27,8 @@ class DoneStep(msgspec.Struct):
 class Destination(msgspec.Struct, omit_defaults=True):
     """What was sent to one destination.
 
-    `marker` is a fresh id that the run over there carries, too: by it a run is found again whose creation was sent and
-    never answered (`run_asked_for`). `fingerprint` is that of the contents over there, `result_of` of those that a
+    `marker` is a fresh id that the run at the destination carries, too: by it a run is found again whose creation was
+    sent and never answered (`run_asked_for`). `fingerprint` is that of the contents there, `result_of` of those that a
     Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there, and
     `traces_of` that of the table whose rows are there as traces.
     """
@@ -51,7 +51,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class UploadFile(msgspec.Struct):
-    """`signature` is that of the user who uploaded: what it says is sent to, and changed over there."""
+    """`signature` is that of the user who uploaded: what it says is sent to, and changed there."""
 
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}

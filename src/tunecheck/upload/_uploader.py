@@ -82,14 +82,14 @@ class Uploader(abc.ABC):
             )
 
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
-        """Upload a finished run (or the one in this folder), resume its upload, or update what is over there.
+        """Upload a finished run (or the one in this folder), resume its upload, or update what is there.
 
-        `again`: make the run anew if it was deleted over there.
+        `again`: make the run anew if it was deleted at the destination.
 
         Raises:
             ConfigurationError: the run cannot be uploaded.
-            UploadError: a step failed, or the run was deleted over there; the run's folder is whole, and the upload can
-                be repeated.
+            UploadError: a step failed, or the run was deleted at the destination; the run's folder is whole, and the
+                upload can be repeated.
         """
         run = run if isinstance(run, Run) else Run(Path(run))
         with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
@@ -167,7 +167,7 @@ class Uploader(abc.ABC):
 
 
 class RunUpload(abc.ABC):
-    """One run on its way to one destination, with the one step that must not happen twice: creating it over there."""
+    """One run on its way to one destination, with the one step that must not happen twice: creating it there."""
 
     def __init__(self, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
         self._calls = calls

@@ -147,7 +147,7 @@ class BlobFolder:
         return await self._calls.persist(step, attempt)
 
 
-def _open_container(calls: Calls, container: str, credential: Any) -> ContainerClient:  # noqa: ANN401 - duck-typed over there
+def _open_container(calls: Calls, container: str, credential: Any) -> ContainerClient:  # noqa: ANN401 - duck-typed
     from azure.core.pipeline.transport import AioHttpTransport
     from azure.storage.blob.aio import ContainerClient
 

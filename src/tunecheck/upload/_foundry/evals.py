@@ -38,7 +38,7 @@ class EvalsUpload(RunUpload):
     """One run: find or create its evaluation, create the run, wait until the service has read our verdicts.
 
     An evaluation is found by the hash of its definition, so that runs of the same data and evaluators stand in one.
-    What a run holds cannot be changed over there: of changed results a new one is made, and the old one deleted.
+    What a run holds cannot be changed there: of changed results a new one is made, and the old one deleted.
     """
 
     def __init__(self, endpoint: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
