@@ -96,14 +96,7 @@ class Engine:
                     opening = group.create_task(self._open_lanes(group))
                     for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
                         self._answering.add(group.create_task(self._answer_rows()))
-                    try:
-                        if self.plan.target is None:
-                            await self._ready.wait()
-                        await self._feed_rows()
-                    except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
-                        self.stop(error)
-                    self._queue.close()
-                    await self._until(lambda: self._under_way == 0)
+                    await group.create_task(self._feed())
                     await opening
                     for lane in self._lanes:
                         lane.close()
@@ -216,6 +209,17 @@ class Engine:
         return mine | apart | dict([foreign] if foreign else [])
 
     # -- reading
+
+    async def _feed(self) -> None:
+        """Read all rows, until none is under way; a task of its own, so that who awaits the run sleeps meanwhile."""
+        try:
+            if self.plan.target is None:
+                await self._ready.wait()
+            await self._feed_rows()
+        except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
+            self.stop(error)
+        self._queue.close()
+        await self._until(lambda: self._under_way == 0)
 
     async def _feed_rows(self) -> None:
         limit, order = max(_WINDOW, 4 * self.plan.concurrency), self.plan.order
