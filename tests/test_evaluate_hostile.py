@@ -14,7 +14,7 @@ from tests.pipeline_parts import column, journal_of, metrics_of, rows_of, run, s
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.runs import _export as export
+from tunecheck.pipeline import _results as export
 
 
 def table_of(result: EvaluationResult) -> list[list[str]]:

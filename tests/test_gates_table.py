@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._json import JSON
-from tunecheck.runs._export import text_of_cell, write_table
+from tunecheck.pipeline._results import text_of_cell, write_table
 
 SIGNS = "=+-@\t\r\n"
 

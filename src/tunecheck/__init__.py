@@ -91,9 +91,9 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.formats._reading import read_calls as read_calls
     from tunecheck.memory._kinds.chapterbreak import MissingTextsError as MissingTextsError
     from tunecheck.memory._session import SessionStoppedError as SessionStoppedError
+    from tunecheck.pipeline._results import text_of_cell as text_of_cell
     from tunecheck.prompts._bounds import TooMuchError as TooMuchError
     from tunecheck.report._writing import write_report as write_report
-    from tunecheck.runs._export import text_of_cell as text_of_cell
     from tunecheck.runs._store import Run as Run, find_run as find_run
     from tunecheck.statistics._sequential import EarlyDecision as EarlyDecision, decide_early as decide_early
     from tunecheck.upload._calls import UploadError as UploadError
@@ -140,7 +140,7 @@ _HOMES = {
     "tunecheck.memory._session": "SessionStoppedError",
     "tunecheck.prompts._bounds": "TooMuchError",
     "tunecheck.report._writing": "write_report",
-    "tunecheck.runs._export": "text_of_cell",
+    "tunecheck.pipeline._results": "text_of_cell",
     "tunecheck.runs._store": "Run find_run",
     "tunecheck.statistics._sequential": "EarlyDecision decide_early",
     "tunecheck.upload._calls": "UploadError",

@@ -30,8 +30,8 @@ from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, ru
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._mapping import Mapped, MappingLayers, Reference, is_async, parse_mapping
+from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
-from tunecheck.runs._export import check_output_path, write_azure_results
 
 if TYPE_CHECKING:
     from tunecheck.upload._foundry.upload import FoundryUploader

@@ -30,8 +30,8 @@ from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline._plan import Pace
+from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
-from tunecheck.runs._export import check_output_path, write_azure_results
 from tunecheck.runs._store import find_run
 
 if TYPE_CHECKING:

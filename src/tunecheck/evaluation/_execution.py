@@ -41,11 +41,17 @@ from tunecheck.pipeline._mapping import MappingLayers, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Pace, Plan, Tally
-from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
+from tunecheck.pipeline._results import (
+    MAX_COLUMNS,
+    ResultRow,
+    ResultsWriter,
+    RowsView,
+    write_azure_results,
+    write_table,
+)
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
 from tunecheck.runs._claims import Claims
-from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
 from tunecheck.runs._manifest import (
     check_versions,
     describe_evaluators,

@@ -12,9 +12,8 @@ from tunecheck._errors import RunError
 from tunecheck._json import loads
 from tunecheck._whole_files import replacing
 from tunecheck.pipeline._outcome import Outcome
-from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
+from tunecheck.pipeline._results import MAX_COLUMNS, ResultRow, ResultsWriter, RowsView, table_bytes, write_table
 from tunecheck.runs._claims import Claims, size_of
-from tunecheck.runs._export import MAX_COLUMNS, table_bytes, write_table
 
 
 class Merge:

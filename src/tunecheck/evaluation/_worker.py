@@ -28,9 +28,8 @@ from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Plan
-from tunecheck.pipeline._results import ResultsWriter
+from tunecheck.pipeline._results import ResultsWriter, write_table
 from tunecheck.runs._claims import STALE_S, Claim, Claims, LostLeaseError, Moment, Ranges, Results
-from tunecheck.runs._export import write_table
 from tunecheck.runs._manifest import versions
 from tunecheck.runs._shared_calls import SharedCalls
 
