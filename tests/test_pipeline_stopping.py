@@ -24,11 +24,10 @@ from tunecheck._errors import ConfigurationError, DataError, RunError, RunInterr
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
-from tunecheck.pipeline._engine import Engine
+from tunecheck.pipeline._engine import AnswerQueue, Engine
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._lanes import Job, Lane, Spent, Work
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._order import AnswerQueue
 from tunecheck.pipeline._plan import Pace, Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
 from tunecheck.pipeline._scoring import Outcome, bind_evaluator
@@ -327,7 +326,7 @@ class Broken:
 
 
 async def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck.pipeline._engine.ThreadExecutor", lambda *_: Broken())
+    monkeypatch.setattr("tunecheck.pipeline._executors.ThreadExecutor", lambda *_: Broken())
     bench = Bench(tmp_path, lambda: iter(some_rows(3000)), {"e": one, "f": one_later}, target=Answering())
     assert str(await stopped(bench)) == "a worker process cannot be replaced"
 

@@ -329,3 +329,12 @@ class Target(Apart, ABC):
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""
+
+
+def group_of(row: Row, target: Target | None, column: str | None) -> str | None:
+    """What a row has in common with those that are answered one after another with it."""
+    group = None if target is None else target.group_key(row)
+    if group is not None or target is None or column is None:
+        return group
+    value = row.values.get(column)
+    return None if value is None else str(value)

@@ -19,7 +19,7 @@ from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
 from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._aggregate import RESULT, WORDS
 from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._order import RandomOrder
+from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 
 if TYPE_CHECKING:

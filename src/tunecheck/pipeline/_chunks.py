@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from tunecheck._targets import Target
-from tunecheck.pipeline._order import group_of
+from tunecheck._targets import Target, group_of
 from tunecheck.pipeline._plan import Plan
 
 _MOST_ROWS = 4_000

@@ -8,7 +8,8 @@ Rows are read as they are needed. A row is finished when its last evaluator is; 
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -16,16 +17,15 @@ from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
-from tunecheck._targets import Apart, CallContext, Load, Row, Target, loops_of
+from tunecheck._targets import Apart, CallContext, Load, Row, Target, group_of, loops_of
 from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._executors import opened
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import LATE, Arguments, AsyncExecutor, Executor, Job, Lane, ThreadExecutor, Work
+from tunecheck.pipeline._lanes import LATE, Arguments, AsyncExecutor, Job, Lane, Work
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._order import AnswerQueue, group_of
 from tunecheck.pipeline._plan import Plan, Tally
-from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_foreign, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
@@ -48,6 +48,67 @@ _ENOUGH = Exception("there are enough rows")
 
 _LONG_S = 3.0
 """From when on progress names the evaluator whose call takes so long."""
+
+
+class AnswerQueue:
+    """Hands out rows to be answered; of each group the next one only when the one before has its answer."""
+
+    def __init__(self) -> None:
+        self._ready: deque[RowState] = deque()
+        self._behind: dict[str, deque[RowState]] = {}
+        self._waiting_behind = 0
+        self._permits = asyncio.Semaphore(0)
+        """One for each row that is ready, and one that says the end, which is passed on and on."""
+        self._closed = False
+        self._ended = False
+
+    def put(self, state: RowState) -> None:
+        behind = None if state.group is None else self._behind.get(state.group)
+        if behind is not None:
+            behind.append(state)
+            self._waiting_behind += 1
+            return
+        if state.group is not None:
+            self._behind[state.group] = deque()
+        self._ready.append(state)
+        self._permits.release()
+
+    async def next(self) -> RowState | None:
+        """The next row to be answered, when there is one; None when no more will come."""
+        await self._permits.acquire()
+        if self._ready:
+            return self._ready.popleft()
+        self._permits.release()
+        return None
+
+    def done(self, state: RowState) -> None:
+        """A row has its answer (or will get none): the next one of its group may follow."""
+        behind = None if state.group is None else self._behind.get(state.group)
+        if behind:
+            self._waiting_behind -= 1
+            self._ready.appendleft(behind.popleft())
+            self._permits.release()
+            self._end_if_all_out()
+        elif behind is not None and state.group is not None:
+            del self._behind[state.group]
+
+    def close(self) -> None:
+        self._closed = True
+        self._end_if_all_out()
+
+    def clear(self) -> int:
+        """Forget the rows that were not handed out, and close; how many they were."""
+        waiting = len(self._ready) + self._waiting_behind
+        self._ready.clear()
+        self._behind.clear()
+        self._waiting_behind = 0
+        self.close()
+        return waiting
+
+    def _end_if_all_out(self) -> None:
+        if self._closed and not self._waiting_behind and not self._ended:
+            self._ended = True
+            self._permits.release()
 
 
 class Engine:
@@ -131,63 +192,16 @@ class Engine:
 
     async def _open_lanes(self, group: asyncio.TaskGroup) -> None:
         """Open the lanes, worker processes first, which start while the target is being asked already."""
-        plan = self.plan
         try:
-            sent = await self._open_processes()
-            here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
-            together = [e for e in here if e.pure]
-            if together:
-                self._add_lane(together, ThreadExecutor(together, 1, plan.pace.evaluator_timeout))
-            for evaluator in here:
-                if not evaluator.pure:
-                    executor = ThreadExecutor([evaluator], plan.concurrency, plan.pace.evaluator_timeout)
-                    self._add_lane([evaluator], executor)
-            for evaluator in plan.evaluators:
-                if evaluator.asynchronous and evaluator.name not in sent:
-                    calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
-                    slots = evaluator.concurrency or plan.concurrency
-                    limit_s = plan.pace.evaluator_timeout
-                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, limit_s, self._foreign, calls))
+            async for evaluators, executor in opened(
+                self.plan, self._calls, self._foreign, self.tally, self._aggregator
+            ):
+                self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
         for lane in self._lanes:
             group.create_task(lane.serve())
         self._ready.set()
-
-    async def _open_processes(self) -> set[str]:
-        """Start worker processes where they are wanted; the names of the evaluators that run there."""
-        plan = self.plan
-        isolate = plan.pace.workers is None
-        shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
-        apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
-        stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
-        groups = [[e for e in shared if e.name not in stay], *([e] for e in apart if e.name not in stay)]
-        limit_s = plan.pace.evaluator_timeout
-        executors = [
-            ProcessExecutor(each, limit_s, workers=1, threads=plan.concurrency)
-            if each[0] in apart
-            else ProcessExecutor(each, limit_s, workers=plan.workers)
-            for each in groups
-            if each
-        ]
-        stay += [name for problems in await asyncio.gather(*(e.start() for e in executors)) for name in problems]
-        for executor in executors:
-            if executor.evaluators:
-                self._add_lane(executor.evaluators, executor)
-        if stay:
-            self.tally.notes.append(f"in this process, because a worker process cannot import them: {', '.join(stay)}")
-        sent = {evaluator.name for executor in executors for evaluator in executor.evaluators}
-        self._aggregator.isolate(e for e in apart if e.name in sent)
-        risky = [e.name for e in plan.evaluators if is_foreign(e) and e.name not in {*sent, *stay}]
-        if risky and isolate:
-            self.tally.notes.append(
-                f"evaluators in this process, whose crash would end it: {', '.join(risky)}; "
-                "workers=N (--workers N) runs those that can be sent there in processes"
-            )
-        return sent
-
-    def _add_lane(self, evaluators: Sequence[BoundEvaluator], executor: Executor) -> None:
-        self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
 
     def waiting_for(self) -> str:
         """The evaluator whose present call has taken longest, and for how long, where that is long."""

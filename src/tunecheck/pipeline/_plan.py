@@ -1,9 +1,10 @@
-"""What a run is made of, and how far it is."""
+"""What a run is made of, how far it is, and the random order in which rows are taken where few may be enough."""
 
 import math
 import os
+import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tunecheck._messages import counted
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
-from tunecheck.pipeline._order import RandomOrder
+from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 _WORTH_A_PROCESS = 500
@@ -61,6 +62,75 @@ class Pace:
         if any(evaluator.cpu_bound for evaluator in evaluators) and rows >= _WORTH_A_PROCESS:
             return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return 0
+
+
+class RandomOrder:
+    """Gives a run its rows unit by unit; a unit are rows that are not independent, such as a conversation's.
+
+    Units come in a seeded random order, and are judged in that order whatever comes back first.
+
+    `enough` is told of each unit's finished rows, in the order of the units, and says whether the run may stop. Rows
+    that finish before their turn wait for it, so the same rows count however fast each answer is. Units that `tells`
+    does not hold for come last.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        label: Callable[[Row], Hashable],
+        seed: int,
+        enough: Callable[[Sequence[RowState]], bool],
+        tells: Callable[[Sequence[Row]], bool],
+    ) -> None:
+        units: dict[Hashable, list[Row]] = {}
+        for row in rows:
+            units.setdefault(label(row), []).append(row)
+        self._units = [*units.values()]
+        random.Random(seed).shuffle(self._units)
+        self._units.sort(key=tells, reverse=True)
+        self._unit_of = {row.index: at for at, unit in enumerate(self._units) for row in unit}
+        self._enough = enough
+        self._held: dict[int, list[RowState]] = {}
+        self._begun = self._judged = 0
+        self.decided = False
+        self.asked: set[int] = set()
+        """The indices of the rows that were asked."""
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, as they are needed."""
+        for unit in self._units:
+            self._begun += 1
+            yield from unit
+
+    @property
+    def ahead(self) -> int:
+        """How many units were given and are not judged yet."""
+        return self._begun - self._judged
+
+    def settle(self, state: RowState) -> Iterator[RowState]:
+        """Take a finished row; gives the rows whose turn has come, none once it is decided."""
+        self._held.setdefault(self._unit_of[state.row.index], []).append(state)
+        while not self.decided and len(self._held.get(self._judged, ())) == len(self._units[self._judged]):
+            unit = sorted(self._held.pop(self._judged), key=lambda each: each.row.index)
+            yield from unit
+            self._judged += 1
+            self.decided = self._enough(unit)
+            if self._judged == len(self._units):
+                return
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+        return len(self._unit_of)
+
+    def judged(self) -> list[int]:
+        """The indices of the rows that count, in the order of the data."""
+        return sorted(row.index for unit in self._units[: self._judged] for row in unit)
+
+    def unjudged(self) -> Iterator[Row]:
+        """The rows that do not count, in their order."""
+        for unit in self._units[self._judged :]:
+            yield from unit
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Result rows: what one looks like, the file they are written to as they finish, reading it back.
+"""Result rows: what one looks like, the file they are written to as they finish, and reading it back.
 
 Two other files are made of them: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file.
 """
