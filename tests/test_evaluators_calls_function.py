@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tunecheck._faults import Verdict
 from tunecheck._json import dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import FORMATS, write_calls
-from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._calls.evaluators import FunctionCallMatchEvaluator
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris"})

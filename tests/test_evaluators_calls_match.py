@@ -8,7 +8,7 @@ import pytest
 from tests.matching_parts import call
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.evaluators._base import Verdict
+from tunecheck._faults import Verdict
 from tunecheck.evaluators._calls.evaluators import MatchEvaluator
 
 WEATHER = call("get_weather", city="Paris")

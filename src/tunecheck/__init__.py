@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         TunecheckError as TunecheckError,
         UntrustedError as UntrustedError,
     )
-    from tunecheck._faults import Fault as Fault
+    from tunecheck._faults import Fault as Fault, verdict as verdict
     from tunecheck._files import NewerFileError as NewerFileError
     from tunecheck._pytest_plugin import assert_no_regression as assert_no_regression
     from tunecheck._targets import CallContext as CallContext, Row as Row, Target as Target
@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         evaluate as evaluate,
         score as score,
     )
-    from tunecheck.evaluators._base import Evaluator as Evaluator, Metric as Metric, verdict as verdict
+    from tunecheck.evaluators._base import Evaluator as Evaluator, Metric as Metric
     from tunecheck.evaluators._calls.call_check import CallCheckEvaluator as CallCheckEvaluator
     from tunecheck.evaluators._calls.evaluators import (
         ArgumentMatchEvaluator as ArgumentMatchEvaluator,
@@ -103,7 +103,7 @@ _HOMES = {
     "tunecheck._errors": "ConfigurationError ContentFilterError DataError EndpointError MissingExtraError PluginError "
     "PromptError PromptRenderError RefusedError ReplyError RunError RunInterruptedError StopRunError ThrottledError "
     "TimedOutError TunecheckError UntrustedError",
-    "tunecheck._faults": "Fault",
+    "tunecheck._faults": "Fault verdict",
     "tunecheck._files": "NewerFileError",
     "tunecheck._pytest_plugin": "assert_no_regression",
     "tunecheck._targets": "CallContext Row Target",
@@ -123,7 +123,7 @@ _HOMES = {
     "tunecheck.evaluation._calibration.calibrate": "calibrate",
     "tunecheck.evaluation._calibration.labelled_run": "Calibration",
     "tunecheck.evaluation._evaluate": "EvaluationResult UnansweredError evaluate score",
-    "tunecheck.evaluators._base": "Evaluator Metric verdict",
+    "tunecheck.evaluators._base": "Evaluator Metric",
     "tunecheck.evaluators._calls.call_check": "CallCheckEvaluator",
     "tunecheck.evaluators._calls.evaluators": "ArgumentMatchEvaluator FunctionCallMatchEvaluator MatchEvaluator",
     "tunecheck.evaluators._judges.output": "JudgeOutput",
@@ -138,9 +138,9 @@ _HOMES = {
     "MeteorScoreEvaluator RougeScoreEvaluator RougeType",
     "tunecheck.memory._kinds.chapterbreak": "MissingTextsError",
     "tunecheck.memory._session": "SessionStoppedError",
+    "tunecheck.pipeline._results": "text_of_cell",
     "tunecheck.prompts._bounds": "TooMuchError",
     "tunecheck.report._writing": "write_report",
-    "tunecheck.pipeline._results": "text_of_cell",
     "tunecheck.runs._store": "Run find_run",
     "tunecheck.statistics._sequential": "EarlyDecision decide_early",
     "tunecheck.upload._calls": "UploadError",

@@ -1,4 +1,4 @@
-"""What is wrong with a row, as data: faults with codes, from which every sentence and every count is made."""
+"""Verdicts as data: the eight keys of a metric, and faults with codes, from which every sentence and count is made."""
 
 from __future__ import annotations
 
@@ -74,6 +74,9 @@ _BEFORE_DIFFERENCE = 16  # characters shown before the first one in which two lo
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # from names; values are shown as JSON
 
 _Unset: TypeAlias = msgspec.UnsetType
+
+Verdict: TypeAlias = dict[str, JSON]
+"""What an evaluator returns for one row: plain JSON values by key."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -328,3 +331,47 @@ def _around_difference(expected: str, actual: str) -> tuple[str, str]:
 def _common_beginning(one: str, other: str) -> int:
     shorter = min(len(one), len(other))
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+
+
+# -- verdicts
+
+
+def verdict(
+    metric: str,
+    *,
+    score: float | None = None,
+    passed: bool | None = None,
+    threshold: float | None = None,
+    reason: str | None = None,
+    status: str = "completed",
+    properties: Mapping[str, JSON] | None = None,
+    faults: Iterable[Fault] = (),
+    not_applicable: bool = False,
+) -> Verdict:
+    """One metric's eight keys, in the order of Azure AI Evaluation's evaluators.
+
+    A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
+    Empty properties are written as None, to keep rows small. The `faults` of a row that fails stand in its properties,
+    and the reason is made from them where none is given; a row that passes has none.
+    """
+    if not_applicable:
+        score, passed, status = None, None, "skipped"
+    if passed is False and (listed := checked(faults)):
+        reason = sentence(listed) if reason is None else reason
+        properties = {**(properties or {}), "faults": to_json(listed)}
+    return {
+        metric: score,
+        f"{metric}_score": score,
+        f"{metric}_passed": passed,
+        f"{metric}_result": _result(passed),
+        f"{metric}_reason": reason,
+        f"{metric}_status": status,
+        f"{metric}_threshold": threshold,
+        f"{metric}_properties": dict(properties) if properties else None,
+    }
+
+
+def _result(passed: bool | None) -> str:
+    if passed is None:
+        return "not_applicable"
+    return "pass" if passed else "fail"

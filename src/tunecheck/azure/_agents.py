@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 
+from tunecheck._faults import Verdict
 from tunecheck.azure._calling import Inputs
 from tunecheck.azure._checks import refusal
 from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget
 from tunecheck.azure._judges import AzureJudge
 from tunecheck.azure._transcripts import answer, called, history, normalized, said_and_called, system_and_question
 from tunecheck.endpoints._base import ModelCalls
-from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.texts import given
 

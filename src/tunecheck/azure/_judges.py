@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tunecheck._faults import Verdict
 from tunecheck._json import JSON, plain
 from tunecheck.azure._calling import AzureEvaluator, Inputs
 from tunecheck.azure._exceptions import (
@@ -27,7 +28,7 @@ from tunecheck.azure._model_configurations import AzureOpenAIModelConfiguration,
 from tunecheck.azure._text import F1ScoreEvaluator
 from tunecheck.azure._transcripts import answer, found_in_files, history, normalized
 from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls, Usage
-from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig

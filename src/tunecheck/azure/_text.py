@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tunecheck._faults import Verdict
 from tunecheck.azure._calling import AzureEvaluator
 from tunecheck.azure._exceptions import ErrorTarget, in_azure_s_terms, mistake
-from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._text import evaluators as ours
 from tunecheck.evaluators._turns import over_turns
 

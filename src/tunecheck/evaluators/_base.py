@@ -1,14 +1,11 @@
-"""What the built-in evaluators share: metrics that describe themselves, and the eight keys of a verdict."""
+"""What the built-in evaluators share: their base class, and metrics that describe themselves."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
-from tunecheck._faults import Fault, checked, sentence, to_json
+from tunecheck._faults import Verdict
 from tunecheck._json import JSON
-
-Verdict: TypeAlias = dict[str, JSON]
-"""What an evaluator returns for one row: plain JSON values by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +50,3 @@ class Evaluator:
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
         return f"{type(self).__name__}({given})"
-
-
-def verdict(
-    metric: str,
-    *,
-    score: float | None = None,
-    passed: bool | None = None,
-    threshold: float | None = None,
-    reason: str | None = None,
-    status: str = "completed",
-    properties: Mapping[str, JSON] | None = None,
-    faults: Iterable[Fault] = (),
-    not_applicable: bool = False,
-) -> Verdict:
-    """One metric's eight keys, in the order of Azure AI Evaluation's evaluators.
-
-    A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
-    Empty properties are written as None, to keep rows small. The `faults` of a row that fails stand in its properties,
-    and the reason is made from them where none is given; a row that passes has none.
-    """
-    if not_applicable:
-        score, passed, status = None, None, "skipped"
-    if passed is False and (listed := checked(faults)):
-        reason = sentence(listed) if reason is None else reason
-        properties = {**(properties or {}), "faults": to_json(listed)}
-    return {
-        metric: score,
-        f"{metric}_score": score,
-        f"{metric}_passed": passed,
-        f"{metric}_result": _result(passed),
-        f"{metric}_reason": reason,
-        f"{metric}_status": status,
-        f"{metric}_threshold": threshold,
-        f"{metric}_properties": dict(properties) if properties else None,
-    }
-
-
-def _result(passed: bool | None) -> str:
-    if passed is None:
-        return "not_applicable"
-    return "pass" if passed else "fail"

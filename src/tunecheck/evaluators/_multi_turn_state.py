@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from tunecheck._describe import one_of
+from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.bfcl._multi_turn import check_multi_turn
@@ -13,7 +14,7 @@ from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import Verdict as RowVerdict
 from tunecheck.conversations._inference_log import Course
 from tunecheck.datasets._bfcl.categories import CATEGORIES
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 
 _METRIC = "multi_turn_state"
 

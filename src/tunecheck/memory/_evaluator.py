@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, to_json
+from tunecheck._faults import Fault, Verdict, to_json, verdict
 from tunecheck._json import JSON, loads, plain, real_number
 from tunecheck.endpoints._base import Endpoint, ModelCalls
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
 from tunecheck.evaluators._judges.texts import given
 from tunecheck.memory._model import Given, Points, Score

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
+from tunecheck._faults import Verdict
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.memory._model import AskJudge, Given
 from tunecheck.memory._scoring.by_words import plain_title

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import ClassVar, get_args
 
 from tunecheck._describe import one_of
+from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._multi_turn_state import COMPATS, MODES, AnyMode, Compat, compat_for, scored
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile

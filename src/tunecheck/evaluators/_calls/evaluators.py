@@ -12,14 +12,14 @@ from typing import ClassVar, Self, Unpack
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck.calls._matching.kinds import KINDS
 from tunecheck.calls._matching.match import Match, Pair, argument_faults, call_faults, match_calls, schema_faults
 from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import once, read_calls, read_once, tools_once

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
+from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import shown, trace
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm
 from tunecheck.evaluators._judges.asking import Asking, Combine, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop

@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Verdict
 from tunecheck._json import JSON
-from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._similarity.blueprint import read_blueprint
 from tunecheck.evaluators._similarity.pairs import SemanticEvaluator, check_installed, cut_texts
 from tunecheck.evaluators._text.evaluators import TextPair

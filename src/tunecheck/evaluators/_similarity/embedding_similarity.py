@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck._faults import Verdict
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed
 from tunecheck.evaluators._similarity.blueprint import Blueprint, is_file, is_folder, read_blueprint

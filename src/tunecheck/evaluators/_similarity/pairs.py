@@ -4,9 +4,8 @@ import importlib.util
 from typing import ClassVar
 
 from tunecheck._errors import MissingExtraError
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, Verdict
 from tunecheck._json import JSON
-from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._text.evaluators import TextEvaluator, TextPair, finite_number
 
 _PACKAGES = ("numpy", "safetensors", "tokenizers", "threadpoolctl")

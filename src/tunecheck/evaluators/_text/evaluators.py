@@ -20,11 +20,11 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
-from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
 from tunecheck.evaluators._text.tokens import TextMemory, tokens_of
 from tunecheck.formats._reading import read_once
