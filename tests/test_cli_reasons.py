@@ -10,9 +10,14 @@ from hypothesis import given, strategies as st
 
 from tunecheck import BleuScoreEvaluator
 from tunecheck._json import JSON
-from tunecheck.pipeline._aggregate import VerdictReader, counted_metric, counted_metrics
-from tunecheck.runs import _failures as failures_module
-from tunecheck.runs._failures import FailureGroup, read_failures
+from tunecheck.pipeline import _finished_rows as failures_module
+from tunecheck.pipeline._finished_rows import (
+    FailureGroup,
+    VerdictReader,
+    counted_metric,
+    counted_metrics,
+    read_failures,
+)
 
 
 def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:

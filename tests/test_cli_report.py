@@ -10,7 +10,7 @@ from tunecheck._json import JSON
 from tunecheck.cli._console import console
 from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.runs._failures import FailureGroup, Failures
+from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 

@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck.cli._evaluate.junit import junit_xml
 from tunecheck.cli._evaluate.summary import Summary
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.runs._failures import FailureGroup, Failures
+from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 

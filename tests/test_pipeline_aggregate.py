@@ -20,8 +20,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import Failure
 from tunecheck._targets import Row
 from tunecheck.pipeline import _aggregate as aggregate, _own_aggregates as own_aggregates
-from tunecheck.pipeline._aggregate import Aggregator, VerdictReader
-from tunecheck.pipeline._results import RowState, RowsView
+from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._finished_rows import RowsView, VerdictReader
+from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import bind_evaluator
 
 

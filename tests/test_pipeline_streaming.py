@@ -195,7 +195,7 @@ def test_a_window_of_calls_wider_than_the_usual_one_is_filled(tmp_path: Path) ->
 
 
 def test_above_a_limit_the_rows_stay_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["tunecheck.pipeline._results"], "ROWS_IN_MEMORY", 50)
+    monkeypatch.setattr(sys.modules["tunecheck.pipeline._finished_rows"], "ROWS_IN_MEMORY", 50)
     pandas = pytest.importorskip("pandas")
     result = run(tmp_path, numbers(60), evaluators={"e": lambda n: n})
     rows: Any = result["rows"]

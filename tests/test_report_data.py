@@ -17,7 +17,7 @@ from tunecheck._json import JSON, dumps
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._measuring import Settings
 from tunecheck.evaluators._base import Evaluator
-from tunecheck.pipeline._aggregate import VerdictReader
+from tunecheck.pipeline._finished_rows import VerdictReader
 from tunecheck.report._blocks import Blocks, Shared
 from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
 from tunecheck.report._charts import histogram

@@ -16,7 +16,7 @@ from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._target import openai_tools, read_messages
 from tunecheck.formats._reading import read_calls
-from tunecheck.runs._failures import evidence_of
+from tunecheck.pipeline._finished_rows import evidence_of
 from tunecheck.runs._values import value_reader
 
 _QUESTIONS = ("messages", "query", "question", "prompt", "input")

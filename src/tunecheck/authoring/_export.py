@@ -32,7 +32,7 @@ from tunecheck.comparison._reading import read_runs
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import Dataset, open_dataset
-from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
+from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run, dumps_readably
 from tunecheck.simulators._backend import Backends
 

@@ -14,7 +14,7 @@ from tunecheck.azure._adopted import translated
 from tunecheck.azure._exceptions import EvaluationException
 from tunecheck.azure._model_configurations import EvaluatorConfig
 from tunecheck.azure._results import INPUTS, OUTPUTS
-from tunecheck.pipeline._results import ResultRow
+from tunecheck.pipeline._finished_rows import ResultRow
 
 
 def is_grader(evaluator: object) -> bool:

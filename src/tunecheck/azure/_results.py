@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from tunecheck._json import JSON
 from tunecheck.azure._rows import leaves, takes_apart
 from tunecheck.evaluators._turns import PER_TURN
+from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._own_aggregates import EvaluatorRow
-from tunecheck.pipeline._results import ResultRow
 
 Table = dict[str, list[object]]
 """Values by column, one a row."""

@@ -11,7 +11,7 @@ from tunecheck._messages import clean
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tunecheck.runs._failures import FailureGroup
+    from tunecheck.pipeline._finished_rows import FailureGroup
 
 HEADS: Mapping[Side, str] = {
     "serving": "failed because of how the model is served",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
-from tunecheck.pipeline._aggregate import REPEATED
+from tunecheck.pipeline._finished_rows import REPEATED
 
 NOTHING = "–"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._arguments import RunArguments
     from tunecheck.evaluation._evaluate import EvaluationResult
-    from tunecheck.runs._failures import Failures
+    from tunecheck.pipeline._finished_rows import Failures
     from tunecheck.runs._store import Run
 
 T = TypeVar("T", bound=ResumableOptions)
@@ -116,7 +116,7 @@ def run_errors(folder: Path, noun: str) -> Iterator[str]:
 
 
 def _failures(folder: Path) -> Failures:
-    from tunecheck.runs._failures import read_failures
+    from tunecheck.pipeline._finished_rows import read_failures
     from tunecheck.runs._store import Run
 
     return read_failures(Run(folder).rows(), {})

@@ -13,7 +13,7 @@ from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import Column, RunTable
-from tunecheck.pipeline._aggregate import Verdict, VerdictReader
+from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask

@@ -11,7 +11,7 @@ from tunecheck._json import dumps, loads
 from tunecheck.comparison._clusters import may_cluster
 from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, Kind, State
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
-from tunecheck.pipeline._aggregate import counted_metric
+from tunecheck.pipeline._finished_rows import counted_metric
 
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""

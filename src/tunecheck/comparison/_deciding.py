@@ -17,7 +17,7 @@ from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
 from tunecheck.comparison._run_table import Column, RunTable
-from tunecheck.pipeline._aggregate import RESULT, WORDS
+from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState

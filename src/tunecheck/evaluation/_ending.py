@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
 from tunecheck._files import Decision, Failure, RunFile
 from tunecheck._json import JSON
+from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._own_aggregates import Metrics
-from tunecheck.pipeline._results import ResultRow, RowsView
 from tunecheck.runs._store import Run, utc_now
 
 

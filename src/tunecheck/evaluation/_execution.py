@@ -35,20 +35,14 @@ from tunecheck.evaluation._workers import Launcher, finished_by, workers_of
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
+from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._leased_budget import LeasedBudget
 from tunecheck.pipeline._mapping import MappingLayers, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Pace, Plan, Tally
-from tunecheck.pipeline._results import (
-    MAX_COLUMNS,
-    ResultRow,
-    ResultsWriter,
-    RowsView,
-    write_azure_results,
-    write_table,
-)
+from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, write_azure_results, write_table
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
 from tunecheck.runs._claims import Claims

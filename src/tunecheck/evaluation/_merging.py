@@ -11,8 +11,9 @@ import msgspec
 from tunecheck._errors import RunError
 from tunecheck._json import loads
 from tunecheck._whole_files import replacing
+from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._outcome import Outcome
-from tunecheck.pipeline._results import MAX_COLUMNS, ResultRow, ResultsWriter, RowsView, table_bytes, write_table
+from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, table_bytes, write_table
 from tunecheck.runs._claims import Claims, size_of
 
 

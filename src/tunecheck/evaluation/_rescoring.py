@@ -10,8 +10,8 @@ from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._journal import Recorded
-from tunecheck.pipeline._results import RowsView
 from tunecheck.runs._store import Run
 from tunecheck.runs._verify import refuse_changed
 

@@ -17,7 +17,7 @@ from tunecheck._json import JSON
 from tunecheck._loops import ForeignLoop
 from tunecheck.endpoints._serving.middleware import Middleware, Service, json_reply
 from tunecheck.endpoints._serving.wire import BadRequestError, read_object
-from tunecheck.pipeline._aggregate import RESULT, VerdictReader, counted_metric
+from tunecheck.pipeline._finished_rows import RESULT, VerdictReader, counted_metric
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, AsyncExecutor, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._mapping import ColumnMissingError
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace

@@ -1,8 +1,4 @@
-"""From verdicts to metrics: which result of an evaluator counts; means, pass rates and counts, by group too.
-
-An evaluator may return several metrics with a `<metric>_result`. Of a whole run one of them counts: that of the primary
-metric that it declares; else that of the metric named like the evaluator; else the first, in the order of the rows.
-Pass rates, tables, charts, comparisons, calibration and pass^k all read that one, and no other.
+"""From verdicts to metrics: means, pass rates and counts, by group too.
 
 Sums are exact, and keys and groups stand in the order of the rows, so neither the order in which rows finish changes
 anything, nor by how many processes they were counted: what each has counted (`Counts`) is added up.
@@ -13,133 +9,29 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 import msgspec
 
 from tunecheck._causes import METRIC, in_order
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import clean
+from tunecheck.pipeline._finished_rows import (
+    RESULT,
+    WORDS,
+    ResultRow,
+    RowsSelection,
+    RowsView,
+    VerdictReader,
+    counted_metric,
+    counted_metrics,
+)
 from tunecheck.pipeline._own_aggregates import Metrics, OwnAggregates
-from tunecheck.pipeline._results import ResultRow, RowsSelection, RowState, RowsView
+from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, has_no_mean
 from tunecheck.pipeline._sums import SHORT, ExactSum
-
-Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
-"""What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
-
-WORDS: Mapping[str, Word] = MappingProxyType(
-    {"pass": "pass", "fail": "fail", "not_applicable": "not_applicable", "not applicable": "not_applicable"}
-)
-"""What a `<metric>_result` may say; Azure AI Evaluation writes a space."""
-
-RESULT = "_result"
-_MOST_FAULTS = 1_000
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What an evaluator says of one row; `score` is its number as it stands there."""
-
-    word: Word
-    score: JSON = None
-    threshold: float | None = None
-    reason: str = ""
-    faults: tuple[Fault, ...] = ()
-    """Of a row that failed: never empty."""
-
-
-def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
-    """Of the metrics that have a result, in the order of the rows, the one that counts."""
-    known = list(with_result)
-    return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
-
-
-def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The metric that counts, by evaluator; `primaries` has each evaluator's declared primary metric.
-
-    Reads no further than it must: one row, where every evaluator has the result that comes first.
-    """
-    known: dict[str, dict[str, None]] = {name: {} for name in primaries}
-    left = dict(primaries)
-    for row in rows:
-        for name, primary in list(left.items()):
-            own = f"outputs.{name}."
-            known[name] |= dict.fromkeys(
-                key[len(own) : -len(RESULT)]
-                for key, value in row.items()
-                if key.startswith(own) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS
-            )
-            if (primary or name) in known[name]:
-                del left[name]
-        if not left:
-            break
-    return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
-
-
-REPEATED = ("_score", "_passed")
-"""Endings under which an evaluator gives a metric's value once more."""
-
-_BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
-
-
-class VerdictReader:
-    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does.
-
-    `keys` are what says why a row failed.
-    """
-
-    def __init__(self, name: str, metric: str | None) -> None:
-        self.name = name
-        self.metric = metric
-        self._own, self._error = f"outputs.{name}.", f"error.{name}"
-        key = f"{self._own}{metric}"
-        self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
-        self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
-        self._properties, self._differences = f"{key}_properties", f"{key}_differences"
-        self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
-
-    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
-        """The verdict on this row; `otherwise` is what is said without a result, where that is known."""
-        word = self.word(row, otherwise)
-        if self.metric is None or word == "error":
-            return Verdict(word)
-        score = row[self._score] if self._score in row else row.get(self._other_score)
-        limit, said = row.get(self._threshold), row.get(self._reason)
-        threshold: float | None = None
-        if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit == limit:  # no NaN
-            threshold = limit
-        reason = said if isinstance(said, str) else ""
-        faults = self._faults(row, threshold, reason) if word == "fail" else ()
-        return Verdict(word, score, threshold, reason, faults)
-
-    def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
-        """What became of the row, without the rest of the verdict."""
-        if self._error in row:  # some keys may be there all the same
-            return "error"
-        result = row.get(self._result)
-        if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
-            return word
-        return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
-
-    def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
-        named = read_faults(row.get(self._properties))
-        if not named and isinstance(differences := row.get(self._differences), list):
-            named = _judged(differences)
-        return named[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
-
-
-def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
-    """The differences that a judge lists, each of a kind in its own words."""
-    listed = [item for item in differences if isinstance(item, dict)]
-    kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]
-    return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
-
 
 MAX_GROUPS = 1_000
 """Most values of a grouping column; one with more identifies rows rather than grouping them."""

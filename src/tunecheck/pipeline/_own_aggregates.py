@@ -14,9 +14,9 @@ from typing import TypeAlias
 from tunecheck._files import Failure
 from tunecheck._json import JSON
 from tunecheck._loops import Threads
+from tunecheck.pipeline._finished_rows import RowsSelection, RowsView
 from tunecheck.pipeline._lanes import LATE, Work
 from tunecheck.pipeline._processes import CRASHED, ProcessExecutor
-from tunecheck.pipeline._results import RowsSelection, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Output, Partial, as_output, failure
 
 Metrics: TypeAlias = dict[str, JSON]

@@ -1,4 +1,4 @@
-"""Result rows: what one looks like, the file they are written to as they finish, and reading it back.
+"""Result rows: what one looks like, and the file they are written to as they finish.
 
 Two other files are made of them: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file.
 """
@@ -7,40 +7,28 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import gc
 import os
 import re
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, overload
 
-import msgspec
 from msgspec import to_builtins
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, stored
 from tunecheck._files import Failure
-from tunecheck._json import JSON, dumps, dumps_line, loads
-from tunecheck._regular_files import lines, open_regular
+from tunecheck._json import JSON, dumps, dumps_line
+from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
 from tunecheck._whole_files import put_in_place, replacing
 from tunecheck.formats._reading import OneRow
+from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._scoring import Output
 
-ResultRow = dict[str, JSON]
-
-ROWS_IN_MEMORY = 100_000
-"""Up to so many rows a finished run is held in memory, for the table and for `result["rows"]`."""
-
-BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
-"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
-
 _COPY_BLOCK = 1 << 20
-_PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
 _TABLE_BLOCK = 1 << 16
 
 
@@ -207,158 +195,6 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
     failure = Failure("TypeError", f"left out of the results: {'; '.join(refused)}")
     row["error.results"] = to_builtins(failure)
     return failure
-
-
-class RowsView(Sequence[ResultRow]):
-    """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
-
-    def __init__(
-        self,
-        path: Path,
-        starts: array[int] | None = None,
-        indices: Sequence[int] | None = None,
-        count: int | None = None,
-    ) -> None:
-        """`indices` are those of the rows in the data set, where they are not all of its rows; `count` is how many."""
-        self.path = path
-        self._indices = indices
-        self._known = starts
-        self._count = count
-
-    @property
-    def _starts(self) -> array[int]:
-        if self._known is None:
-            self._known = _line_starts(self.path)
-        return self._known
-
-    def __len__(self) -> int:
-        return len(self._starts) if self._count is None else self._count
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        return (_row(line, self.path, number) for number, line in self._lines())
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with open_regular(self.path, buffering=_COPY_BLOCK) as file:
-            yield from enumerate(lines(file))
-
-    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
-        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
-        return _picked(self._lines(), columns, unless, self.path)
-
-    @overload
-    def __getitem__(self, index: int) -> ResultRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[ResultRow]: ...
-    def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
-        with open_regular(self.path) as file:
-            if isinstance(index, slice):
-                return [self._at(file, number) for number in range(len(self))[index]]
-            return self._at(file, range(len(self))[index])
-
-    def _at(self, file: BinaryIO, number: int) -> ResultRow:
-        return _row_at(file, self._starts[number], self.path, number)
-
-    def loaded(self) -> Sequence[ResultRow]:
-        """The rows as a plain list where they are few, so that they are read once; else this view of them."""
-        few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
-        if not few:
-            return self
-        collects = gc.isenabled()
-        gc.disable()  # it would go through all of them again and again, and there are no cycles among them
-        try:
-            return list(self)
-        finally:
-            if collects:
-                gc.enable()
-
-    def only(self, indices: Sequence[int]) -> RowsSelection:
-        """Some of the rows, read each time they are asked for."""
-        known = self._indices
-        positions = indices if known is None else [bisect_left(known, index) for index in indices]
-        return RowsSelection(self.path, self._starts, positions)
-
-    def __repr__(self) -> str:
-        return f"RowsView({str(self.path)!r}, {len(self)} rows)"
-
-
-@dataclass(frozen=True, slots=True)
-class RowsSelection:
-    """Some rows of a finished run."""
-
-    path: Path
-    starts: array[int]
-    positions: Sequence[int]
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        return (_row(line, self.path, number) for number, line in self._lines())
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
-            for position in self.positions:
-                file.seek(self.starts[position])
-                yield position, file.readline()
-
-    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
-        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
-        return _picked(self._lines(), columns, unless, self.path)
-
-
-def _picked(
-    lines: Iterable[tuple[int, bytes]], columns: Mapping[str, str], unless: str, path: Path
-) -> Iterator[ResultRow]:
-    read = (unless, *columns)
-    decode, names, unset = _reader_of(read), [*columns.values()], msgspec.UNSET
-    for number, line in lines:
-        try:
-            barred, *values = msgspec.structs.astuple(decode(line))
-        except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
-            row = _row(line, path, number)
-            barred, *values = (row.get(column, unset) for column in read)
-        output = {name: value for name, value in zip(names, values, strict=True) if value is not unset}
-        if output and barred is unset:
-            yield output
-
-
-def _reader_of(columns: Iterable[str]) -> Callable[[bytes], msgspec.Struct]:
-    """Makes values of these columns only, three times as fast as reading whole rows."""
-    fields = {f"column_{number}": column for number, column in enumerate(columns)}
-    try:
-        kind = msgspec.defstruct("Columns", [(field, Any, msgspec.UNSET) for field in fields], rename=fields)
-    except ValueError:  # a column's name with a quotation mark
-        return _refuse
-    return msgspec.json.Decoder(kind).decode
-
-
-def _refuse(line: bytes) -> msgspec.Struct:
-    raise msgspec.DecodeError("no reader of these columns")
-
-
-def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
-    file.seek(start)
-    return _row(file.readline(), path, number)
-
-
-def _row(line: bytes, path: Path, number: int) -> ResultRow:
-    what = "not a JSON object"
-    try:
-        row = loads(line)
-    except ValueError as error:
-        what = " ".join(str(error).split())
-    else:
-        if isinstance(row, dict):
-            return row
-    raise DataError(
-        f"{path}: line {number + 1} is not a JSON object ({what}): damaged or half-written; copy or write it again"
-    )
-
-
-def _line_starts(path: Path) -> array[int]:
-    starts, position = array("Q"), 0
-    with open_regular(path, buffering=_COPY_BLOCK) as file:
-        for line in lines(file):
-            starts.append(position)
-            position += len(line)
-    return starts
 
 
 # -- other shapes

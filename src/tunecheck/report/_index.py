@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._parts import tags_of
-from tunecheck.pipeline._aggregate import Verdict, Word
+from tunecheck.pipeline._finished_rows import Verdict, Word, errors_of, fault_groups
 from tunecheck.report._calls import SideBySide
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._texts import cut, line
-from tunecheck.runs._failures import errors_of, fault_groups
 
 MOST_ROWS = 100_000
 """Most rows that a page lists; its summary and charts are of all rows there are."""

@@ -13,8 +13,7 @@ from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._row_histories import OUTCOMES, row_histories
 from tunecheck.comparison._run_table import RunInfo, RunTable
 from tunecheck.comparison._wording import regression_text, shared_text
-from tunecheck.pipeline._aggregate import Verdict
-from tunecheck.pipeline._results import ResultRow
+from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._facts import facts_of

@@ -11,8 +11,7 @@ from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
-from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
-from tunecheck.pipeline._results import ResultRow
+from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import ValueReader, value_reader
 from tunecheck.runs._verify import changed_since

@@ -23,7 +23,7 @@ from tunecheck._regular_files import odd_file
 from tunecheck._whole_files import write_file
 
 if TYPE_CHECKING:
-    from tunecheck.pipeline._results import RowsView
+    from tunecheck.pipeline._finished_rows import RowsView
 
 Manifest = dict[str, JSON]
 
@@ -126,7 +126,7 @@ class Run:
             ConfigurationError: the run has not finished, or its file is not there, or cannot be opened, or a later
                 version wrote it.
         """
-        from tunecheck.pipeline._results import RowsView  # heavy, and listing runs needs no rows
+        from tunecheck.pipeline._finished_rows import RowsView  # heavy, and listing runs needs no rows
 
         finished = False
         try:  # the version of the rows stands in `run.json`; without it, they can be read all the same

@@ -12,8 +12,7 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.formats._reading import read_calls
-from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
-from tunecheck.runs._failures import evidence_of
+from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics, evidence_of
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import value_reader
 

@@ -30,8 +30,8 @@ from tunecheck.comparison._comparison import (
     RunComparison,
 )
 from tunecheck.comparison._wording import headline, margin_text, regression_text, row_text, shared_text, short_names
+from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.runs._decision import stopped_text
-from tunecheck.runs._failures import fault_groups
 
 _MOST_NAMED, _MOST_CHANGED = 5, 6
 _FEW, _MOST_FAULTS = 3, 3

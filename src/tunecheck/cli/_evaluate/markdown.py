@@ -20,7 +20,7 @@ from tunecheck.cli._main_figures import main_figure
 from tunecheck.comparison._judged import Correction, rate_of
 from tunecheck.comparison._run_table import PASS_RATE, Kind
 from tunecheck.comparison._wording import value_text
-from tunecheck.runs._failures import FailureGroup
+from tunecheck.pipeline._finished_rows import FailureGroup
 
 if TYPE_CHECKING:
     from tunecheck.comparison._run_table import RunTable

@@ -23,8 +23,8 @@ from tunecheck.cli._invocation import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UN
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
+from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.runs._decision import stopped_text
-from tunecheck.runs._failures import read_failures
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry

@@ -18,7 +18,7 @@ from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts, skill_text
 from tunecheck.cli._gates.gates import End, Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
-from tunecheck.runs._failures import FailureGroup, Failures
+from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 
 if TYPE_CHECKING:
     from tunecheck.comparison._judged import Correction

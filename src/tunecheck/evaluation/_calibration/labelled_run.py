@@ -9,9 +9,8 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
-from tunecheck.pipeline._aggregate import RESULT, WORDS, counted_metric
+from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
 from tunecheck.pipeline._journal import recorded_verdicts
-from tunecheck.pipeline._results import ResultRow
 from tunecheck.runs._calibrations import save_calibration
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa

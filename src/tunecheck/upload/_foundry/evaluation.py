@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, content_hash, dumps, dumps_line, loads
-from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
+from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 from tunecheck.upload._contents import LOG_COLUMN, Artifact, artifact
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
+from tunecheck.pipeline._finished_rows import Verdict, VerdictReader, counted_metrics
 from tunecheck.upload._contents import LOG_COLUMN
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
-    from tunecheck.pipeline._results import ResultRow
+    from tunecheck.pipeline._finished_rows import ResultRow
     from tunecheck.runs._store import Run
 
 MOST = 1_000

@@ -14,7 +14,7 @@ from tunecheck.endpoints._auth import Auth, KeyAuth, NoAuth
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Secret
 from tunecheck.endpoints._urls import is_loopback
-from tunecheck.pipeline._aggregate import REPEATED
+from tunecheck.pipeline._finished_rows import REPEATED
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls, Step, UploadError, value_at
 from tunecheck.upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns

@@ -1,0 +1,422 @@
+"""The rows of a finished run: read back from its file, what each evaluator says of them, and why they failed.
+
+An evaluator may return several metrics with a `<metric>_result`. Of a whole run one of them counts: that of the primary
+metric that it declares; else that of the metric named like the evaluator; else the first, in the order of the rows.
+Pass rates, tables, charts, comparisons, calibration and pass^k all read that one, and no other.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, Literal, TypeAlias, overload
+
+import msgspec
+
+from tunecheck._causes import cause_named
+from tunecheck._errors import DataError
+from tunecheck._faults import Fault, checked, read_faults, sentence, title
+from tunecheck._json import JSON, loads
+from tunecheck._messages import clean
+from tunecheck._regular_files import lines, open_regular
+
+ResultRow = dict[str, JSON]
+
+ROWS_IN_MEMORY = 100_000
+"""Up to so many rows a finished run is held in memory, for the table and for `result["rows"]`."""
+
+BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
+"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
+
+_COPY_BLOCK = 1 << 20
+_PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
+
+
+class RowsView(Sequence[ResultRow]):
+    """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
+
+    def __init__(
+        self,
+        path: Path,
+        starts: array[int] | None = None,
+        indices: Sequence[int] | None = None,
+        count: int | None = None,
+    ) -> None:
+        """`indices` are those of the rows in the data set, where they are not all of its rows; `count` is how many."""
+        self.path = path
+        self._indices = indices
+        self._known = starts
+        self._count = count
+
+    @property
+    def _starts(self) -> array[int]:
+        if self._known is None:
+            self._known = _line_starts(self.path)
+        return self._known
+
+    def __len__(self) -> int:
+        return len(self._starts) if self._count is None else self._count
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        return (_row(line, self.path, number) for number, line in self._lines())
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with open_regular(self.path, buffering=_COPY_BLOCK) as file:
+            yield from enumerate(lines(file))
+
+    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
+        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
+        return _picked(self._lines(), columns, unless, self.path)
+
+    @overload
+    def __getitem__(self, index: int) -> ResultRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ResultRow]: ...
+    def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
+        with open_regular(self.path) as file:
+            if isinstance(index, slice):
+                return [self._at(file, number) for number in range(len(self))[index]]
+            return self._at(file, range(len(self))[index])
+
+    def _at(self, file: BinaryIO, number: int) -> ResultRow:
+        return _row_at(file, self._starts[number], self.path, number)
+
+    def loaded(self) -> Sequence[ResultRow]:
+        """The rows as a plain list where they are few, so that they are read once; else this view of them."""
+        few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
+        if not few:
+            return self
+        collects = gc.isenabled()
+        gc.disable()  # it would go through all of them again and again, and there are no cycles among them
+        try:
+            return list(self)
+        finally:
+            if collects:
+                gc.enable()
+
+    def only(self, indices: Sequence[int]) -> RowsSelection:
+        """Some of the rows, read each time they are asked for."""
+        known = self._indices
+        positions = indices if known is None else [bisect_left(known, index) for index in indices]
+        return RowsSelection(self.path, self._starts, positions)
+
+    def __repr__(self) -> str:
+        return f"RowsView({str(self.path)!r}, {len(self)} rows)"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSelection:
+    """Some rows of a finished run."""
+
+    path: Path
+    starts: array[int]
+    positions: Sequence[int]
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        return (_row(line, self.path, number) for number, line in self._lines())
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
+            for position in self.positions:
+                file.seek(self.starts[position])
+                yield position, file.readline()
+
+    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
+        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
+        return _picked(self._lines(), columns, unless, self.path)
+
+
+def _picked(
+    lines: Iterable[tuple[int, bytes]], columns: Mapping[str, str], unless: str, path: Path
+) -> Iterator[ResultRow]:
+    read = (unless, *columns)
+    decode, names, unset = _reader_of(read), [*columns.values()], msgspec.UNSET
+    for number, line in lines:
+        try:
+            barred, *values = msgspec.structs.astuple(decode(line))
+        except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
+            row = _row(line, path, number)
+            barred, *values = (row.get(column, unset) for column in read)
+        output = {name: value for name, value in zip(names, values, strict=True) if value is not unset}
+        if output and barred is unset:
+            yield output
+
+
+def _reader_of(columns: Iterable[str]) -> Callable[[bytes], msgspec.Struct]:
+    """Makes values of these columns only, three times as fast as reading whole rows."""
+    fields = {f"column_{number}": column for number, column in enumerate(columns)}
+    try:
+        kind = msgspec.defstruct("Columns", [(field, Any, msgspec.UNSET) for field in fields], rename=fields)
+    except ValueError:  # a column's name with a quotation mark
+        return _refuse
+    return msgspec.json.Decoder(kind).decode
+
+
+def _refuse(line: bytes) -> msgspec.Struct:
+    raise msgspec.DecodeError("no reader of these columns")
+
+
+def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
+    file.seek(start)
+    return _row(file.readline(), path, number)
+
+
+def _row(line: bytes, path: Path, number: int) -> ResultRow:
+    what = "not a JSON object"
+    try:
+        row = loads(line)
+    except ValueError as error:
+        what = " ".join(str(error).split())
+    else:
+        if isinstance(row, dict):
+            return row
+    raise DataError(
+        f"{path}: line {number + 1} is not a JSON object ({what}): damaged or half-written; copy or write it again"
+    )
+
+
+def _line_starts(path: Path) -> array[int]:
+    starts, position = array("Q"), 0
+    with open_regular(path, buffering=_COPY_BLOCK) as file:
+        for line in lines(file):
+            starts.append(position)
+            position += len(line)
+    return starts
+
+
+# -- verdicts
+
+Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
+"""What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
+
+WORDS: Mapping[str, Word] = MappingProxyType(
+    {"pass": "pass", "fail": "fail", "not_applicable": "not_applicable", "not applicable": "not_applicable"}
+)
+"""What a `<metric>_result` may say; Azure AI Evaluation writes a space."""
+
+RESULT = "_result"
+_MOST_FAULTS = 1_000
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What an evaluator says of one row; `score` is its number as it stands there."""
+
+    word: Word
+    score: JSON = None
+    threshold: float | None = None
+    reason: str = ""
+    faults: tuple[Fault, ...] = ()
+    """Of a row that failed: never empty."""
+
+
+def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
+    """Of the metrics that have a result, in the order of the rows, the one that counts."""
+    known = list(with_result)
+    return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
+
+
+def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The metric that counts, by evaluator; `primaries` has each evaluator's declared primary metric.
+
+    Reads no further than it must: one row, where every evaluator has the result that comes first.
+    """
+    known: dict[str, dict[str, None]] = {name: {} for name in primaries}
+    left = dict(primaries)
+    for row in rows:
+        for name, primary in list(left.items()):
+            own = f"outputs.{name}."
+            known[name] |= dict.fromkeys(
+                key[len(own) : -len(RESULT)]
+                for key, value in row.items()
+                if key.startswith(own) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS
+            )
+            if (primary or name) in known[name]:
+                del left[name]
+        if not left:
+            break
+    return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
+
+
+REPEATED = ("_score", "_passed")
+"""Endings under which an evaluator gives a metric's value once more."""
+
+_BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
+
+
+class VerdictReader:
+    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does.
+
+    `keys` are what says why a row failed.
+    """
+
+    def __init__(self, name: str, metric: str | None) -> None:
+        self.name = name
+        self.metric = metric
+        self._own, self._error = f"outputs.{name}.", f"error.{name}"
+        key = f"{self._own}{metric}"
+        self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
+        self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
+        self._properties, self._differences = f"{key}_properties", f"{key}_differences"
+        self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
+
+    def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
+        """The verdict on this row; `otherwise` is what is said without a result, where that is known."""
+        word = self.word(row, otherwise)
+        if self.metric is None or word == "error":
+            return Verdict(word)
+        score = row[self._score] if self._score in row else row.get(self._other_score)
+        limit, said = row.get(self._threshold), row.get(self._reason)
+        threshold: float | None = None
+        if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit == limit:  # no NaN
+            threshold = limit
+        reason = said if isinstance(said, str) else ""
+        faults = self._faults(row, threshold, reason) if word == "fail" else ()
+        return Verdict(word, score, threshold, reason, faults)
+
+    def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
+        """What became of the row, without the rest of the verdict."""
+        if self._error in row:  # some keys may be there all the same
+            return "error"
+        result = row.get(self._result)
+        if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
+            return word
+        return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
+
+    def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
+        named = read_faults(row.get(self._properties))
+        if not named and isinstance(differences := row.get(self._differences), list):
+            named = _judged(differences)
+        return named[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
+
+
+def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
+    """The differences that a judge lists, each of a kind in its own words."""
+    listed = [item for item in differences if isinstance(item, dict)]
+    kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]
+    return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
+
+
+# -- why rows failed
+
+MAX_GROUPS = 2_000
+"""Most groups kept for one evaluator; what comes after them is counted as another reason."""
+
+_OWN_WORDS = "own: "
+_MOST_READ = 4_000
+_LONGEST_TITLE = 100
+_QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
+_NUMBER = re.compile(r"\d[\d.,:]*")
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """Failures of one kind: what they are called, how many rows they are in, one of these, and the words there."""
+
+    title: str
+    rows: int
+    example: str
+    words: str
+
+
+@dataclass(slots=True)
+class Failures:
+    """What went wrong in a run.
+
+    `failed` counts the rows that each evaluator failed, `faults` why, by code (the evaluators' own reasons by their
+    words); `causes` has the rows of each cause, with the evidence in words; `errors` holds the errors by stage
+    (`target`, or an evaluator's name); `simulated_answers` the rows whose answer no model gave.
+    """
+
+    failed: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
+    errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
+    causes: dict[str, FailureGroup] = field(default_factory=dict)
+    simulated_answers: int = 0
+
+    def told(self, name: str) -> Mapping[str, FailureGroup]:
+        """An evaluator's groups; none where they only say that scores are below the threshold."""
+        groups = self.faults.get(name, {})
+        return groups if groups.keys() - {"below_threshold"} else {}
+
+    def by_code(self, name: str) -> Counter[str]:
+        """The rows that an evaluator failed, by fault code alone: its own reasons, whatever their words, are `own`."""
+        codes: Counter[str] = Counter()
+        for key, group in self.faults.get(name, {}).items():
+            codes["own" if key.startswith(_OWN_WORDS) else key] += group.rows
+        return codes
+
+    @property
+    def error_groups(self) -> list[FailureGroup]:
+        """The errors of all stages, the commonest first."""
+        groups = [group for of_stage in self.errors.values() for group in of_stage.values()]
+        return sorted(groups, key=lambda group: -group.rows)
+
+
+def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> Failures:
+    """Count what went wrong; `rows` may be read twice, `primaries` has each evaluator's declared primary metric."""
+    readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
+    failures = Failures()
+    for row in rows:
+        row_id = str(row.get("row_id"))
+        failures.simulated_answers += row.get("outputs.simulated") is True
+        if isinstance(code := row.get("cause"), str):
+            _count(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
+        for reader in readers:
+            verdict = reader.read(row)
+            if verdict.word == "fail":
+                failures.failed[reader.name] = failures.failed.get(reader.name, 0) + 1
+                groups = failures.faults.setdefault(reader.name, {})
+                for key, called in fault_groups(verdict.faults, verdict.reason).items():
+                    _count(groups, key, called, row_id, verdict.reason)
+        for stage, key, words in errors_of(row):
+            _count(failures.errors.setdefault(stage, {}), key, key, row_id, words)
+    return failures
+
+
+def evidence_of(row: Mapping[str, JSON]) -> str:
+    """What a row's cause is about, in words; empty where nothing more is known."""
+    evidence = row.get("cause_evidence")
+    listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
+    return sentence(checked(listed)) or ""
+
+
+def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
+    """What a row's faults count as, each once, with its name: a code; an evaluator's own reason is its first line."""
+    groups: dict[str, str] = {}
+    for fault in faults:
+        first_line = _first_line(reason) if fault.code == "own" else ""
+        groups[_OWN_WORDS + first_line if first_line else fault.code] = first_line or title(fault.code)
+    return groups
+
+
+@lru_cache(maxsize=4_096)  # many rows, and several evaluators of one row, say the same
+def _first_line(reason: str) -> str:
+    return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
+
+
+def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
+    """A row's errors: the stage, the kind (type and message without the values in it), and the words."""
+    for key, error in row.items():
+        if key.startswith("error.") and isinstance(error, dict):
+            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]
+            row_id = str(row.get("row_id"))
+            alike = words.replace(row_id, "…") if len(row_id) > 2 else words
+            yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", alike)), 200), words
+
+
+def _count(groups: dict[str, FailureGroup], key: str, called: str, row_id: str, words: str) -> None:
+    if key not in groups and len(groups) >= MAX_GROUPS:
+        key, called = "own", title("own")
+    known = groups.get(key)
+    if known is None:
+        groups[key] = FailureGroup(called, 1, row_id, words[:_MOST_READ])
+    else:
+        known.rows += 1
