@@ -1,10 +1,11 @@
 """The house in figures: sizes, importers, cycles, and the files that one row of the main job passes through.
 
-python scripts/measure_structure.py [CHECKOUT]      # this checkout, or another one of the same project
+python scripts/measure_structure.py [CHECKOUT] [--list]      # this checkout, or another one of the same project
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import subprocess
@@ -133,14 +134,33 @@ def _calls(checkout: Path, rows: int) -> dict[str, int]:
     return counts
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("checkout", nargs="?", default=".", type=Path, help="a checkout of the project (default: .)")
+    parser.add_argument("--list", action="store_true", help="name the files, cycles and modules that are counted")
+    arguments = parser.parse_args()
+    if not (arguments.checkout / "src" / PACKAGE).is_dir():
+        parser.exit(2, f"error: {arguments.checkout} is no checkout of the project: it has no src/{PACKAGE}\n")
+    return arguments
+
+
+def _figures(checkout: Path) -> tuple[House, list[str]]:
+    try:
+        return House(checkout), files_of_a_row(checkout)
+    except SyntaxError as error:
+        sys.exit(f"error: {error.filename or checkout}: {error.msg} (line {error.lineno})")
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        sys.exit(f"error: evaluate.py of {checkout} failed: {last}")
+
+
 def main() -> None:
     """Print the figures of a checkout."""
-    checkout = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    house = House(checkout)
+    arguments = _arguments()
+    house, rows = _figures(arguments.checkout.resolve())
     sizes = sorted(size for _, size in house.functions())
     modules = [name for name in house.files if name != PACKAGE]
     single = [name for name in modules if house.importers[name] == 1 and not house.files[name].name.startswith("__")]
-    rows = files_of_a_row(checkout)
     knots = house.cycles()
     families = defaultdict(list)
     for path in house.files.values():
@@ -165,7 +185,7 @@ def main() -> None:
     }
     for name, figure in figures.items():
         print(f"{name:50} {figure}")
-    if "--list" in sys.argv:
+    if arguments.list:
         print("a row passes through:", *rows, sep="\n  ")
         print("cycles:", *(" ".join(knot) for knot in knots), sep="\n  ")
         print("one importer:", *(f"{name} ({house.lines[name]})" for name in sorted(single)), sep="\n  ")
