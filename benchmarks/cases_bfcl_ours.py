@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from tunecheck.bfcl._decoding import Mode
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._decoding import Mode
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
 
 
 def conversations(cases: str, mode: Mode, passes: str, data: str) -> None:

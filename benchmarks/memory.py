@@ -79,8 +79,8 @@ def configuration(folder: Path, examples: int) -> Path:
 
 def run(examples: int) -> Figures:
     """One run, in this process; the tokenizer is loaded before."""
-    from tunecheck.evaluation._memory import run_memory
-    from tunecheck.memory._tokens import load_tokenizer
+    from tunecheck_memory._evaluation import run_memory
+    from tunecheck_memory._tokens import load_tokenizer
 
     load_tokenizer("cl100k_base").count("warm")
     with tempfile.TemporaryDirectory() as name:

@@ -91,7 +91,7 @@ def _asked(judge: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 def main(seed: int, pairs: int) -> None:
     import azure.ai.evaluation as theirs
 
-    from tunecheck import azure as ours
+    import tunecheck_azure as ours
 
     draw = random.Random(seed)
     found = []

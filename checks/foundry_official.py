@@ -38,7 +38,7 @@ def main(given: dict[str, Any]) -> None:
 
     import tunecheck
     from tunecheck.runs._store import Run
-    from tunecheck.upload._foundry.upload import FoundryUploader
+    from tunecheck_azure._foundry.upload import FoundryUploader
 
     pages = []
     for project, ours in given["projects"]:

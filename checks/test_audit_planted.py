@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.authoring._audit.audit import audit
-from tunecheck.authoring._audit.dialogue import DialogueReader
-from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.loader import load_bfcl
 from tunecheck.datasets._multi_turn_check import checked_rows
 from tunecheck.datasets._row_check import RowCheck
 from tunecheck.formats._reading import read_python_calls
+from tunecheck_authoring._audit.audit import audit
+from tunecheck_authoring._audit.dialogue import DialogueReader
+from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.loader import load_bfcl
 
 Row = dict[str, Any]
 Planter = Callable[[Row, random.Random], "Row | list[Row] | None"]

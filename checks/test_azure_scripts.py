@@ -1,4 +1,4 @@
-"""Fourteen scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck.azure`: equal results."""
+"""Fourteen scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck_azure`: equal results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found(
     python = reference_env("azure", *AZURE)
     results = {}
     with JudgeServer(stars) as server:
-        for module in ("azure.ai.evaluation", "tunecheck.azure"):
+        for module in ("azure.ai.evaluation", "tunecheck_azure"):
             folder = tmp_path_factory.mktemp("scripts")
             given = (module, str(folder), server.address)
             results[module] = said_by(
@@ -51,7 +51,7 @@ def found(
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_gives_the_same_rows_and_metrics(found: dict[str, dict[str, Any]], script: str) -> None:
-    theirs, ours = found["azure.ai.evaluation"][script], found["tunecheck.azure"][script]
+    theirs, ours = found["azure.ai.evaluation"][script], found["tunecheck_azure"][script]
     assert [*differences(theirs, ours, script)] == []
     assert theirs["metrics"] or script == "own_prompt"
 
@@ -82,4 +82,4 @@ def _is_nothing(value: object) -> bool:
 
 
 def test_every_script_was_run(found: dict[str, dict[str, Any]]) -> None:
-    assert [*found["tunecheck.azure"]] == [*found["azure.ai.evaluation"]] == SCRIPTS
+    assert [*found["tunecheck_azure"]] == [*found["azure.ai.evaluation"]] == SCRIPTS

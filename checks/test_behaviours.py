@@ -25,8 +25,8 @@ from tunecheck import (
     load_endpoint,
 )
 from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._serving.script import ScriptSource, read_script
 from tunecheck.formats._reading import without_thoughts
+from tunecheck_serve._script import ScriptSource, read_script
 
 Calls = list[tuple[str, dict[str, Any]]]
 Values = dict[str, Any]

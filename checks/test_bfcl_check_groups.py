@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tests.bfcl_copy import bfcl_copy
 from tests.test_bfcl_check_groups import CONVERSATION, QUESTION, check_that_each_row_has_one_verdict, counts, workspace
 
-from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.evaluation._evaluate import evaluate
+from tunecheck_bfcl._data.categories import CATEGORIES
 
 if TYPE_CHECKING:
     import pytest

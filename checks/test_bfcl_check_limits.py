@@ -13,9 +13,9 @@ import pytest
 from tests.bfcl_check_parts import Row, entries, lamp_row, steps
 from tests.test_bfcl_check_defects import judged, right, wrong
 
-from tunecheck.bfcl._replay import Simulators
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._base import Simulator
+from tunecheck_bfcl._replay import Simulators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +27,9 @@ import json, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (250, 250))
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck.simulators import find_simulator
 
 NAMES = "GorillaFileSystem MathAPI MessageAPI TicketAPI TradingBot TravelAPI TwitterAPI VehicleControlAPI".split()

@@ -23,11 +23,11 @@ from tests.bfcl_check_parts import (
 )
 
 from tunecheck import read_calls
-from tunecheck.bfcl._decoding import Names
-from tunecheck.bfcl._entries import CheckRow
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._single_turn import check_single_turn
-from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._decoding import Names
+from tunecheck_bfcl._entries import CheckRow
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._single_turn import check_single_turn
 
 QUESTIONS = [name for name, category in CATEGORIES.items() if not category.multi_turn]
 

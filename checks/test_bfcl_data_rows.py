@@ -11,8 +11,8 @@ import pytest
 from tests.bfcl_reference import reference_python
 from tests.test_bfcl_data_rows import _rows, copy
 
-from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS
-from tunecheck.datasets._bfcl.loader import load_bfcl
+from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
+from tunecheck_bfcl._data.loader import load_bfcl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ for name in sys.argv[1:]:
 def test_functions_tools_questions_and_system_prompts_equal_the_references_to_the_letter(
     copy: Path, group: str
 ) -> None:
-    from tunecheck.datasets._bfcl.prompts import read_prompts, system_prompt
+    from tunecheck_bfcl._data.prompts import read_prompts, system_prompt
 
     prompts = read_prompts(copy)
     command = [str(reference_python()), "-c", REFERENCE, *GROUPS[group]]

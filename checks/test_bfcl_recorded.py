@@ -8,10 +8,10 @@ import pytest
 from tests.bfcl_copy import bfcl_copy
 from tests.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
 
-from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluation._bfcl import run_bfcl
+from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl._scoring import score_results
 
 
 @pytest.fixture(autouse=True)

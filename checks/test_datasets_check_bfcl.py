@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.loader import load_bfcl
 from tunecheck.datasets._multi_turn_check import findings
 from tunecheck.datasets._row_check import Finding
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.loader import load_bfcl
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.test_formats_prompts import PROFILES
 
 from tunecheck._json import JSON
-from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._answers import read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.evaluation._bfcl import run_bfcl
 from tunecheck.formats import Profile, read_calls
+from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl._scoring import score_results
 
 CATEGORIES = "simple_python,parallel,simple_javascript,live_simple,multi_turn_base,multi_turn_miss_func"
 

@@ -21,8 +21,8 @@ from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, upl
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
-from tunecheck.upload._calls import UploadError
-from tunecheck.upload._mlflow.upload import MlflowUploader
+from tunecheck_mlflow._upload import MlflowUploader
+from tunecheck_upload._calls import UploadError
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +139,7 @@ def test_traces_that_are_sent_again_are_the_same_ones(python: Path, server: str,
         known.update(complete=False, traces_of=None)
     (run.folder / "upload.json").write_text(json.dumps(record | {"signature": None}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tunecheck.upload._record.is_signed", lambda *_: True)
+        patch.setattr("tunecheck_upload._record.is_signed", lambda *_: True)
         MlflowUploader(server, experiment="twice").upload(run)
     assert traces(python, server, first.run_id) == before
     assert len(before["traces"]) == 3
@@ -291,7 +291,7 @@ def test_a_hubs_upload_that_is_repeated_leaves_one_run_in_mlflow(server: str, fa
     fake.failures.clear()
     done = uploader(fake.hub).upload(run)
     marker = json.loads((run.folder / "upload.json").read_text("utf-8"))["uploads"].popitem()[1]["marker"]
-    found = search(server, "0", filter=f"tags.`tunecheck.upload` = '{marker}'")
+    found = search(server, "0", filter=f"tags.`tunecheck_upload` = '{marker}'")
     assert [one["info"]["run_id"] for one in found] == [done.run_id]
     assert found[0]["info"]["status"] == "FINISHED"
     history = ask(server, "metrics/get-history", run_id=done.run_id, metric_key="my_f1.f1_score")

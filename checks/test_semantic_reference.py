@@ -14,9 +14,9 @@ from tests.conftest import ROOT
 from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, packages, torch_environment
 
-from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
-from tunecheck.evaluators._similarity.blueprint import read_architecture
-from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic._bert_score import BertScoreEvaluator
+from tunecheck_semantic._blueprint import read_architecture
+from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time
 
@@ -73,7 +73,7 @@ def test_hidden_states_are_those_of_transformers(reference: dict[str, Any], fold
     import numpy as np
     from safetensors.numpy import load_file
 
-    from tunecheck.evaluators._similarity.encoder import Encoder
+    from tunecheck_semantic._encoder import Encoder
 
     place = folder / family
     architecture = read_architecture(json.loads((place / "config.json").read_text("utf-8")), family)

@@ -18,7 +18,7 @@ from tests.semantic_parts import MODEL, packages
 from tests.test_real_servers import free_port, running
 
 from tunecheck._errors import RefusedError
-from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environments is most of it, the first time
 
@@ -79,8 +79,8 @@ def test_a_text_too_long_for_llama_cpp_is_one_row_s_error(
 SCRIPT = """
 import contextlib, json, sys
 from azure.ai.evaluation import evaluate
-from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
-from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic._bert_score import BertScoreEvaluator
+from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
 
 data, llama, model = sys.argv[1:]
 judges = {

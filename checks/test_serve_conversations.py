@@ -13,20 +13,20 @@ from tests.bfcl_copy import bfcl_copy
 from tests.serve_parts import serving
 
 from tunecheck._targets import CallContext, Row, TargetOutput
-from tunecheck.bfcl._scoring import score_results
-from tunecheck.conversations._served import RowSource
 from tunecheck.conversations._target import ConversationTarget
-from tunecheck.datasets._bfcl.categories import CATEGORIES as BFCL
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.middleware import ServerOptions
-from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._bfcl import run_bfcl
 from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import Backends
+from tunecheck_bfcl._data.categories import CATEGORIES as BFCL
+from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl._scoring import score_results
+from tunecheck_serve._conversations import RowSource
+from tunecheck_serve._middleware import ServerOptions
+from tunecheck_serve._server import make_app, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

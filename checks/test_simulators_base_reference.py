@@ -13,10 +13,10 @@ from tests.simulator_services import ambiguous_refusals, awkward_arguments
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._file_system import GorillaFileSystem
-from tunecheck.simulators._math_api import MathAPI
-from tunecheck.simulators._message_api import MessageAPI
-from tunecheck.simulators._twitter_api import TwitterAPI
+from tunecheck_bfcl._services._file_system import GorillaFileSystem
+from tunecheck_bfcl._services._math_api import MathAPI
+from tunecheck_bfcl._services._message_api import MessageAPI
+from tunecheck_bfcl._services._twitter_api import TwitterAPI
 
 SIMULATORS: list[type[Simulator]] = [GorillaFileSystem, MathAPI, MessageAPI, TwitterAPI]
 

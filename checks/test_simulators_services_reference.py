@@ -6,10 +6,10 @@ import pytest
 from tests.simulator_services import ambiguous_refusals, differences, hostile_cases, random_services
 
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._ticket_api import TicketAPI
-from tunecheck.simulators._trading_bot import TradingBot
-from tunecheck.simulators._travel_api import TravelAPI
-from tunecheck.simulators._vehicle_control import VehicleControlAPI
+from tunecheck_bfcl._services._ticket_api import TicketAPI
+from tunecheck_bfcl._services._trading_bot import TradingBot
+from tunecheck_bfcl._services._travel_api import TravelAPI
+from tunecheck_bfcl._services._vehicle_control import VehicleControlAPI
 
 SIMULATORS: list[type[Simulator]] = [TravelAPI, TradingBot, VehicleControlAPI, TicketAPI]
 

@@ -15,7 +15,7 @@ from tests.test_statistics_figures import Z, tables
 
 from tunecheck.statistics._paired import mcnemar, tango
 from tunecheck.statistics._sequential import EarlyTest
-from tunecheck.statistics._weighted import paired_weighted
+from tunecheck_bfcl._weighted import paired_weighted
 
 pytestmark = pytest.mark.slow
 

@@ -23,22 +23,22 @@ WRITTEN_BY_US = {
     "metrics.json": "tunecheck._files:MetricsFile",
     "eval_results.jsonl": "tunecheck._files:ResultRow",
     "journal.jsonl": "tunecheck._files:Record",
-    "export-source.json": "tunecheck.authoring._export:ExportFile",
-    "author.json": "tunecheck.authoring._author.files:AuthorFile",
-    "authoring-paths.jsonl": "tunecheck.authoring._author.files:PathLine",
-    "authoring-truth.jsonl": "tunecheck.authoring._author.files:TruthLine",
-    "authoring-tasks.jsonl": "tunecheck.authoring._author.files:TaskLine",
-    "authoring-variants.jsonl": "tunecheck.authoring._author.files:RowLine",
-    "authoring-questions.jsonl": "tunecheck.authoring._author.files:QuestionLine",
-    "authoring-rejected.jsonl": "tunecheck.authoring._author.files:RejectedLine",
-    "authoring-world.yaml": "tunecheck.authoring._author.files:WorldFile",
-    "authoring-graph.yaml": "tunecheck.authoring._author.files:GraphFile",
-    "upload.json": "tunecheck.upload._record:UploadFile",
+    "export-source.json": "tunecheck_authoring._export:ExportFile",
+    "author.json": "tunecheck_authoring._author.files:AuthorFile",
+    "authoring-paths.jsonl": "tunecheck_authoring._author.files:PathLine",
+    "authoring-truth.jsonl": "tunecheck_authoring._author.files:TruthLine",
+    "authoring-tasks.jsonl": "tunecheck_authoring._author.files:TaskLine",
+    "authoring-variants.jsonl": "tunecheck_authoring._author.files:RowLine",
+    "authoring-questions.jsonl": "tunecheck_authoring._author.files:QuestionLine",
+    "authoring-rejected.jsonl": "tunecheck_authoring._author.files:RejectedLine",
+    "authoring-world.yaml": "tunecheck_authoring._author.files:WorldFile",
+    "authoring-graph.yaml": "tunecheck_authoring._author.files:GraphFile",
+    "upload.json": "tunecheck_upload._record:UploadFile",
     "verdicts.jsonl": "tunecheck._files:VerdictLine",
     "bfcl-summary.json": "tunecheck._files:ModelSummary",
     "bfcl-summaries.json": "tunecheck._files:ModelsSummary",
     "memory-summary.json": "tunecheck._files:MemorySummary",
-    "memory-events.jsonl": "tunecheck.memory._event_log:AnyRecord",
+    "memory-events.jsonl": "tunecheck_memory._event_log:AnyRecord",
     "comparison.json": "tunecheck.comparison._comparison:Comparison",
     "judge-calibration.json": "tunecheck._files:JudgeCalibration",
     "selection.json": "tunecheck.comparison._comparison:Selection",
@@ -47,9 +47,9 @@ WRITTEN_BY_US = {
 """The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
 
 WRITTEN_BY_PEOPLE = {
-    "memory-configuration.yml": "tunecheck.memory._configuration:ConfigurationFile",
+    "memory-configuration.yml": "tunecheck_memory._configuration:ConfigurationFile",
     "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
-    "serve-script.yaml": "tunecheck.endpoints._serving.script:ScriptFile",
+    "serve-script.yaml": "tunecheck_serve._script:ScriptFile",
     "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
     "evaluate-config.yaml": "tunecheck.cli._evaluate.options:Options",
 }
@@ -64,7 +64,7 @@ def schemas() -> dict[str, bytes]:
 
 def endpoint_kinds() -> dict[str, str]:
     """The type of a definition of each kind of endpoint that is shipped."""
-    shipped = [kind for kind in entry_points(group="tunecheck.endpoints") if kind.value.startswith("tunecheck.")]
+    shipped = [kind for kind in entry_points(group="tunecheck.endpoints") if kind.value.startswith("tunecheck")]
     types = {kind.name: kind.load().config_type for kind in shipped}
     return {f"endpoint-{name}.yaml": f"{config.__module__}:{config.__qualname__}" for name, config in types.items()}
 

@@ -1,4 +1,4 @@
-"""What the tests of `tunecheck.azure` share: a file of rows, and evaluate() that keeps its run folder below it."""
+"""What the tests of `tunecheck_azure` share: a file of rows, and evaluate() that keeps its run folder below it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tunecheck import azure
-from tunecheck.azure._adopted import _subclass
+import tunecheck_azure as azure
+from tunecheck_azure._adopted import _subclass
 
 QA = (
     {"query": "q1", "response": "blue sky", "ground_truth": "a blue sky", "context": "c1"},

@@ -14,13 +14,13 @@ from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_reference import reference_python
 
 from tunecheck._json import JSON
-from tunecheck.bfcl._entries import CheckRow, read_entries
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import Verdict
-from tunecheck.datasets._bfcl.categories import CATEGORIES
-from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
+from tunecheck_bfcl._entries import CheckRow, read_entries
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._verdicts import Verdict
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._doctor.answers import Verdict
 from tunecheck.endpoints._doctor.examination import examine
-from tunecheck.endpoints._serving.script import ScriptSource, read_script
+from tunecheck_serve._script import ScriptSource, read_script
 
 COUNT = " ".join(map(str, range(1, 201)))
 RULES = r"""

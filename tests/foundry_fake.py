@@ -419,7 +419,7 @@ class Fake(EvalsService):
     def _search(self, asked: Asked) -> web.Response:
         wanted = re.fullmatch(r"tags\.`tunecheck\.upload` = '([^']+)'", asked.json()["filter"])
         assert wanted is not None
-        found = [run for run in self.runs.values() if run["tags"].get("tunecheck.upload") == wanted.group(1)]
+        found = [run for run in self.runs.values() if run["tags"].get("tunecheck_upload") == wanted.group(1)]
         return web.json_response({"runs": [{"info": run["info"]} for run in found]} if found else {})
 
     def _metric(self, asked: Asked) -> web.Response:

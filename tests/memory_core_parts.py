@@ -11,14 +11,14 @@ from typing import ClassVar
 import msgspec
 
 from tunecheck._json import JSON
-from tunecheck.memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
-from tunecheck.memory._filler import FillerPool
-from tunecheck.memory._goodai.log import LogEvent, log_events
-from tunecheck.memory._kind import Kind, Making, Scene
-from tunecheck.memory._model import Definition, Wait
-from tunecheck.memory._scheduler import Settings, schedule
-from tunecheck.memory._tasks import Test
-from tunecheck.memory._wording import FillerWording, Wording, load_wording
+from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
+from tunecheck_memory._filler import FillerPool
+from tunecheck_memory._goodai.log import LogEvent, log_events
+from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._model import Definition, Wait
+from tunecheck_memory._scheduler import Settings, schedule
+from tunecheck_memory._tasks import Test
+from tunecheck_memory._wording import FillerWording, Wording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000

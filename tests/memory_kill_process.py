@@ -22,19 +22,19 @@ from typing import Any
 from tunecheck._json import dumps
 from tunecheck._records import RecordFile, sealed
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluation._memory import run_memory
-from tunecheck.memory import _kinds as kinds
-from tunecheck.memory._tokens import Tokenizer, load_tokenizer
+from tunecheck_memory import _kinds as kinds
+from tunecheck_memory._evaluation import run_memory
+from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 
 LATE = (
     "aiohttp",
     "yaml",
     "tunecheck.endpoints._chat",
-    "tunecheck.endpoints._memory_agent",
-    "tunecheck.memory._evaluator",
-    "tunecheck.memory._judging",
-    "tunecheck.memory._run_files",
-    *(f"tunecheck.memory._kinds.{module.name}" for module in iter_modules(kinds.__path__)),
+    "tunecheck_memory._agent_endpoint",
+    "tunecheck_memory._evaluator",
+    "tunecheck_memory._judging",
+    "tunecheck_memory._run_files",
+    *(f"tunecheck_memory._kinds.{module.name}" for module in iter_modules(kinds.__path__)),
 )
 """What a run imports only when it needs it; here once for all."""
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tunecheck._json import JSON
-from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds.registry import find_kind
-from tunecheck.memory._model import Definition
+from tunecheck_memory._kind import Making
+from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._model import Definition
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",
@@ -17,7 +17,7 @@ SCRIPTED = (
 )  # fmt: skip
 """The kinds that need nothing from outside and say lines."""
 
-DATA = Path(__file__).resolve().parent.parent / "src" / "tunecheck" / "memory"
+DATA = Path(__file__).resolve().parent.parent / "src" / "tunecheck_memory"
 
 
 def tests_of(name: str, seed: int = 0, count: int = 1, **arguments: JSON) -> list[Definition]:

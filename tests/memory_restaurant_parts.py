@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck.memory._kind import Scene
-from tunecheck.memory._model import AskJudge, Definition, Points, Replied, Say, Step, Wait
-from tunecheck.memory._restaurant.kind import Restaurant
-from tunecheck.memory._wording import Wording, load_wording
+from tunecheck_memory._kind import Scene
+from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Wait
+from tunecheck_memory._restaurant.kind import Restaurant
+from tunecheck_memory._wording import Wording, load_wording
 
 __all__ = [
     "GUEST_WORDS", "Visit", "dish", "drink", "nothing", "order", "ordered", "reference_replays", "said_yes", "visit"

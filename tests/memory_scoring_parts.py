@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.by_words import judge_by_words
+from tunecheck_memory._model import Given, Score
+from tunecheck_memory._scoring.by_words import judge_by_words
 
 __all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
 

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck.memory._agents import AgentReply
-from tunecheck.memory._clock import Clock, VirtualClock
-from tunecheck.memory._event_log import EventLog, read_events
-from tunecheck.memory._filler import FillerPool
-from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.instructions import ProspectiveMemory
-from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._kinds.statements import Colours, Shopping
-from tunecheck.memory._model import AskJudge, Definition, Wait
-from tunecheck.memory._restaurant.kind import Restaurant
-from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._scheduler import Settings, schedule
-from tunecheck.memory._session import Session
-from tunecheck.memory._session_state import SessionState
-from tunecheck.memory._tasks import Test
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._agents import AgentReply
+from tunecheck_memory._clock import Clock, VirtualClock
+from tunecheck_memory._event_log import EventLog, read_events
+from tunecheck_memory._filler import FillerPool
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.instructions import ProspectiveMemory
+from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory._kinds.statements import Colours, Shopping
+from tunecheck_memory._model import AskJudge, Definition, Wait
+from tunecheck_memory._restaurant.kind import Restaurant
+from tunecheck_memory._restaurant.word_judge import WordJudge
+from tunecheck_memory._scheduler import Settings, schedule
+from tunecheck_memory._session import Session
+from tunecheck_memory._session_state import SessionState
+from tunecheck_memory._tasks import Test
+from tunecheck_memory._wording import load_wording
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")

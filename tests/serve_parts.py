@@ -16,9 +16,9 @@ from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.middleware import ServerOptions
-from tunecheck.endpoints._serving.server import make_app, running
-from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
+from tunecheck_serve._middleware import ServerOptions
+from tunecheck_serve._server import make_app, running
+from tunecheck_serve._sources import AnswerSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'

@@ -15,12 +15,12 @@ from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, 
 from tests.test_schemas import check
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.authoring._author.graph import names_agree
-from tunecheck.authoring._author.pipeline import AuthorReport
-from tunecheck.authoring._author.trial import Trial, Weakness
-from tunecheck.authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
 from tunecheck.cli._app import main
-from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+from tunecheck_authoring._author.graph import names_agree
+from tunecheck_authoring._author.pipeline import AuthorReport
+from tunecheck_authoring._author.trial import Trial, Weakness
+from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
+from tunecheck_bfcl._call_check import CallCheckEvaluator
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +321,7 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
 
 def test_where_no_path_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness("it answers by chance"))
-    monkeypatch.setattr("tunecheck.authoring._author.paths._WALKS", 5)
+    monkeypatch.setattr("tunecheck_authoring._author.paths._WALKS", 5)
     with pytest.raises(ConfigurationError, match=r"only 0 paths of 4 can be found .*: it answers by chance"):
         authored(tasks=4)
 

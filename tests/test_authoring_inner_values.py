@@ -7,12 +7,12 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from tunecheck._json import JSON
-from tunecheck.authoring._author.files import GraphFile, PathLine
-from tunecheck.authoring._author.graph import find_graph
-from tunecheck.authoring._author.paths import planned_calls, sample_paths
-from tunecheck.authoring._author.values import others
-from tunecheck.authoring._author.world import World, described
 from tunecheck.simulators import Simulator, tool
+from tunecheck_authoring._author.files import GraphFile, PathLine
+from tunecheck_authoring._author.graph import find_graph
+from tunecheck_authoring._author.paths import planned_calls, sample_paths
+from tunecheck_authoring._author.values import others
+from tunecheck_authoring._author.world import World, described
 
 
 class Club(Simulator):

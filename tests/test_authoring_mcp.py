@@ -15,11 +15,11 @@ from tests.authoring_parts import calls_of, lines, passes
 from tunecheck import FunctionCall
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
-from tunecheck.authoring._mcp.client import ServerGoneError, Session, Spares
-from tunecheck.authoring._mcp.service import LiveServer, asking, write_recorded
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend, Recorded, find_simulator
 from tunecheck.simulators._backend import Backends
+from tunecheck_authoring._mcp.client import ServerGoneError, Session, Spares
+from tunecheck_authoring._mcp.service import LiveServer, asking, write_recorded
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.authoring._mcp.folder import put_back, shown_files, taken_down
+from tunecheck_authoring._mcp.folder import put_back, shown_files, taken_down
 
 
 def held(folder: Path) -> dict[str, str | None]:

@@ -15,10 +15,10 @@ from tests.authoring_parts import calls_of, lines, passes
 
 from tunecheck import FunctionCall
 from tunecheck._errors import ConfigurationError
-from tunecheck.authoring._openapi.source import write_simulator
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend
 from tunecheck.simulators._backend import Backends
+from tunecheck_authoring._openapi.source import write_simulator
 
 CLINIC = """
 openapi: 3.0.3

@@ -20,7 +20,7 @@ from tests.serve_parts import serving
 
 from tunecheck import FunctionCall
 from tunecheck.cli._app import main
-from tunecheck.endpoints._serving.script import ScriptSource, read_script
+from tunecheck_serve._script import ScriptSource, read_script
 
 COMMAND = ["datasets", "author", "loans", "--simulator", "library", "--tasks", "4", "--variants", "none", "--overwrite"]
 

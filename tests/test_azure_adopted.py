@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.azure_parts import column, evaluate, their_package
 
-from tunecheck import azure
-from tunecheck.azure import _constants, simulator
+import tunecheck_azure as azure
+from tunecheck_azure import _constants, simulator
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_classes_of_azure_s_package_stay_related() -> None:
 
 @pytest.mark.usefixtures("package")
 def test_simulators_and_constants_are_imported_from_the_module_of_that_name() -> None:
-    assert simulator.DocumentRetrievalEvaluator.__module__ == "tunecheck.azure.simulator"
+    assert simulator.DocumentRetrievalEvaluator.__module__ == "tunecheck_azure.simulator"
     assert _constants.PASS_FAIL == {True: "pass", False: "fail"}
     assert not hasattr(simulator, "Nope")
 
@@ -58,7 +58,7 @@ def test_a_script_that_imports_all_names_gets_azure_s_too() -> None:
 
 
 def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
-    from tunecheck.azure import ViolenceEvaluator
+    from tunecheck_azure import ViolenceEvaluator
 
     with pytest.raises(azure.EvaluationException) as raised:
         ViolenceEvaluator(credential=None, azure_ai_project=None)  # type: ignore[operator]

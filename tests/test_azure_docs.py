@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.judge_parts import Scripted, judgement
 
 import tunecheck
-from tunecheck import azure
+import tunecheck_azure as azure
 from tunecheck.endpoints._base import ChatRequest
 
 PAGE = (ROOT / "docs" / "azure.md").read_text("utf-8")
@@ -59,7 +59,7 @@ def mapped(**columns: Any) -> dict[str, Any]:
     return {"column_mapping": columns}
 
 
-# -- tunecheck.azure
+# -- tunecheck_azure
 
 
 def target_on_some_rows(folder: Path) -> None:
@@ -564,7 +564,7 @@ OF_OURS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize(("title", "checks"), [("tunecheck.azure", OF_AZURE), ("tunecheck.evaluate", OF_OURS)])
+@pytest.mark.parametrize(("title", "checks"), [("tunecheck_azure", OF_AZURE), ("tunecheck.evaluate", OF_OURS)])
 def test_each_line_of_a_table_is_held_by_a_test(title: str, checks: dict[str, Any]) -> None:
     assert lines_of(f"What `{title}` does otherwise") == [*checks]
 

@@ -1,4 +1,4 @@
-"""`tunecheck.azure.evaluate`: rows, metrics, mappings, targets and files as the documentation of Azure's has them."""
+"""`tunecheck_azure.evaluate`: rows, metrics, mappings, targets and files as the documentation of Azure's has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.azure_parts import CONVERSATION, QA, column, evaluate, jsonl
 
-from tunecheck import azure
+import tunecheck_azure as azure
 
 
 def length(response: str) -> dict[str, int]:

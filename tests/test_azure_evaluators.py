@@ -1,4 +1,4 @@
-"""`tunecheck.azure`'s evaluators: names, inputs, output keys, thresholds and messages as Azure's have them."""
+"""`tunecheck_azure`'s evaluators: names, inputs, output keys, thresholds and messages as Azure's have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.azure_parts import CONVERSATION, QA, column, evaluate
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
 
 import tunecheck
-from tunecheck import azure
+import tunecheck_azure as azure
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 
 TEXT = [

@@ -9,11 +9,11 @@ import pytest
 from tests.bfcl_check_parts import Row, as_tools
 
 from tunecheck._json import JSON
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._verdicts import Verdict
 
 
 class Kettle(Simulator):

@@ -8,11 +8,11 @@ import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, lamp_row, plain, steps
 
 from tunecheck._errors import DataError
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.conversations._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._verdicts import Verdict
 
 LAMPS = Simulators({"Lamp": Lamp})
 

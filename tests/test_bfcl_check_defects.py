@@ -20,18 +20,18 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.bfcl._entries import CheckRow, Entry
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.conversations._inference_log import Course
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._entries import CheckRow, Entry
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Attempt, Simulators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tunecheck.bfcl._verdicts import Verdict
+    from tunecheck_bfcl._verdicts import Verdict
 
 LAMPS = Simulators({"Lamp": Lamp})
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.bfcl_check_parts import as_text, entries
 
-from tunecheck.bfcl._entries import CheckRow
-from tunecheck.bfcl._single_turn import check_single_turn
-from tunecheck.bfcl._verdicts import Verdict
-from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._entries import CheckRow
+from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._verdicts import Verdict
 
 ANSWERED = [name for name, category in CATEGORIES.items() if category.answers and not category.multi_turn]
 

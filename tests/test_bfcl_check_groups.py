@@ -8,18 +8,18 @@ import pytest
 from tests.bfcl_data_parts import make_tree
 from tests.pipeline_parts import column, metrics_of, rows_of
 
-from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
-from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tunecheck.bfcl._decoding import Mode
     from tunecheck.endpoints._base import Endpoint
+    from tunecheck_bfcl._decoding import Mode
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"
 

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.bfcl_check_parts import Lamp, Row, lamp_row
 
 from tunecheck._json import dumps_line
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._single_turn import check_single_turn
-from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.conversations._inference_log import Course
-from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._verdicts import Verdict
 
 LAMPS = Simulators({"Lamp": Lamp})
 

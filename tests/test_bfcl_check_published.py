@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 from tests.bfcl_check_parts import CONVERSATIONS, as_text, as_tools, entries, plain, published, read_call, simulators
 
-from tunecheck.bfcl._decoding import Mode
-from tunecheck.bfcl._entries import CheckRow, Entry
-from tunecheck.bfcl._multi_turn import check_multi_turn, differences
-from tunecheck.bfcl._replay import Attempt
-from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._decoding import Mode
+from tunecheck_bfcl._entries import CheckRow, Entry
+from tunecheck_bfcl._multi_turn import check_multi_turn, differences
+from tunecheck_bfcl._replay import Attempt
+from tunecheck_bfcl._single_turn import check_single_turn
 
 
 def test_every_single_turn_row_has_the_published_verdict_and_error_type(shared_data: Path) -> None:

@@ -17,12 +17,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.bfcl._result_files import ResultFile
-from tunecheck.bfcl._scorer import Scorer
-from tunecheck.bfcl._scoring import score_results
-from tunecheck.bfcl._summary import CategoryScore, ModelScore
-from tunecheck.bfcl._verdicts import Verdict
-from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._result_files import ResultFile
+from tunecheck_bfcl._scorer import Scorer
+from tunecheck_bfcl._scoring import score_results
+from tunecheck_bfcl._summary import CategoryScore, ModelScore
+from tunecheck_bfcl._verdicts import Verdict
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.bfcl_check_parts import Row, plain
 
-from tunecheck.bfcl._decoding import Names
-from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._decoding import Names
+from tunecheck_bfcl._single_turn import check_single_turn
 
 WEATHER: Row = {
     "name": "weather.get",

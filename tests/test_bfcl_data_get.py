@@ -19,9 +19,9 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck._cache import cache_folder
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.datasets._bfcl import download as bfcl_download
-from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.files import TEXTS, find_bfcl
+from tunecheck_bfcl._data import download as bfcl_download
+from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.files import TEXTS, find_bfcl
 
 REFUSING = "http://me:hunter2@127.0.0.1:9/simple"
 
@@ -79,7 +79,7 @@ def test_of_the_wheel_only_data_and_the_four_text_files_are_kept(tmp_path: Path)
 
 def test_fetching_imports_nothing_of_the_package(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from tunecheck.datasets._bfcl.download import get_bfcl\n"
+        "import sys; from pathlib import Path; from tunecheck_bfcl._data.download import get_bfcl\n"
         f"get_bfcl(to=Path({str(tmp_path / 'data')!r}), source=Path({str(reference_wheel())!r}))\n"
         "print([name for name in sys.modules if name.startswith('bfcl')])"
     )

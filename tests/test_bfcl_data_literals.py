@@ -12,10 +12,10 @@ from tests.bfcl_reference import reference_wheel
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck._literals import read_constants, text_constants
-from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.files import PROMPTS
-from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.files import PROMPTS
+from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
 
 
 def _file(tmp_path: Path, text: str) -> Path:

@@ -11,13 +11,13 @@ from tests.bfcl_data_parts import document, make_tree, question, write_lines
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import DataError
-from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS, Language, named_categories
-from tunecheck.datasets._bfcl.download import get_bfcl
-from tunecheck.datasets._bfcl.files import HINTS, TOOL_HINTS
-from tunecheck.datasets._bfcl.loader import load_bfcl
-from tunecheck.datasets._bfcl.prompts import Wording
-from tunecheck.datasets._bfcl.rows import to_tools, with_hints
 from tunecheck.datasets._reading import open_dataset
+from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS, Language, named_categories
+from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
+from tunecheck_bfcl._data.loader import load_bfcl
+from tunecheck_bfcl._data.prompts import Wording
+from tunecheck_bfcl._data.rows import to_tools, with_hints
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
 from tunecheck._targets import Row
-from tunecheck.bfcl._scoring import score_results
-from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
 from tunecheck.datasets._multi_turn_check import findings
-from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl._scoring import score_results
+from tunecheck_bfcl._text import UndecodableError, decode_text
 
 NAME = "BFCL_v4_multi_turn_base_result.json"
 

@@ -15,12 +15,12 @@ from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
 
-from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluation._bfcl import run_bfcl
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.runs._store import Run
+from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl._scoring import score_results
 
 
 @pytest.fixture(autouse=True)

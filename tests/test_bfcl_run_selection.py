@@ -11,8 +11,8 @@ from tests.bfcl_data_parts import make_tree, question, write_lines
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.conversations._output import write_result_files
-from tunecheck.datasets._bfcl.categories import CATEGORIES
-from tunecheck.datasets._bfcl.loader import select_rows
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.loader import select_rows
 
 
 @pytest.fixture

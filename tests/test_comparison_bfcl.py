@@ -10,7 +10,7 @@ import pytest
 from tests.comparison_parts import declares, row, verdict, write_run
 
 from tunecheck import Comparison, compare
-from tunecheck.datasets._bfcl.categories import CATEGORIES, shared_part
+from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from tests.test_memory_run import CONFIG, Recalling
 
 from tunecheck import select
 from tunecheck.cli._app import main
-from tunecheck.evaluation._memory import run_memory
 from tunecheck.runs._store import Run
+from tunecheck_memory._evaluation import run_memory
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 
 from tunecheck import ConfigurationError, DataError, compare, evaluate
-from tunecheck.comparison._bfcl_scores import files_below
+from tunecheck_bfcl._comparison import files_below
 
 
 def azure(folder: Path, name: str, rows: list[dict[str, object]], *, nan: bool = False) -> Path:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tunecheck._json import JSON
-from tunecheck.authoring._audit.audit import Audit, audit
-from tunecheck.authoring._audit.dialogue import Dialogue, DialogueReader
-from tunecheck.authoring._audit.findings import AuditFinding
-from tunecheck.authoring._audit.given import shortens
 from tunecheck.datasets._multi_turn_check import CheckedRow, checked_rows
 from tunecheck.datasets._row_check import RowCheck
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_authoring._audit.audit import Audit, audit
+from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
+from tunecheck_authoring._audit.findings import AuditFinding
+from tunecheck_authoring._audit.given import shortens
 
 
 class Office(Simulator):

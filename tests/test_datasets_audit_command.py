@@ -11,7 +11,7 @@ import typer
 from tests.bfcl_data_parts import write_lines
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.cli._audit import audit
+from tunecheck_authoring._cli.audit import audit
 
 TOOL = {"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
 

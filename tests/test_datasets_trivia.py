@@ -14,8 +14,8 @@ from tests.memory_kinds_parts import DATA
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.cli._app import main
 from tunecheck.datasets._trivia import convert_trivia
-from tunecheck.memory._data import read_words, spy_words
-from tunecheck.memory._filler import load_filler
+from tunecheck_memory._data import read_words, spy_words
+from tunecheck_memory._filler import load_filler
 
 OFFICIAL = {
     "Data": [

@@ -68,7 +68,7 @@ def _pages(nav: object) -> Iterator[str]:
 def _errors_of_the_package() -> set[str]:
     """The classes below TunecheckError, by what each class statement of the source says it is made from."""
     bases: dict[str, set[str]] = {}
-    for path in (ROOT / "src" / "tunecheck").rglob("*.py"):
+    for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 bases.setdefault(node.name, set()).update(ast.unparse(base) for base in node.bases)

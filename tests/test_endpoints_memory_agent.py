@@ -40,8 +40,8 @@ from tunecheck._errors import (
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._memory_agent import MemoryAgentEndpoint
-from tunecheck.memory._agents import AgentReply, RememberingAgent
+from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
+from tunecheck_memory._agents import AgentReply, RememberingAgent
 
 Start = Callable[..., "tuple[FaultServer, MemoryAgentEndpoint]"]
 

@@ -17,7 +17,7 @@ from tunecheck._errors import EndpointError, RefusedError, ReplyError, RunError,
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._definition import load_endpoint, read_definition
-from tunecheck.endpoints._memory_agent import MemoryAgentEndpoint
+from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
 

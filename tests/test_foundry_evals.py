@@ -12,9 +12,9 @@ from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
-from tunecheck.upload._calls import UploadError
-from tunecheck.upload._foundry import evals as foundry_evals
-from tunecheck.upload._uploader import Uploaded
+from tunecheck_azure._foundry import evals as foundry_evals
+from tunecheck_upload._calls import UploadError
+from tunecheck_upload._uploader import Uploaded
 
 __all__ = ["certificates", "fake", "run"]
 

@@ -11,8 +11,8 @@ from tests.foundry_fake import FAILURES, Failure, Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck.cli._app import main
-from tunecheck.upload._calls import UploadError
-from tunecheck.upload._foundry import blobs as foundry_blobs
+from tunecheck_azure._foundry import blobs as foundry_blobs
+from tunecheck_upload._calls import UploadError
 
 if TYPE_CHECKING:
     from pathlib import Path

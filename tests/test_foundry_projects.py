@@ -10,10 +10,10 @@ import pytest
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._json import JSON
 from tunecheck.cli._app import main
-from tunecheck.upload._contents import metric_keys, name_map
-from tunecheck.upload._foundry.portal import properties
-from tunecheck.upload._foundry.projects import FoundryProject, HubProject, read_project
-from tunecheck.upload._foundry.upload import FoundryUploader
+from tunecheck_azure._foundry.portal import properties
+from tunecheck_azure._foundry.projects import FoundryProject, HubProject, read_project
+from tunecheck_azure._foundry.upload import FoundryUploader
+from tunecheck_upload._contents import metric_keys, name_map
 
 ENDPOINT = "https://team.services.ai.azure.com/api/projects/tuning"
 HUB = HubProject("1b2c", "my-group", "tuning")

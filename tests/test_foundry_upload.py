@@ -14,9 +14,9 @@ from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, upl
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
-from tunecheck.upload._calls import UploadError
-from tunecheck.upload._foundry import blobs as foundry_blobs
-from tunecheck.upload._foundry.upload import FoundryUploader
+from tunecheck_azure._foundry import blobs as foundry_blobs
+from tunecheck_azure._foundry.upload import FoundryUploader
+from tunecheck_upload._calls import UploadError
 
 __all__ = ["certificates", "fake", "run"]
 
@@ -296,7 +296,7 @@ def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
 
 
 def test_another_process_that_uploads_the_same_run_is_waited_for_by_the_user(fake: Fake, run: Run) -> None:
-    from tunecheck.upload._record import one_at_a_time
+    from tunecheck_upload._record import one_at_a_time
 
     with one_at_a_time(run), pytest.raises(RunError, match="another process"):
         uploader(fake.project).upload(run)

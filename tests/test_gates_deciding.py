@@ -12,7 +12,7 @@ import pytest
 from tests.cli_parts import Said, inside, replay, rows, workspace
 
 from tunecheck.runs._store import Run
-from tunecheck.upload._contents import collect
+from tunecheck_upload._contents import collect
 
 COUNT = 120
 

@@ -40,7 +40,7 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.memory._agents import (
+from tunecheck_memory._agents import (
     MAX_REPLY_CHARACTERS,
     MESSAGE_TOKENS,
     AgentReply,

@@ -17,9 +17,9 @@ import pytest
 from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
 
-from tunecheck.endpoints._serving.agent import MAX_CHARACTERS, MAX_CONVERSATIONS
-from tunecheck.endpoints._serving.middleware import MAX_STORED
-from tunecheck.memory._agents import agent_for
+from tunecheck_memory._agents import agent_for
+from tunecheck_serve._agent import MAX_CHARACTERS, MAX_CONVERSATIONS
+from tunecheck_serve._middleware import MAX_STORED
 
 PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck._errors import DataError
-from tunecheck.memory._definitions import (
+from tunecheck_memory._definitions import (
     default_waits,
     definition_data,
     definition_path,
@@ -17,7 +17,7 @@ from tunecheck.memory._definitions import (
     read_definitions,
     write_definitions,
 )
-from tunecheck.memory._model import Definition, Wait
+from tunecheck_memory._model import Definition, Wait
 
 PLAIN: dict[str, object] = {
     "script": ["My favourite colour is red.", "Which one is it?"],

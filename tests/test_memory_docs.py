@@ -22,11 +22,11 @@ from tests.test_judges_docs import RUN_ID, serving as serving_script
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._plugins import discover, find
-from tunecheck.memory._configuration import read_configuration
-from tunecheck.memory._filler import load_filler
-from tunecheck.memory._goodai.rescore import rescore_file
-from tunecheck.memory._kinds.chapterbreak import OPTIONS, find_passages
 from tunecheck.runs._store import Run, list_runs
+from tunecheck_memory._configuration import read_configuration
+from tunecheck_memory._filler import load_filler
+from tunecheck_memory._goodai.rescore import rescore_file
+from tunecheck_memory._kinds.chapterbreak import OPTIONS, find_passages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

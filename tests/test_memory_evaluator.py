@@ -17,8 +17,8 @@ from tests.reference_environments import AZURE
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._plugins import find
-from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.prompts._loading import load_prompt
+from tunecheck_memory._evaluator import MemoryEvaluator
 
 RECALL: dict[str, Any] = {
     "dataset": "Delayed Recall",
@@ -296,7 +296,7 @@ def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: Refer
     program = (
         "import sys, json\n"
         "from azure.ai.evaluation import evaluate\n"
-        "from tunecheck.memory._evaluator import MemoryEvaluator\n"
+        "from tunecheck_memory._evaluator import MemoryEvaluator\n"
         "if __name__ == '__main__':\n"
         "    found = evaluate(data=sys.argv[1], evaluators={'memory': MemoryEvaluator()})\n"
         "    open(sys.argv[2], 'w').write(json.dumps([row['outputs.memory.memory'] for row in found['rows']]))\n"

@@ -12,7 +12,7 @@ from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import dumps, loads
-from tunecheck.memory._effects import (
+from tunecheck_memory._effects import (
     Begin,
     Consult,
     Deregister,
@@ -27,8 +27,8 @@ from tunecheck.memory._effects import (
     Waiting,
     to_data,
 )
-from tunecheck.memory._event_log import EventLog, read_events
-from tunecheck.memory._model import Points
+from tunecheck_memory._event_log import EventLog, read_events
+from tunecheck_memory._model import Points
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
 

@@ -17,12 +17,12 @@ from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 from tunecheck._errors import ConfigurationError, EndpointError
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.memory._judging import EndpointJudge
-from tunecheck.memory._model import AskJudge
-from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._session import Judge
-from tunecheck.memory._wording import load_wording
 from tunecheck.prompts._loading import load_prompt
+from tunecheck_memory._judging import EndpointJudge
+from tunecheck_memory._model import AskJudge
+from tunecheck_memory._restaurant.word_judge import WordJudge
+from tunecheck_memory._session import Judge
+from tunecheck_memory._wording import load_wording
 
 FILES = ROOT / "src" / "tunecheck" / "prompts" / "files"
 PURPOSES = ("follows_role", "extraction", "noticed", "recalls")

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 
-from tunecheck.memory._data import read_words, spy_words
-from tunecheck.memory._kind import Scene
-from tunecheck.memory._kinds.instructions import ProspectiveMemory, expected_reply
-from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._model import Definition, Given
-from tunecheck.memory._scoring.by_words import score_by_words
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._data import read_words, spy_words
+from tunecheck_memory._kind import Scene
+from tunecheck_memory._kinds.instructions import ProspectiveMemory, expected_reply
+from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._scoring.by_words import score_by_words
+from tunecheck_memory._wording import load_wording
 
 seeds = st.integers(0, 2**62)
 

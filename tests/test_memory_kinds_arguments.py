@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._plugins import discover
-from tunecheck.memory._kinds.registry import Kinds, find_kind
+from tunecheck_memory._kinds.registry import Kinds, find_kind
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},

@@ -10,11 +10,11 @@ from tests.memory_kinds_parts import as_rows
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
-from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, MissingTextsError, pages_of
-from tunecheck.memory._kinds.registry import find_kind
-from tunecheck.memory._model import Definition, Given
-from tunecheck.memory._scoring.by_words import score_by_words
+from tunecheck_memory._kind import Making
+from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, MissingTextsError, pages_of
+from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._scoring.by_words import score_by_words
 
 
 def sentence(book: str, chapter: int, number: int) -> str:

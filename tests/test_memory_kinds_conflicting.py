@@ -9,10 +9,10 @@ import pytest
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds.conflicting_personal_info import read_content
-from tunecheck.memory._kinds.registry import find_kind
-from tunecheck.memory._model import Definition
+from tunecheck_memory._kind import Making
+from tunecheck_memory._kinds.conflicting_personal_info import read_content
+from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._model import Definition
 
 WRITER = '''
 import json

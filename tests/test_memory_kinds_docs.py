@@ -14,15 +14,15 @@ from tests.judge_parts import Scripted as Model
 from tests.memory_session_parts import some_settings
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.memory._configuration import Configuration, read_configuration
-from tunecheck.memory._effects import Consult, Effect, End, Jump, Outcome, Send
-from tunecheck.memory._judging import EndpointJudge
-from tunecheck.memory._kind import Making, Scene
-from tunecheck.memory._making import make_definitions
-from tunecheck.memory._model import AskJudge, Definition, Given, Points, Replied, Say
-from tunecheck.memory._scheduler import schedule
-from tunecheck.memory._tasks import Test
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._configuration import Configuration, read_configuration
+from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
+from tunecheck_memory._judging import EndpointJudge
+from tunecheck_memory._kind import Making, Scene
+from tunecheck_memory._making import make_definitions
+from tunecheck_memory._model import AskJudge, Definition, Given, Points, Replied, Say
+from tunecheck_memory._scheduler import schedule
+from tunecheck_memory._tasks import Test
+from tunecheck_memory._wording import load_wording
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")
 

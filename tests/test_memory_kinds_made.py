@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
 
-from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds.registry import Kinds, find_kind
-from tunecheck.memory._model import Definition, Given
-from tunecheck.memory._scoring.by_words import score_by_words
+from tunecheck_memory._kind import Making
+from tunecheck_memory._kinds.registry import Kinds, find_kind
+from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._scoring.by_words import score_by_words
 
 kinds = st.sampled_from(SCRIPTED)
 seeds = st.integers(-(2**63), 2**63)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.registry import find_kind
-from tunecheck.memory._model import Definition, Given, Wait
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._model import Definition, Given, Wait
 
 HAIKU = """
-from tunecheck.memory._kind import Kind
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck_memory._kind import Kind
+from tunecheck_memory._kinds.scripts import scripted_test
 
 
 class Haiku(Kind):

@@ -12,7 +12,7 @@ from math import ceil
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of
 
-from tunecheck.memory._kinds.how_to_think import DAYS
+from tunecheck_memory._kinds.how_to_think import DAYS
 
 
 def numbers(text: str) -> list[int]:

@@ -10,8 +10,8 @@ import pytest
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.evaluation._memory import MemoryOutcome, run_memory
 from tunecheck.runs._store import Run, list_runs
+from tunecheck_memory._evaluation import MemoryOutcome, run_memory
 
 CONFIG = """\
 config: {run_name: Own}
@@ -21,9 +21,9 @@ datasets:
 """
 
 KIND = """\
-from tunecheck.memory._kind import Kind
-from tunecheck.memory._kinds.scripts import scripted_test
-from tunecheck.memory._model import AskJudge, Definition, Points, Say, Score, Wait
+from tunecheck_memory._kind import Kind
+from tunecheck_memory._kinds.scripts import scripted_test
+from tunecheck_memory._model import AskJudge, Definition, Points, Say, Score, Wait
 
 class Own(Kind):
     name = "own"

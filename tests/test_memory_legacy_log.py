@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.memory_core_parts import replayable_runs
 
 from tunecheck._errors import DataError
-from tunecheck.memory._effects import (
+from tunecheck_memory._effects import (
     Begin,
     Consult,
     Deregister,
@@ -24,8 +24,8 @@ from tunecheck.memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory._goodai.log import EventType, LogEvent, log_events, log_line, read_log
-from tunecheck.memory._model import Points
+from tunecheck_memory._goodai.log import EventType, LogEvent, log_events, log_line, read_log
+from tunecheck_memory._model import Points
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

@@ -11,11 +11,11 @@ import pytest
 from tests.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.memory._configuration import read_configuration
-from tunecheck.memory._definitions import read_definitions, write_definitions
-from tunecheck.memory._kind import Making
-from tunecheck.memory._making import Made, Mode, make_definitions
-from tunecheck.memory._model import Definition
+from tunecheck_memory._configuration import read_configuration
+from tunecheck_memory._definitions import read_definitions, write_definitions
+from tunecheck_memory._kind import Making
+from tunecheck_memory._making import Made, Mode, make_definitions
+from tunecheck_memory._model import Definition
 
 CONFIG = """\
 config: {run_name: Small}
@@ -303,7 +303,7 @@ def test_definitions_that_another_run_makes_meanwhile_are_taken_if_they_are_the_
         write_definitions(definitions if theirs == "the same" else others, tmp_path / "definitions")
         return write_definitions(definitions, folder)
 
-    monkeypatch.setattr("tunecheck.memory._making.write_definitions", written)
+    monkeypatch.setattr("tunecheck_memory._making.write_definitions", written)
     if theirs == "the same":
         assert make(tmp_path).definitions == expected.definitions
     else:

@@ -11,14 +11,14 @@ import pytest
 from tests.cli_parts import Said, here
 from tests.memory_core_parts import logged, run, settings
 
-from tunecheck.memory._definitions import write_definitions
-from tunecheck.memory._filler import load_filler
-from tunecheck.memory._goodai.log import LogEvent, log_line
-from tunecheck.memory._kinds.registry import Kinds
-from tunecheck.memory._model import Definition, Wait
-from tunecheck.memory._tasks import Test
-from tunecheck.memory._tokens import load_tokenizer
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._definitions import write_definitions
+from tunecheck_memory._filler import load_filler
+from tunecheck_memory._goodai.log import LogEvent, log_line
+from tunecheck_memory._kinds.registry import Kinds
+from tunecheck_memory._model import Definition, Wait
+from tunecheck_memory._tasks import Test
+from tunecheck_memory._tokens import load_tokenizer
+from tunecheck_memory._wording import load_wording
 
 COLOURS = Definition(
     "Colours",
@@ -185,10 +185,10 @@ def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys
 def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tunecheck.memory._kinds.registry import find_kind
+    from tunecheck_memory._kinds.registry import find_kind
 
     (tmp_path / "mine.py").write_text(
-        "from tunecheck.memory._kind import Kind\n"
+        "from tunecheck_memory._kind import Kind\n"
         "class Mine(Kind):\n"
         "    name, title, resets, arguments = 'mine', 'Mine', True, {}\n"
         "    def definitions(self, count, making):\n        return []\n"
@@ -209,7 +209,7 @@ def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
 def test_a_data_set_that_is_not_known_is_replayed_by_its_script(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tunecheck.memory._goodai.run import ScriptedKind
+    from tunecheck_memory._goodai.run import ScriptedKind
 
     strange = replace(COLOURS, title="Strange Things")
     log = logged(run([Test(strange, ScriptedKind.of("Strange Things"))], OURS))

@@ -12,13 +12,13 @@ import pytest
 from tests.cli_parts import here
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck.memory._filler import load_filler
-from tunecheck.memory._goodai.log import EventType, LogEvent
-from tunecheck.memory._goodai.replay import Replayed, replay, replay_run
-from tunecheck.memory._goodai.run import LegacyRun, read_legacy_run
-from tunecheck.memory._scheduler import Settings
-from tunecheck.memory._tokens import load_tokenizer
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._filler import load_filler
+from tunecheck_memory._goodai.log import EventType, LogEvent
+from tunecheck_memory._goodai.replay import Replayed, replay, replay_run
+from tunecheck_memory._goodai.run import LegacyRun, read_legacy_run
+from tunecheck_memory._scheduler import Settings
+from tunecheck_memory._tokens import load_tokenizer
+from tunecheck_memory._wording import load_wording
 
 RUNS = range(8)
 

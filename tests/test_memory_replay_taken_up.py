@@ -18,10 +18,10 @@ from dataclasses import replace
 
 from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settings
 
-from tunecheck.memory._goodai.log import EventType, LogEvent
-from tunecheck.memory._goodai.replay import Replayed, replay
-from tunecheck.memory._model import Wait
-from tunecheck.memory._tasks import Test
+from tunecheck_memory._goodai.log import EventType, LogEvent
+from tunecheck_memory._goodai.replay import Replayed, replay
+from tunecheck_memory._model import Wait
+from tunecheck_memory._tasks import Test
 
 TESTS = [made_test("Alpha", "a1", Wait(percentage=50), "a2?"), made_test("Beta", "b1", Wait(percentage=30), "b2?")]
 

@@ -15,7 +15,7 @@ from tests.platforms import posix_only
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.cli._app import main
-from tunecheck.memory._goodai.rescore import given_of_row, rescore_file, rescore_line
+from tunecheck_memory._goodai.rescore import given_of_row, rescore_file, rescore_line
 
 ROW = {"dataset": "Colours", "kind": "exact", "expected": ["Red"], "responses": ["Red."], "score": 1.0}
 
@@ -117,7 +117,7 @@ def test_nan_is_written_as_null_and_scores_nothing(tmp_path: Path) -> None:
 def test_a_line_beyond_every_measure_is_an_error_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tunecheck.memory._goodai.rescore.MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr("tunecheck_memory._goodai.rescore.MAX_LINE_BYTES", 1_000)
     source = written(tmp_path / "in.jsonl", line(padding="x" * 5_000), line())
     rescore_file(source, tmp_path / "out.jsonl")
     long, fine = rows_of(tmp_path / "out.jsonl")

@@ -22,11 +22,11 @@ from tests.memory_restaurant_parts import (
 )
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.memory._kind import Making
-from tunecheck.memory._menu import Menu
-from tunecheck.memory._model import Definition, Say
-from tunecheck.memory._restaurant.kind import Restaurant
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._kind import Making
+from tunecheck_memory._menu import Menu
+from tunecheck_memory._model import Definition, Say
+from tunecheck_memory._restaurant.kind import Restaurant
+from tunecheck_memory._wording import load_wording
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
 

@@ -13,10 +13,10 @@ from tests.memory_restaurant_parts import GUEST_WORDS, reference_replays, visit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.memory._menu import Menu
-from tunecheck.memory._model import AskJudge
-from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._wording import load_wording
+from tunecheck_memory._menu import Menu
+from tunecheck_memory._model import AskJudge
+from tunecheck_memory._restaurant.word_judge import WordJudge
+from tunecheck_memory._wording import load_wording
 
 MENU = load_wording().restaurant.menu
 NUMBERS = {entry: number for number, entry in enumerate(MENU.entries, 1)}

@@ -12,14 +12,14 @@ from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
 
-from tunecheck.memory._clock import START_US
-from tunecheck.memory._definitions import safe_name, write_definitions
-from tunecheck.memory._effects import Outcome, Send
-from tunecheck.memory._event_log import read_events
-from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
-from tunecheck.memory._goodai.log import EventType, read_log
-from tunecheck.memory._run_files import Scored, read_scored, run_figures
-from tunecheck.memory._session_state import SessionState
+from tunecheck_memory._clock import START_US
+from tunecheck_memory._definitions import safe_name, write_definitions
+from tunecheck_memory._effects import Outcome, Send
+from tunecheck_memory._event_log import read_events
+from tunecheck_memory._goodai.files import LegacyScore, agent_folder, write_results
+from tunecheck_memory._goodai.log import EventType, read_log
+from tunecheck_memory._run_files import Scored, read_scored, run_figures
+from tunecheck_memory._session_state import SessionState
 
 SECOND = 1_000_000
 

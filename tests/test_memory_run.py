@@ -16,8 +16,8 @@ from tunecheck._json import JSON
 from tunecheck.cli._app import main
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.evaluation._evaluate import score
-from tunecheck.evaluation._memory import MemoryOutcome, run_memory
 from tunecheck.runs._store import Run, list_runs
+from tunecheck_memory._evaluation import MemoryOutcome, run_memory
 
 CONFIG = """\
 config:
@@ -403,7 +403,7 @@ def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one
 
 
 ASKING = """\
-from tunecheck.memory import AskJudge, Definition, Kind, Points, Say
+from tunecheck_memory import AskJudge, Definition, Kind, Points, Say
 
 
 class Quiz(Kind):
@@ -541,7 +541,7 @@ def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> No
 
 
 def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> None:
-    from tunecheck.memory._evaluator import MemoryEvaluator
+    from tunecheck_memory._evaluator import MemoryEvaluator
 
     outcome = had()
     again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})

@@ -6,7 +6,7 @@ import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.memory._effects import (
+from tunecheck_memory._effects import (
     Begin,
     Deregister,
     End,
@@ -18,9 +18,9 @@ from tunecheck.memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory._kind import Kind
-from tunecheck.memory._model import Wait
-from tunecheck.memory._scheduler import Scheduler
+from tunecheck_memory._kind import Kind
+from tunecheck_memory._model import Wait
+from tunecheck_memory._scheduler import Scheduler
 
 HALF = Wait(percentage=50)
 

@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck._json import JSON
-from tunecheck.memory._goodai.rescore import given_of_row, rescore_row
-from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.by_words import judge_by_words
+from tunecheck_memory._goodai.rescore import given_of_row, rescore_row
+from tunecheck_memory._model import Given, Score
+from tunecheck_memory._scoring.by_words import judge_by_words
 
 TITLES = (
     "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.memory_scoring_parts import recorded
 
-from tunecheck.memory._goodai.rescore import given_of_row
-from tunecheck.memory._model import Score
-from tunecheck.memory._scoring.by_words import judge_by_words
+from tunecheck_memory._goodai.rescore import given_of_row
+from tunecheck_memory._model import Score
+from tunecheck_memory._scoring.by_words import judge_by_words
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 

@@ -13,14 +13,14 @@ from tests.memory_session_parts import Had, Scripted, have, session_in, some_set
 from tunecheck._errors import ConfigurationError, RunError, StopRunError, ThrottledError
 from tunecheck._records import RecordFile
 from tunecheck._targets import CallsMade
-from tunecheck.memory._clock import START_US, RealClock, VirtualClock
-from tunecheck.memory._effects import Consult, Jump, Register, ResetAgent, Send
-from tunecheck.memory._event_log import EventLog, read_events
-from tunecheck.memory._kinds.instructions import ProspectiveMemory
-from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._kinds.statements import Colours
-from tunecheck.memory._model import Definition, Say, Steps, Wait
-from tunecheck.memory._tasks import Test
+from tunecheck_memory._clock import START_US, RealClock, VirtualClock
+from tunecheck_memory._effects import Consult, Jump, Register, ResetAgent, Send
+from tunecheck_memory._event_log import EventLog, read_events
+from tunecheck_memory._kinds.instructions import ProspectiveMemory
+from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory._kinds.statements import Colours
+from tunecheck_memory._model import Definition, Say, Steps, Wait
+from tunecheck_memory._tasks import Test
 
 
 class DiedError(Exception):
@@ -379,7 +379,7 @@ def test_a_judge_s_calls_stand_in_the_test_s_own_log(unbroken: Had) -> None:
 
 
 def test_a_declined_reply_is_observed_as_such(tmp_path: Path) -> None:
-    from tunecheck.memory._agents import AgentReply
+    from tunecheck_memory._agents import AgentReply
 
     class Declining(Scripted):
         declined: list[str] = []  # noqa: RUF012 - of the one instance

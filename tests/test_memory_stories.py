@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of
 
-from tunecheck.memory._kinds.sallyanne import QUESTION_TYPES, Story, tell_story
+from tunecheck_memory._kinds.sallyanne import QUESTION_TYPES, Story, tell_story
 
 question_types = st.sampled_from(QUESTION_TYPES)
 seeds = st.integers(0, 2**62)

@@ -18,13 +18,13 @@ from tunecheck._targets import CallContext, Row
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.memory._definitions import definition_data
-from tunecheck.memory._effects import Send
-from tunecheck.memory._event_log import event_log_path, read_events
-from tunecheck.memory._kinds.statements import Colours
-from tunecheck.memory._model import Given, Score
-from tunecheck.memory._target import MemoryTarget
-from tunecheck.memory._tasks import Test
+from tunecheck_memory._definitions import definition_data
+from tunecheck_memory._effects import Send
+from tunecheck_memory._event_log import event_log_path, read_events
+from tunecheck_memory._kinds.statements import Colours
+from tunecheck_memory._model import Given, Score
+from tunecheck_memory._target import MemoryTarget
+from tunecheck_memory._tasks import Test
 
 
 class Model(Endpoint):

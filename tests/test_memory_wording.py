@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck.memory._tokens import load_tokenizer
-from tunecheck.memory._wording import fill, load_wording
+from tunecheck_memory._tokens import load_tokenizer
+from tunecheck_memory._wording import fill, load_wording
 
 
 def file(folder: Path, text: str) -> Path:

@@ -24,11 +24,11 @@ from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
 from tunecheck.report._other_runs import paired_rows
 from tunecheck.report._reading import ShapeReader, read_run
-from tunecheck.report._session_log import shown_log
 from tunecheck.report._texts import as_json, changed_part, cut, line
 from tunecheck.report._turns import TruthStates, shown_turns
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run
+from tunecheck_memory._session_log import shown_log
 
 ROOT = Path(__file__).resolve().parent.parent
 

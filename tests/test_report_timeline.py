@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
 
-from tunecheck.report._session_log import is_test_log, last_question, shown_log
-from tunecheck.report._timeline import Timeline, memory_figures
+from tunecheck_memory._session_log import is_test_log, last_question, shown_log
+from tunecheck_memory._timeline import Timeline, memory_figures
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

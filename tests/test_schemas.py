@@ -18,9 +18,9 @@ from tests.memory_kill_parts import serving
 from tunecheck._files import Failure
 from tunecheck._json import dumps, loads
 from tunecheck._yaml import load as yaml_load
-from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.runs._store import Run, find_run
-from tunecheck.upload._record import UploadRecord
+from tunecheck_bfcl._verdicts import Verdict
+from tunecheck_upload._record import UploadRecord
 
 
 def check(name: str, content: object) -> None:

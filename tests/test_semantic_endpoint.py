@@ -19,8 +19,8 @@ from tests.pipeline_parts import column, records, run
 from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
-from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
+from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 
 VECTORS: dict[str, list[float]] = {
     "east": [1.0, 0.0],

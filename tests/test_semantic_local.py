@@ -19,9 +19,9 @@ from tests.semantic_pairs import LONG, PAIRS
 from tests.semantic_parts import MODEL, packages
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
-from tunecheck.evaluators._similarity.blueprint import find_model, read_architecture, read_blueprint
-from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic._bert_score import BertScoreEvaluator
+from tunecheck_semantic._blueprint import find_model, read_architecture, read_blueprint
+from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
 
 REFERENCE = [
     # precision, recall, F1 of bert-score 0.3.13 (layer 6); cosine of sentence-transformers 6.2.0; torch 2.13.0

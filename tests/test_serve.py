@@ -23,14 +23,14 @@ from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps_line
 from tunecheck._targets import Row
-from tunecheck.conversations._served import RowSource
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.middleware import Served, ServerOptions, parse_faults
-from tunecheck.endpoints._serving.server import make_app, run_server
-from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 from tunecheck.endpoints._urls import is_loopback
 from tunecheck.simulators._backend import Backends
+from tunecheck_serve._conversations import RowSource
+from tunecheck_serve._middleware import Served, ServerOptions, parse_faults
+from tunecheck_serve._server import make_app, run_server
+from tunecheck_serve._sources import AnswerSource, EndpointSource
 
 
 @pytest.fixture
@@ -274,9 +274,9 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     script = """
         from tunecheck.endpoints._replay import ReplayEndpoint
         import asyncio
-        from tunecheck.endpoints._serving.middleware import ServerOptions
-        from tunecheck.endpoints._serving.server import key_from, run_server
-        from tunecheck.endpoints._serving.sources import EndpointSource
+        from tunecheck_serve._middleware import ServerOptions
+        from tunecheck_serve._server import key_from, run_server
+        from tunecheck_serve._sources import EndpointSource
 
         source = EndpointSource(ReplayEndpoint("answers.jsonl"))
         options = ServerOptions(key_from("SERVE_KEY"))
@@ -303,7 +303,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
 
 
 def test_a_key_that_is_not_set_is_an_error(recorded: AnswerSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tunecheck.endpoints._serving.server import key_from
+    from tunecheck_serve._server import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="SERVE_KEY, which should hold the key, is not set"):

@@ -13,8 +13,8 @@ from tests.serve_parts import Starter, asking, posted, servers
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
-from tunecheck.endpoints._serving.script import ScriptSource, read_script
 from tunecheck.formats import read_calls
+from tunecheck_serve._script import ScriptSource, read_script
 
 TOOLS: Any = [{"type": "function", "function": {"name": name}} for name in ("maps.find", "plan")]
 

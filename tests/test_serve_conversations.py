@@ -11,8 +11,6 @@ from tests.bfcl_copy import bfcl_copy
 from tests.serve_parts import asking, serving
 
 from tunecheck._targets import Row
-from tunecheck.bfcl._scoring import score_results
-from tunecheck.conversations._served import RowSource
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import ChatRequest, Endpoint
@@ -20,8 +18,10 @@ from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._recorded import NoAnswerError
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
-from tunecheck.evaluation._bfcl import run_bfcl
 from tunecheck.simulators._backend import Backends
+from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl._scoring import score_results
+from tunecheck_serve._conversations import RowSource
 
 
 @pytest.fixture(autouse=True)

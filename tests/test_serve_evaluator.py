@@ -15,7 +15,7 @@ from tunecheck import F1ScoreEvaluator, FunctionCallMatchEvaluator
 from tunecheck._trust import Trust
 from tunecheck.cli._app import main
 from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
-from tunecheck.evaluation._served_evaluator import ServedEvaluator
+from tunecheck_serve._evaluator import ServedEvaluator
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from tests.platforms import posix_only
 from tests.serve_parts import Starter, got, posted, servers
 
 from tunecheck._errors import ThrottledError
-from tunecheck.endpoints._serving.agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
-from tunecheck.memory._agents import RememberingAgent
+from tunecheck_memory._agents import RememberingAgent
+from tunecheck_serve._agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
 
 
 @pytest.fixture

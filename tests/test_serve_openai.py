@@ -10,7 +10,7 @@ import openai
 import pytest
 from tests.serve_parts import ARGUMENTS, CALL, TEXT, TOOLS, Counting, Starter, asking, recorded_answers, servers
 
-from tunecheck.endpoints._serving.sources import AnswerSource
+from tunecheck_serve._sources import AnswerSource
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.serve_parts import Starter, asking, got, posted, servers
 from tunecheck._errors import ConfigurationError, ContentFilterError, ThrottledError
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._serving.script import ScriptSource, Words, read_script
+from tunecheck_serve._script import ScriptSource, Words, read_script
 
 VERDICT = {"difference": 1, "reason": "the same city"}
 AS_JSON = '{"difference":1,"reason":"the same city"}'

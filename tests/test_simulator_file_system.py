@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend, Result
-from tunecheck.simulators._file_system import GorillaFileSystem
-from tunecheck.simulators._file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
+from tunecheck_bfcl._services._file_system import GorillaFileSystem
+from tunecheck_bfcl._services._file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
 
 
 def file(content: Any = "") -> dict[str, Any]:

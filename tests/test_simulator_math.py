@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend, Result
-from tunecheck.simulators._logarithms import MAX_PRECISION
-from tunecheck.simulators._math_api import MathAPI
+from tunecheck_bfcl._services._logarithms import MAX_PRECISION
+from tunecheck_bfcl._services._math_api import MathAPI
 
 NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False, width=64)
 

@@ -10,7 +10,7 @@ import pytest
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._message_api import MessageAPI
+from tunecheck_bfcl._services._message_api import MessageAPI
 
 
 class Workspace:

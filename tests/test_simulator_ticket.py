@@ -8,7 +8,7 @@ from tests.simulator_services import awkward_arguments, backend, call, differenc
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._ticket_api import TicketAPI
+from tunecheck_bfcl._services._ticket_api import TicketAPI
 
 
 def logged_in() -> Backend:

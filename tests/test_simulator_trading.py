@@ -13,7 +13,7 @@ from tests.simulator_services import awkward_arguments, backend, call, differenc
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._trading_bot import TradingBot
+from tunecheck_bfcl._services._trading_bot import TradingBot
 
 OPEN = {"authenticated": True, "market_status": "Open", "account_info": {"account_id": 1, "balance": 100.0}}
 

@@ -17,7 +17,7 @@ from tests.simulator_services import awkward_arguments, backend, call, differenc
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend, Result
-from tunecheck.simulators._travel_api import TravelAPI
+from tunecheck_bfcl._services._travel_api import TravelAPI
 
 YEAR = date.today().year  # noqa: DTZ011
 FLIGHT = {"travel_date": "2024-05-02", "travel_from": "SFO", "travel_to": "LAX", "travel_class": "economy"}

@@ -10,7 +10,7 @@ import pytest
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._twitter_api import TwitterAPI
+from tunecheck_bfcl._services._twitter_api import TwitterAPI
 
 ACCOUNT = {"username": "ada", "password": "pw", "authenticated": True}
 

@@ -12,7 +12,7 @@ from tests.simulator_services import awkward_arguments, backend, call, differenc
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._vehicle_control import VehicleControlAPI
+from tunecheck_bfcl._services._vehicle_control import VehicleControlAPI
 
 DOORS = ["driver", "passenger", "rear_left", "rear_right"]
 READY: dict[str, Any] = {

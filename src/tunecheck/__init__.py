@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck._files import NewerFileError as NewerFileError
     from tunecheck._pytest_plugin import assert_no_regression as assert_no_regression
     from tunecheck._targets import CallContext as CallContext, Row as Row, Target as Target
-    from tunecheck.bfcl._scoring import score_results as score_results
     from tunecheck.calls._model import FunctionCall as FunctionCall, Reading as Reading
     from tunecheck.calls._writing import write_calls as write_calls
     from tunecheck.comparison._compare import compare as compare
@@ -57,7 +56,6 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         score as score,
     )
     from tunecheck.evaluators._base import Evaluator as Evaluator, Metric as Metric
-    from tunecheck.evaluators._calls.call_check import CallCheckEvaluator as CallCheckEvaluator
     from tunecheck.evaluators._calls.evaluators import (
         ArgumentMatchEvaluator as ArgumentMatchEvaluator,
         FunctionCallMatchEvaluator as FunctionCallMatchEvaluator,
@@ -76,10 +74,6 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         RelevanceEvaluator as RelevanceEvaluator,
     )
     from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator as MultiTurnStateEvaluator
-    from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator as BertScoreEvaluator
-    from tunecheck.evaluators._similarity.embedding_similarity import (
-        EmbeddingSimilarityEvaluator as EmbeddingSimilarityEvaluator,
-    )
     from tunecheck.evaluators._text.evaluators import (
         BleuScoreEvaluator as BleuScoreEvaluator,
         F1ScoreEvaluator as F1ScoreEvaluator,
@@ -89,15 +83,19 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         RougeType as RougeType,
     )
     from tunecheck.formats._reading import read_calls as read_calls
-    from tunecheck.memory._kinds.chapterbreak import MissingTextsError as MissingTextsError
-    from tunecheck.memory._session import SessionStoppedError as SessionStoppedError
     from tunecheck.pipeline._results import text_of_cell as text_of_cell
     from tunecheck.prompts._bounds import TooMuchError as TooMuchError
     from tunecheck.report._writing import write_report as write_report
     from tunecheck.runs._store import Run as Run, find_run as find_run
     from tunecheck.statistics._sequential import EarlyDecision as EarlyDecision, decide_early as decide_early
-    from tunecheck.upload._calls import UploadError as UploadError
-    from tunecheck.upload._foundry.upload import FoundryUploader as FoundryUploader
+    from tunecheck_azure._foundry.upload import FoundryUploader as FoundryUploader
+    from tunecheck_bfcl._call_check import CallCheckEvaluator as CallCheckEvaluator
+    from tunecheck_bfcl._scoring import score_results as score_results
+    from tunecheck_memory._kinds.chapterbreak import MissingTextsError as MissingTextsError
+    from tunecheck_memory._session import SessionStoppedError as SessionStoppedError
+    from tunecheck_semantic._bert_score import BertScoreEvaluator as BertScoreEvaluator
+    from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator as EmbeddingSimilarityEvaluator
+    from tunecheck_upload._calls import UploadError as UploadError
 
 _HOMES = {
     "tunecheck._errors": "ConfigurationError ContentFilterError DataError EndpointError MissingExtraError PluginError "
@@ -107,7 +105,7 @@ _HOMES = {
     "tunecheck._files": "NewerFileError",
     "tunecheck._pytest_plugin": "assert_no_regression",
     "tunecheck._targets": "CallContext Row Target",
-    "tunecheck.bfcl._scoring": "score_results",
+    "tunecheck_bfcl._scoring": "score_results",
     "tunecheck.formats._reading": "read_calls",
     "tunecheck.calls._writing": "write_calls",
     "tunecheck.calls._model": "FunctionCall Reading",
@@ -124,7 +122,7 @@ _HOMES = {
     "tunecheck.evaluation._calibration.labelled_run": "Calibration",
     "tunecheck.evaluation._evaluate": "EvaluationResult UnansweredError evaluate score",
     "tunecheck.evaluators._base": "Evaluator Metric",
-    "tunecheck.evaluators._calls.call_check": "CallCheckEvaluator",
+    "tunecheck_bfcl._call_check": "CallCheckEvaluator",
     "tunecheck.evaluators._calls.evaluators": "ArgumentMatchEvaluator FunctionCallMatchEvaluator MatchEvaluator",
     "tunecheck.evaluators._judges.output": "JudgeOutput",
     "tunecheck.evaluators._judges.prompty": "PromptyEvaluator",
@@ -132,19 +130,19 @@ _HOMES = {
     "tunecheck.evaluators._judges.shipped": "CallJudgeEvaluator DifferenceEvaluator GroundednessEvaluator "
     "RelevanceEvaluator",
     "tunecheck.evaluators._multi_turn_state": "MultiTurnStateEvaluator",
-    "tunecheck.evaluators._similarity.bert_score": "BertScoreEvaluator",
-    "tunecheck.evaluators._similarity.embedding_similarity": "EmbeddingSimilarityEvaluator",
+    "tunecheck_semantic._bert_score": "BertScoreEvaluator",
+    "tunecheck_semantic._embedding_similarity": "EmbeddingSimilarityEvaluator",
     "tunecheck.evaluators._text.evaluators": "BleuScoreEvaluator F1ScoreEvaluator GleuScoreEvaluator "
     "MeteorScoreEvaluator RougeScoreEvaluator RougeType",
-    "tunecheck.memory._kinds.chapterbreak": "MissingTextsError",
-    "tunecheck.memory._session": "SessionStoppedError",
+    "tunecheck_memory._kinds.chapterbreak": "MissingTextsError",
+    "tunecheck_memory._session": "SessionStoppedError",
     "tunecheck.pipeline._results": "text_of_cell",
     "tunecheck.prompts._bounds": "TooMuchError",
     "tunecheck.report._writing": "write_report",
     "tunecheck.runs._store": "Run find_run",
     "tunecheck.statistics._sequential": "EarlyDecision decide_early",
-    "tunecheck.upload._calls": "UploadError",
-    "tunecheck.upload._foundry.upload": "FoundryUploader",
+    "tunecheck_upload._calls": "UploadError",
+    "tunecheck_azure._foundry.upload": "FoundryUploader",
 }
 """The module in which each public name lives."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 
 from tunecheck._json import JSON, content_hash
+from tunecheck._version import is_shipped
 
 _OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "conversations")
 """Our own evaluators share code; a change in any of these rooms counts as a change of each."""
@@ -77,7 +78,7 @@ def _members(kind: type) -> list[JSON]:
     return [
         [owner.__qualname__, name, _member(member)]
         for owner in kind.__mro__
-        if owner.__module__.partition(".")[0] not in ("tunecheck", "builtins")
+        if not is_shipped(owner.__module__) and owner.__module__ != "builtins"
         for name, member in vars(owner).items()
         if isinstance(_function(member), FunctionType) or (not name.startswith("__") and _is_data(member, 0))
     ]
@@ -143,7 +144,7 @@ def _source(thing: Callable[..., object] | type) -> str:
     """A hash of the source behind a class or function: its module's file, and its package's version."""
     module = thing.__module__
     top = module.partition(".")[0]
-    if top == "tunecheck":
+    if is_shipped(module):
         return package_source_hash(_OWN_ROOMS)
     if module == "__main__":
         return _own_source(thing)

@@ -25,6 +25,7 @@ from typing import TypeAlias
 from tunecheck._errors import PluginError
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
+from tunecheck._version import is_shipped
 
 GROUPS = {
     "tunecheck.evaluators": "evaluators",
@@ -237,4 +238,4 @@ def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
 
 
 def _is_ours(owner: type) -> bool:
-    return owner.__module__.partition(".")[0] == "tunecheck"
+    return is_shipped(owner.__module__)

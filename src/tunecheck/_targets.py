@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from tunecheck._errors import TimedOutError
 from tunecheck._json import JSON, content_hash, whole_number
 from tunecheck._loops import ForeignLoop, LateError, PerLoop, is_in_foreign_loop
+from tunecheck._version import is_shipped
 
 T = TypeVar("T")
 
@@ -198,7 +199,7 @@ class Apart:
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        if cls.__module__.startswith("tunecheck."):
+        if is_shipped(cls.__module__):
             return
         for name in cls.awaited:
             if inspect.iscoroutinefunction(method := vars(cls).get(name)):

@@ -1,3 +1,9 @@
 """The version of this package; the distribution's metadata is made from it."""
 
 __version__ = "0.1.0"
+
+
+def is_shipped(module: str) -> bool:
+    """Return True if a module belongs to Tunecheck's own packages."""
+    top = module.partition(".")[0]
+    return top == "tunecheck" or (top.startswith("tunecheck_") and top != "tunecheck_workspace")

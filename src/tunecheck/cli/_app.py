@@ -34,36 +34,36 @@ _ABOUT = (
 
 
 _COMMANDS = {
-    "evaluate": "_evaluate.command",
-    "score": "_evaluate.command",
-    "worker": "_worker",
-    "runs": "_runs",
-    "verify": "_verify",
-    "compare": "_compare.command",
-    "select": "_select",
-    "report": "_report",
-    "view": "_report",
-    "bfcl run": "_bfcl",
-    "bfcl score": "_bfcl",
-    "bfcl show": "_bfcl",
-    "datasets convert": "_datasets",
-    "datasets get": "_datasets",
-    "datasets check": "_datasets",
-    "datasets audit": "_audit",
-    "datasets author": "_author",
-    "datasets export": "_export",
-    "endpoints check": "_endpoints",
-    "endpoints doctor": "_endpoints",
-    "judge calibrate": "_judge",
-    "memory run": "_memory.run",
-    "memory replay": "_memory.replay",
-    "memory rescore": "_memory.rescore",
-    "plugins": "_workspace",
-    "trust": "_workspace",
-    "init": "_workspace",
-    "serve": "_serve",
-    "upload": "_upload",
-    "azureml job": "_azureml.command",
+    "evaluate": "tunecheck.cli._evaluate.command",
+    "score": "tunecheck.cli._evaluate.command",
+    "worker": "tunecheck.cli._worker",
+    "runs": "tunecheck.cli._runs",
+    "verify": "tunecheck.cli._verify",
+    "compare": "tunecheck.cli._compare.command",
+    "select": "tunecheck.cli._select",
+    "report": "tunecheck.cli._report",
+    "view": "tunecheck.cli._report",
+    "bfcl run": "tunecheck_bfcl._cli",
+    "bfcl score": "tunecheck_bfcl._cli",
+    "bfcl show": "tunecheck_bfcl._cli",
+    "datasets convert": "tunecheck.cli._datasets",
+    "datasets get": "tunecheck.cli._datasets",
+    "datasets check": "tunecheck.cli._datasets",
+    "datasets audit": "tunecheck_authoring._cli.audit",
+    "datasets author": "tunecheck_authoring._cli.author",
+    "datasets export": "tunecheck_authoring._cli.export",
+    "endpoints check": "tunecheck.cli._endpoints",
+    "endpoints doctor": "tunecheck.cli._endpoints",
+    "judge calibrate": "tunecheck.cli._judge",
+    "memory run": "tunecheck_memory._cli.run",
+    "memory replay": "tunecheck_memory._cli.replay",
+    "memory rescore": "tunecheck_memory._cli.rescore",
+    "plugins": "tunecheck.cli._workspace",
+    "trust": "tunecheck.cli._workspace",
+    "init": "tunecheck.cli._workspace",
+    "serve": "tunecheck_serve._cli",
+    "upload": "tunecheck_upload._cli",
+    "azureml job": "tunecheck_azure._azureml.command",
 }
 """The module in which each command stands, under the command's last word."""
 
@@ -106,7 +106,7 @@ def make_app(given: Sequence[str] = ()) -> typer.Typer:
                 groups[word] = typer.Typer(help=_GROUPS[word])
                 groups[word].callback()(lambda: None)  # with a callback, a single command of a group keeps its name
                 app.add_typer(groups[word], name=word)
-        module = import_module(f"tunecheck.cli.{_COMMANDS[name]}")
+        module = import_module(_COMMANDS[name])
         getattr(module, last).add_to(groups[group[0]] if group else app, last)
     return app
 

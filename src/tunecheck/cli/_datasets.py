@@ -97,9 +97,9 @@ def get(options: GetOptions, invocation: Invocation) -> int:
 
 
 def _get_bfcl(to: Path | None, source: Path | None) -> int:
-    from tunecheck.datasets._bfcl.categories import CATEGORIES
-    from tunecheck.datasets._bfcl.download import PACKAGE, get_bfcl
-    from tunecheck.datasets._bfcl.files import ENVIRONMENT, find_bfcl
+    from tunecheck_bfcl._data.categories import CATEGORIES
+    from tunecheck_bfcl._data.download import PACKAGE, get_bfcl
+    from tunecheck_bfcl._data.files import ENVIRONMENT, find_bfcl
 
     folder = get_bfcl(to=to, source=source)
     print(f"BFCL's data: {folder}")
@@ -148,11 +148,11 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
     """The rows, each with what can be wrong with any; one with turns with what its simulators say, too."""
     from tunecheck.calls._schemas import TOOL_COLUMNS
-    from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import checked_rows as check_rows
     from tunecheck.datasets._row_check import RowCheck
     from tunecheck.simulators._backend import Backends
     from tunecheck.simulators._long_context import LongContext
+    from tunecheck_bfcl._data.files import find_bfcl
 
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
     backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))

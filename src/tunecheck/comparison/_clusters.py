@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck._messages import counted
-from tunecheck.datasets._bfcl.categories import shared_part
+from tunecheck_bfcl._data.categories import shared_part
 
 NONE = "none"
 """Named as the column, it takes all rows as independent."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.comparison._bfcl_scores import POOLED
 from tunecheck.comparison._comparison import BETTER, WORSE, MetricComparison, Part
 from tunecheck.comparison._families import corrected
 from tunecheck.comparison._measuring import compared
 from tunecheck.comparison._pairs import RunPair
+from tunecheck_bfcl._comparison import POOLED
 
 if TYPE_CHECKING:
     from tunecheck.statistics._results import PairedBinary, PairedScores
@@ -78,8 +78,8 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         return ()
     import numpy
 
-    from tunecheck.bfcl._summary import figure_weights
-    from tunecheck.statistics._weighted import paired_weighted
+    from tunecheck_bfcl._summary import figure_weights
+    from tunecheck_bfcl._weighted import paired_weighted
 
     sides = pair.sides(metric.key)
     categories = numpy.array(_labels(pair, _CATEGORY), dtype=object)

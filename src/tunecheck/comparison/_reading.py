@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Decision, EvaluatorEntry
-from tunecheck.comparison._bfcl_scores import POOLED, POOLED_DECLARED, PooledRows, files_below, find_scores
 from tunecheck.comparison._building import Contents, TableBuilder
 from tunecheck.comparison._clusters import NONE, bfcl_clusters, clusters_of
 from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
@@ -20,6 +19,7 @@ from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.runs._store import Run, find_run
 from tunecheck.runs._verify import changed_since
+from tunecheck_bfcl._comparison import POOLED, POOLED_DECLARED, PooledRows, files_below, find_scores
 
 
 @dataclass(frozen=True, slots=True)

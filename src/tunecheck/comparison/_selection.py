@@ -17,7 +17,6 @@ from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import WORSE, Guard, HeldAgainst, Ranked, Selection
 from tunecheck.comparison._families import corrected, primary_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, judge
-from tunecheck.comparison._memory_runs import memory_warnings
 from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
@@ -27,6 +26,7 @@ from tunecheck.comparison._run_table import RunTable
 from tunecheck.comparison._wording import OF_JUDGE, headline, short_names, size_text, value_text
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run
+from tunecheck_memory._comparison import memory_warnings
 
 _MORE = 1.1
 """A tenth more of cost or latency is worth a word."""

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from tunecheck._json import JSON, dumps, find
 from tunecheck.calls._model import tool_name
-from tunecheck.conversations._bfcl_text import decode_text_as_bfcl
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
@@ -21,6 +20,7 @@ from tunecheck.endpoints._target import with_calls, with_system
 from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import thought_of
+from tunecheck_bfcl._text import decode_text_as_bfcl
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:

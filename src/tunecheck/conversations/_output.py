@@ -12,8 +12,8 @@ from tunecheck._targets import Row
 from tunecheck._whole_files import replacing
 from tunecheck.conversations._driver import Steps
 from tunecheck.conversations._inference_log import UNKNOWN, Course
-from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.endpoints._base import Completion, Usage
+from tunecheck_bfcl._data.categories import CATEGORIES
 
 Number = TypeVar("Number", int, float)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._targets import Row
-from tunecheck.datasets._bfcl.categories import CATEGORIES
-from tunecheck.datasets._bfcl.files import find_bfcl
-from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
 from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
 
 
 class Wording(ABC):

@@ -19,7 +19,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
-from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
 from tunecheck.datasets._judging import COLUMNS, Judging
 from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Settings, Step, collision
@@ -30,6 +29,7 @@ from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator
 from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._data.files import find_bfcl
 
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
 ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)

@@ -37,7 +37,7 @@ from tunecheck.runs._store import find_run
 if TYPE_CHECKING:
     import pandas
 
-    from tunecheck.upload._foundry.upload import FoundryUploader
+    from tunecheck_azure._foundry.upload import FoundryUploader
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 
@@ -320,7 +320,7 @@ def uploader_to(
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
         return None
-    from tunecheck.upload._foundry.upload import FoundryUploader
+    from tunecheck_azure._foundry.upload import FoundryUploader
 
     return FoundryUploader(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 

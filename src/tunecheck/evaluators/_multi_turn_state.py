@@ -9,12 +9,12 @@ from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import Verdict as RowVerdict
 from tunecheck.conversations._inference_log import Course
-from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.evaluators._base import Evaluator, Metric
+from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._multi_turn import check_multi_turn
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._verdicts import Verdict as RowVerdict
 
 _METRIC = "multi_turn_state"
 

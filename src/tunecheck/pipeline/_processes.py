@@ -22,6 +22,7 @@ from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._loops import LateError
 from tunecheck._plugins import WORKSPACE_MODULES
+from tunecheck._version import is_shipped
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import HEADER, Loadable, Setup
@@ -46,7 +47,7 @@ def is_of_workspace(evaluator: BoundEvaluator) -> bool:
 
 def is_foreign(evaluator: BoundEvaluator) -> bool:
     """Whether it is not our own."""
-    return not str(getattr(evaluator.function, "__module__", "")).startswith("tunecheck.")
+    return not is_shipped(str(getattr(evaluator.function, "__module__", "")))
 
 
 def can_be_sent(evaluator: BoundEvaluator) -> bool:

@@ -12,9 +12,9 @@ from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared
 from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
-from tunecheck.report._session_log import is_test_log, last_question, shown_log
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
+from tunecheck_memory._session_log import is_test_log, last_question, shown_log
 
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500

@@ -16,8 +16,8 @@ from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 
 if TYPE_CHECKING:
-    from tunecheck.bfcl._entries import Entry
-    from tunecheck.bfcl._replay import Simulators
+    from tunecheck_bfcl._entries import Entry
+    from tunecheck_bfcl._replay import Simulators
 
 States = dict[str, JSON]
 """By simulator, as an inference log has them."""
@@ -41,7 +41,7 @@ class TruthStates:
         if self._made >= _MOST_CONVERSATIONS or "involved_classes" not in data or data.get("long_context") is True:
             return []
         self._made += 1
-        from tunecheck.bfcl._entries import Entry
+        from tunecheck_bfcl._entries import Entry
 
         try:
             return [*self._replayed(Entry.read({**data, "ground_truth": ground_truth}))]
@@ -49,7 +49,7 @@ class TruthStates:
             return []
 
     def _replayed(self, entry: Entry) -> Iterator[States]:
-        from tunecheck.bfcl._replay import Attempt, Simulators
+        from tunecheck_bfcl._replay import Attempt, Simulators
 
         if self._simulators is None:
             self._simulators = Simulators(time_limit_s=_LONGEST_CALL_S)

@@ -26,8 +26,8 @@ from tunecheck.report._page import REPORT, as_data, embedded, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, read_run, read_table
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
-from tunecheck.report._timeline import Timeline, memory_figures
 from tunecheck.runs._decision import stopped_text
+from tunecheck_memory._timeline import Timeline, memory_figures
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""

@@ -15,6 +15,7 @@ from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._messages import cut_apart
 from tunecheck._targets import Target
+from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import shown
 from tunecheck.pipeline._mapping import Mapped, Reference
@@ -77,7 +78,7 @@ def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON
     """
     if getattr(evaluator.function, "judged", False) is not True:
         return None
-    if getattr(kind, "__module__", "").partition(".")[0] != "tunecheck":
+    if not is_shipped(getattr(kind, "__module__", "")):
         return evaluator.fingerprint
     return content_hash([_public_name(kind), dict(arguments)])
 
@@ -87,7 +88,7 @@ def _public_name(kind: object) -> str:
     name = str(getattr(kind, "__qualname__", kind))
     module = str(getattr(kind, "__module__", ""))
     package = module.partition(".")[0]
-    is_public = package == "tunecheck" and getattr(sys.modules[package], name, None) is kind
+    is_public = is_shipped(package) and getattr(sys.modules[package], name, None) is kind
     return f"{package if is_public else module}.{name}"
 
 

@@ -13,7 +13,7 @@ from tunecheck.cli._shared_options import (
     ResumableOptions,
     RunOptions,
 )
-from tunecheck.cli._upload import DestinationOptions
+from tunecheck_upload._cli import DestinationOptions
 
 _DATA = "Data and answers"
 

@@ -22,16 +22,16 @@ from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
 from tunecheck.cli._invocation import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
-from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.runs._decision import stopped_text
+from tunecheck_upload._cli import Upload, as_json, prepare_uploads, shown, upload_all
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.runs._store import Run
-    from tunecheck.upload._uploader import Uploaded
+    from tunecheck_upload._uploader import Uploaded
 
 
 def run_job(given: Options, invocation: Invocation) -> int:

@@ -76,10 +76,10 @@ class Base:
 
         Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
         """
-        from tunecheck.comparison._bfcl_scores import POOLED
         from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._measuring import Settings
         from tunecheck.comparison._pairing import NothingPairsError
+        from tunecheck_bfcl._comparison import POOLED
 
         settings = Settings(
             metrics=self.metrics,

@@ -1,0 +1,197 @@
+"""What a conversation has given by some point: texts, words, numbers, and what the user quoted."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import combinations
+from typing import Final
+
+from tunecheck_authoring._audit.dialogue import texts_in
+
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:'((?:[^'\n]|(?<=\w)'(?=\w)){2,}?)'|"([^"\n]{2,}?)"|`([^`\n]{2,}?)`|“([^”\n]{2,}?)”"""
+    r"""|‘([^’\n]{2,}?)’)(?!\w|\s*:\s*["\[{])"""
+)
+_WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
+_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+_NUMERALS: Final[Mapping[float, str]] = {
+    0: "zero",
+    0.5: "half",
+    1: "one single january jan more less fewer under over older younger",
+    2: "two twice double both pair february feb second",
+    3: "three triple march mar third",
+    3.14159265: "pi",
+    4: "four april apr fourth quarterly",
+    5: "five may fifth",
+    6: "six june jun sixth",
+    7: "seven july jul seventh week",
+    8: "eight august aug eighth",
+    9: "nine september sep sept ninth",
+    10: "ten october oct tenth decade",
+    11: "eleven november nov",
+    12: "twelve dozen december dec monthly pm afternoon evening",
+    13: "thirteen",
+    14: "fourteen",
+    15: "fifteen",
+    16: "sixteen",
+    17: "seventeen",
+    18: "eighteen",
+    19: "nineteen",
+    20: "twenty",
+    25: "quarter",
+    30: "thirty month",
+    40: "forty",
+    50: "fifty",
+    52: "weekly",
+    60: "sixty",
+    70: "seventy",
+    80: "eighty",
+    90: "ninety",
+    100: "hundred percent century",
+    365: "daily",
+    1000: "thousand k",
+    1_000_000: "million m",
+    1_000_000_000: "billion b",
+}
+_BY_WORD: Final = {word: float(number) for number, said in _NUMERALS.items() for word in said.split()}
+_MOST_NUMBERS = 200
+"""From more numbers than these, nearly any follows."""
+_TOLERANCE = 0.006
+_PRECISION = 1e-12
+_FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
+"""Percent, powers of ten, and the units of time."""
+_MOST_LETTERS = 0.75
+_LONGEST_NAME = 100
+_NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
+_MOST_NAMES = 50
+
+
+def quotes(text: str) -> list[str]:
+    """What stands between quotation marks; an apostrophe within a word is none, and a key of JSON is not meant."""
+    return [next(part for part in match.groups() if part) for match in _QUOTED.finditer(text)]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in small letters; an address, an id or a file's name is one."""
+    return _WORD.findall(text.casefold())
+
+
+def numbers(text: str) -> Iterator[float]:
+    """The numbers in a text, those in words included: of months, and of what is counted by the week."""
+    for match in _NUMBER.finditer(text):
+        for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
+            yield float(part) if len(part) < 30 else 0.0
+    for word in re.findall(r"[a-z]+", text.casefold()):
+        if word in _BY_WORD:
+            yield _BY_WORD[word]
+
+
+def shortens(text: str, name: str) -> bool:
+    """Whether a text begins as the name does, and has most of its letters from it, in their order: nvda, nvidia."""
+    if text[0] != name[0] or not len(text) <= len(name) <= _LONGEST_NAME or not text.isalpha():
+        return False
+    matcher = SequenceMatcher(None, text, name, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks()) >= len(text) * _MOST_LETTERS
+
+
+class Given:
+    """Grows as a conversation goes on: with what the user says, and with what calls answer."""
+
+    def __init__(self) -> None:
+        self.quoted: list[str] = []
+        self.results: list[str] = []
+        self.words: set[str] = set()
+        self._names: list[str] = []
+        self._texts: list[str] = []
+        self._numbers: set[float] = set()
+        self._derived: list[float] | None = None
+
+    def say(self, text: str) -> None:
+        """The user's words."""
+        self.quoted += quotes(text)
+        self._names += _NAME.findall(text)
+        self.add(text)
+
+    def answer(self, value: object) -> None:
+        """What a call answered."""
+        self.results += (text for text in texts_in(value) if len(text) > 1)
+        self.add(value)
+
+    def names(self) -> list[str]:
+        """What the user says that may be a name: words in capitals, and what was quoted."""
+        return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
+
+    def add(self, value: object) -> None:
+        before = len(self._numbers)
+        for text in texts_in(value):
+            folded = text.casefold()
+            self._texts.append(folded)
+            self.words.update(words(folded))
+            self._numbers.update(numbers(folded))
+        if len(self._numbers) > before:
+            self._derived = None
+
+    def has_text(self, text: str) -> bool:
+        """Whether the text stands in something that was given, whatever its letter case."""
+        return text.casefold() in self._all()
+
+    def has_words(self, text: str) -> bool:
+        """The same, and it ends in no middle of a word: 'We are lat' is not given where 'We are late' is."""
+        text, known = text.casefold(), self._all()
+        at = known.find(text)
+        while at >= 0:
+            end = at + len(text)
+            if not _is_within_word(known, at) and not _is_within_word(known, end):
+                return True
+            at = known.find(text, at + 1)
+        return False
+
+    def _all(self) -> str:
+        if len(self._texts) > 1:
+            self._texts = ["\n".join(self._texts)]
+        return "".join(self._texts)
+
+    def has_number(self, value: float) -> bool:
+        """Whether the number was given, rounded, or follows by a sum, product, quotient, power of ten or percentage."""
+        size = abs(value)
+        if (
+            len(self._numbers) > _MOST_NUMBERS
+            or any(abs(size - known) < _TOLERANCE for known in (0.0, 1.0))
+            or _near(size, sorted(self._numbers))
+        ):
+            return True
+        if self._derived is None:
+            self._derived = sorted({*_derived(sorted(self._numbers))})
+        return _near(size, self._derived)
+
+    def numbers(self) -> set[float]:
+        return self._numbers
+
+
+def _is_within_word(text: str, at: int) -> bool:
+    """Whether a word of Latin letters or digits goes on over this place; other scripts set no spaces between words."""
+    return all(each.isascii() and each.isalnum() for each in text[max(0, at - 1) : at + 1]) and 0 < at < len(text)
+
+
+def _near(value: float, known: Sequence[float]) -> bool:
+    """Whether the value is one of these, which are in order, or one of them rounded."""
+    least = max(_TOLERANCE, abs(value) * _PRECISION)
+    reach = max(least, 0.5)
+    candidates = known[bisect_left(known, value - reach) : bisect_right(known, value + reach)]
+    return any(abs(value - each) < least or value == round(each) for each in candidates)
+
+
+def _derived(known: list[float]) -> Iterator[float]:
+    for each in known:
+        yield from (each * factor for factor in _FACTORS)
+    if known:
+        yield sum(known) / len(known)
+    for one, other in combinations(known, 2):
+        yield from (one + other, abs(one - other), one * other)
+        if one and other:
+            yield from (one / other, other / one)
+    for three in combinations(known[:20], 3):
+        yield sum(three) / 3

@@ -1,0 +1,111 @@
+"""What the user asks for and no call does: operations in the imperative, and quoted texts that no call has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tunecheck_authoring._audit.dialogue import Dialogue, argument_values, texts_in
+from tunecheck_authoring._audit.findings import AuditFinding, Certainty, found
+from tunecheck_authoring._audit.given import Given, quotes, words
+from tunecheck_authoring._audit.values import is_placeholder, resembles
+from tunecheck_authoring._author.wording import words_of
+
+_CLAUSE = re.compile(r"[.!?;\n—–]+\s+|,\s+|\s+(?:and|then|but|to)\s+")
+_POLITE = re.compile(
+    r"^\W*(?:(?:please|kindly|then|also|and|now|next|finally|lastly|additionally|just|so|afterwards?|once done|"
+    r"go ahead and|could you|can you|would you|will you|i (?:want|need|would like) (?:you )?to|i'd like (?:you )?to|"
+    r"let's|make sure to|be sure to|remember to|don't forget to|to|me|help me)\b\W*)*",
+    re.IGNORECASE,
+)
+_READS = frozenset(
+    "get list show view find search check display estimate calculate compute retrieve read fetch is has verify ls cat "
+    "pwd tail head grep wc sort diff du cd count".split()
+)
+_NO_OBJECT = frozenset("to by of for on in with from the and based all id".split())
+_TAKES_BACK = re.compile(r"\b(?:changed my mind|no,? wait|on second thought|scratch that|i meant)\b", re.IGNORECASE)
+_MOST_APART = 3
+_MOST_QUOTES = 200
+"""A request that quotes more is a document, of which calls take parts."""
+_SHORTEST = 3
+
+
+def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
+    """Of each turn: what is asked for and not done, not in the turns beside it either; what is quoted and not used."""
+    yield from _unused(dialogue)
+    if dialogue.is_conversation:
+        for turn, asked in enumerate(dialogue.asked):
+            yield from _unanswered(dialogue, turn, asked)
+
+
+def _unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
+    calls = dialogue.of_turn(turn)
+    if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):  # asked back, then done
+        return
+    beside = {call.name for at in (turn - 1, turn, turn + 1) for call in dialogue.of_turn(at)}
+    verbs = {_parts(name)[0] for name in beside}
+    for clause in _CLAUSE.split(asked):
+        own = words(_POLITE.sub("", clause))
+        for name in dialogue.tools:
+            verb, *objects = _parts(name)
+            if own[:1] != [verb] or verb in _READS or verb in verbs or name in beside:
+                continue
+            if _names_one(objects, own[1:]):
+                evidence = f"the user says {clause.strip()!r}, {name} is on offer, and no call here changes anything"
+                yield found(dialogue.name, "unanswered_request", evidence, turn, fix=f"call {name}?")
+                return
+
+
+def _names_one(objects: list[str], said: list[str]) -> bool:
+    """Whether one of an operation's objects is among the words right after its verb."""
+    nouns = {noun for noun in objects if noun not in _NO_OBJECT}
+    near = said[: _MOST_APART + 1]
+    return not nouns or any(word in nouns or word.removesuffix("s") in nouns for word in near)
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a function's name, without what stands before its last dot."""
+    return words_of(name.rpartition(".")[2]) or [name]
+
+
+def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
+    """Quoted texts that are in no argument, in nothing that a call answered, and in nothing that was configured."""
+    if not dialogue.calls or dialogue.is_source:
+        return
+    used = Given()
+    used.add(dialogue.start)
+    for call in dialogue.calls:
+        used.add([*call.right.accepted.values()])
+        used.add(call.result)
+        used.add(call.name)
+    values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
+    texts = {value for value in values if isinstance(value, str) and len(value) > 2}
+    for turn, asked in enumerate(dialogue.asked):
+        quoted = dict.fromkeys(quotes(_kept(asked)))
+        for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
+            is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
+            if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, texts, dialogue):
+                evidence = f"the user quotes {quote!r}, which no call has"
+                certainty: Certainty = "likely" if dialogue.is_conversation else "look"
+                yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
+
+
+def _kept(asked: str) -> str:
+    """What a request still says where the user takes a part of it back."""
+    taken_back = _TAKES_BACK.search(asked)
+    return asked[taken_back.end() :] if taken_back is not None else asked
+
+
+def _is_used(quote: str, used: Given, texts: set[str], dialogue: Dialogue) -> bool:
+    """Whether a call has the quote, a word of it that says something, or what a reading call answers to it.
+
+    Nearly quoted texts are another finding; what a template leaves open (`xxx`), and a function's name, nobody uses.
+    """
+    if len(quote) < _SHORTEST or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
+        return True
+    if any(used.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
+        return True
+    if any(resembles(text, quote) for text in texts):
+        return True
+    answers = dialogue.look_up([quote, *quote.split()[:1]])
+    return any(not texts.isdisjoint(texts_in(answer)) for answer in answers)

@@ -1,0 +1,261 @@
+"""Arguments that what was said, configured or answered does not give, or gives nearly so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TypeGuard
+
+from tunecheck._json import dumps
+from tunecheck_authoring._audit.dialogue import Dialogue, TruthCall, argument_values
+from tunecheck_authoring._audit.findings import AuditFinding, Certainty, Replacement, found
+from tunecheck_authoring._audit.given import Given, numbers, shortens, words
+
+_ALIKE = 0.8
+_SHARED = 0.6
+_LONG = 20
+"""From how many characters on an argument counts as a text that may copy a result."""
+_LONGEST = 2_000
+_SHORTEST = 4
+_MOST_COMPARED = 200
+_MOST_WORDS = 5_000
+"""From more words than these, nearly any is near to one of them."""
+_PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]|\b[xX]+\b|\.\.\.|…|_{2,}")
+_LARGEST = 10**15
+_NOON = 12
+_MOST_UNKNOWN = 1 / 3
+"""The share of an argument's words that may come from nowhere: a message is often worded freely."""
+
+
+def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
+    """Follows a dialogue, and looks at each argument by what was given before its call."""
+    given = Given()
+    given.add(dialogue.start)
+    given.add(dialogue.told)
+    turns = max([len(dialogue.asked), *(call.turn + 1 for call in dialogue.calls)], default=0)
+    for turn in range(turns):
+        given.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
+        for call in dialogue.of_turn(turn):
+            yield from _of_call(dialogue, call, given)
+            given.answer(call.result)
+
+
+def _of_call(dialogue: Dialogue, call: TruthCall, given: Given) -> Iterator[AuditFinding]:
+    definition = dialogue.tools.spelled(call.name)
+    described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
+    for parameter, values in argument_values(call.right):
+        texts = [value for value in values if isinstance(value, str)]
+        figures = [float(each) for each in values if _is_figure(each)]
+        if len(texts) == len(values) and texts:
+            yield from _of_texts(dialogue, call, parameter, texts, given, described.casefold())
+        elif len(figures) == len(values) and figures:
+            yield from _of_figures(dialogue, call, parameter, figures, given, described)
+
+
+def _is_figure(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that something can be said to follow from."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def _of_texts(
+    dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: Given, described: str
+) -> Iterator[AuditFinding]:
+    cut = _cut(texts, given)
+    if cut is not None:
+        evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {cut!r}"
+        certainty: Certainty = "likely" if cut[-1] in "!?" else "look"  # a comma is often no part of what it stands in
+        yield found(dialogue.name, "nearly_quoted", evidence, call.turn, certainty=certainty)
+        return
+    if any(_is_given(text, given) or text.casefold() in described for text in texts):
+        return
+    for text in texts:
+        quoted = _nearly(text, given.quoted)
+        if quoted is not None:
+            evidence = f"{parameter} of {call.name} is {text!r}; the user said {quoted!r}"
+            yield _replacing(dialogue, call, "nearly_quoted", evidence, text, quoted)
+            return
+        copied = _copied(text, given.results) if dialogue.is_conversation else None
+        if copied is not None:
+            evidence = f"{parameter} of {call.name} is {text!r}; an earlier result is {copied!r}"
+            yield _replacing(dialogue, call, "stale_copy", evidence, text, copied)
+            return
+        meant = _mistyped(text, given)
+        if meant is not None:
+            evidence = f"{parameter} of {call.name} is {text!r}, which nothing gives; {meant!r} is given"
+            is_word = text.isalpha() and not dialogue.is_conversation  # it may be the user's that is misspelt
+            certainty = "look" if is_word else "likely"
+            yield found(
+                dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant!r} meant?", certainty=certainty
+            )
+            return
+    if dialogue.is_source or not all(_is_unfounded(text, given) for text in texts):
+        return
+    if not _is_looked_up(texts, dialogue, given):
+        evidence = f"{parameter} of {call.name} is {texts[0]!r}, which nothing gives"
+        yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
+
+
+def _cut(texts: Sequence[str], given: Given) -> str | None:
+    """The quote that a text is but for the mark at its end, `Done` for `Done!`; none where it is quoted without it."""
+    quoted = given.quoted
+    if not set(texts).isdisjoint(quoted):
+        return None
+    return next((each for each in quoted if each[:-1] in texts and not each[-1].isalnum()), None)
+
+
+def _is_looked_up(texts: list[str], dialogue: Dialogue, given: Given) -> bool:
+    """Whether one call that reads would answer with it, asked for a name that the user says: a city's airport."""
+    answers = Given()
+    for answer in dialogue.look_up(given.names()):
+        answers.add(answer)
+    return any(answers.has_text(text) for text in texts)
+
+
+def _is_given(text: str, given: Given) -> bool:
+    """A mark before a word (`#tag`, `@name`) may be left out in speech."""
+    bare = text.lstrip("#@")
+    return len(bare) < 2 or given.has_words(bare)
+
+
+def _nearly(text: str, quoted: Sequence[str]) -> str | None:
+    """What the user quoted that the text is nearly; none where the quote has a placeholder that the text fills."""
+    if len(text) < _SHORTEST:
+        return None
+    for quote in dict.fromkeys(quoted[-_MOST_COMPARED:]):
+        if resembles(text, quote) and not _fills(text, quote):
+            return quote
+    return None
+
+
+def resembles(text: str, other: str) -> bool:
+    """Whether two texts are nearly, not quite, equal."""
+    return _ratio_reaches(text, other, _ALIKE)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text only marks where another is to stand: `xxx`, `{price}`, `...`."""
+    return _PLACEHOLDER.fullmatch(text) is not None
+
+
+def _fills(text: str, template: str) -> bool:
+    parts = _PLACEHOLDER.split(template)
+    pattern = ".+?".join(map(re.escape, parts))
+    return len(parts) > 1 and re.fullmatch(rf"{pattern}", text, re.DOTALL | re.IGNORECASE) is not None
+
+
+def _copied(text: str, results: Sequence[str]) -> str | None:
+    """The earlier result with which a long text shares much; none where one holds it, spaces and line ends aside."""
+    if not _LONG <= len(text) <= _LONGEST:
+        return None
+    plain = "".join(text.split())
+    close: str | None = None
+    for result in dict.fromkeys(results[-_MOST_COMPARED:]):
+        bare = "".join(result[:_LONGEST].split())
+        if len(result) < _LONG:
+            continue
+        if bare in plain or plain in bare:
+            return None
+        if close is None and _ratio_reaches(text, result, _SHARED):
+            close = result
+    return close
+
+
+def _ratio_reaches(text: str, other: str, least: float) -> bool:
+    if len(text) > _LONGEST or len(other) > _LONGEST or text == other:
+        return False
+    if 2 * min(len(text), len(other)) < least * (len(text) + len(other)):  # the most that the ratio can be
+        return False
+    matcher = SequenceMatcher(None, text, other, autojunk=False)
+    return matcher.quick_ratio() >= least and matcher.ratio() >= least
+
+
+def _mistyped(text: str, given: Given) -> str | None:
+    """A word that was given and is one edit away, where the text is one word that was not."""
+    word = text.casefold()
+    if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
+        return None
+    if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date that was said otherwise
+        return None
+    for known in given.words:
+        if abs(len(known) - len(word)) <= 1 and known[:-1] != word and word[:-1] != known and _one_edit(word, known):
+            return known
+    return None
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether one character is changed, left out, added, or two neighbours are swapped."""
+    start = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    rest, others = one[start:], other[start:]
+    if rest[1:] == others[1:] or rest[1:] == others or rest == others[1:]:
+        return True
+    return rest[:2] == others[1::-1] and len(others) > 1 and rest[2:] == others[2:]
+
+
+def _is_unfounded(text: str, given: Given) -> bool:
+    """Whether the words of a text, or the numbers in it where it has no others, are mostly from nowhere.
+
+    What is said may be spelled out: a city with its country, words for their initials, a name for a short one; and said
+    in a language that is written with other letters.
+    """
+    named = text.partition(",")[0]
+    if named != text and words(named) and not _is_unfounded(named, given):
+        return False
+    own = [part for word in words(text) for part in _parts(word)]
+    if not own or "".join(word[0] for word in words(named)) in given.words:
+        return False
+    if text.isascii() and 2 * sum(not word.isascii() for word in given.words) > len(given.words):
+        return False
+    unknown = [word for word in own if not _is_known(word, given)]
+    if len(unknown) / len(own) <= _MOST_UNKNOWN:
+        return False
+    return len(own) > 1 or not any(shortens(own[0], word) for word in given.words)
+
+
+def _parts(word: str) -> list[str]:
+    """What a date, a time, an address or an id is made of."""
+    return [part for part in re.split(r"[-.@:/_]|(?<=\d)[tz](?=\d|$)", word) if part]
+
+
+def _is_known(word: str, given: Given) -> bool:
+    """Whether a word was given, or begins as one does; an hour of the afternoon may be said by the clock."""
+    if word.isdecimal():
+        if len(word) > 30:
+            return given.has_text(word)
+        return given.has_number(float(word)) or (len(word) == 2 and given.has_number(float(word) - _NOON))
+    if word in given.words or (len(word) > 2 and given.has_text(word[: max(4, len(word) - 3)])):
+        return True
+    if len(given.words) > _MOST_WORDS:
+        return True
+    return any(len(known) >= _SHORTEST and shortens(known, word) for known in given.words)
+
+
+def _of_figures(
+    dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: Given, described: str
+) -> Iterator[AuditFinding]:
+    if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
+        return
+    value = figures[0]
+    meant = next((each for each in given.numbers() if _mistypes(value, each)), None)
+    if meant is not None:
+        evidence = f"{parameter} of {call.name} is {value:g}, which nothing gives; {meant:g} is given"
+        yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant:g} meant?")
+    else:
+        evidence = f"{parameter} of {call.name} is {value:.15g}, which no sum or product of what is given makes"
+        certainty: Certainty = "likely" if dialogue.is_conversation else "look"
+        yield found(dialogue.name, "ungrounded_number", evidence, call.turn, certainty=certainty)
+
+
+def _mistypes(value: float, known: float) -> bool:
+    one, other = f"{value:.15g}", f"{known:.15g}"
+    return min(len(one), len(other)) >= _SHORTEST and _one_edit(one, other)
+
+
+def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
+    """A finding whose fix writes another text into the call, where the call's text holds the old one just once."""
+    if call.text.count(old) != 1 or any(mark in new for mark in "'\"\\\n"):
+        return found(dialogue.name, kind, evidence, call.turn, fix=f"is {new!r} meant?")
+    text = call.text.replace(old, new)
+    return found(
+        dialogue.name, kind, evidence, call.turn, fix=text, replacement=Replacement(call.turn, call.text, text)
+    )

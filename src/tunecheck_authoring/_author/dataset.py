@@ -1,0 +1,191 @@
+"""The authored data set: rows that hold, split so that training and test share nothing, with a sidecar and a card."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._json import dumps_line
+from tunecheck._messages import counted
+from tunecheck._whole_files import write_file
+from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
+from tunecheck_authoring._author.files import GraphFile, Line, PathLine, RejectedLine, RowLine
+from tunecheck_authoring._author.paths import Coverage, planned_calls
+
+_MOST_LISTED = 20
+
+
+@dataclass
+class Authored:
+    """Rows that hold and those that do not, and what the paths behind them use.
+
+    `plain` counts, by reason, the turns in which the plain request stands for what a writer wrote.
+    """
+
+    rows: list[Line] = field(default_factory=list)
+    rejected: list[RejectedLine] = field(default_factory=list)
+    train: list[Line] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
+    plain: Counter[str] = field(default_factory=Counter)
+
+
+def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
+    """The rows to test with and those to train on, so that no path and no configuration stands in both.
+
+    Raises:
+        ConfigurationError: all belong together.
+    """
+    if not share:
+        return [*rows], []
+    groups = _together(rows)
+    if len(groups) == 1:
+        raise ConfigurationError(
+            "--split: all conversations share paths or configurations; give world.yaml configurations that are drawn"
+        )
+    Random(f"{seed} split").shuffle(groups)
+    train: set[str] = set()
+    for group in groups[:-1]:  # one stays to test with
+        if len(train) + len(group) <= share * len(rows):
+            train |= {row.id for row in group}
+    return [row for row in rows if row.id not in train], [row for row in rows if row.id in train]
+
+
+def _together(rows: Sequence[Line]) -> list[list[Line]]:
+    """Rows that share a path or a configuration, through others as well."""
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while parents.setdefault(key, key) != key:
+            parents[key] = parents[parents[key]]
+            key = parents[key]
+        return key
+
+    for row in rows:
+        keys = [f"task {row.task}", *row.apart, *([f"path {row.path}"] if row.path else [])]
+        for key in keys[1:]:
+            parents[root(key)] = root(keys[0])
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for row in rows:
+        groups[root(f"task {row.task}")].append(row)
+    return [*groups.values()]
+
+
+def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
+    """Write the data set, its sidecar and its card, and the training set beside it; the files' paths.
+
+    Raises:
+        ConfigurationError: a file cannot be written.
+    """
+    written: list[Path] = []
+    for path, rows, what in (
+        (out, authored.rows, "Rows to test with"),
+        (train_path(out), authored.train, "Rows to train on"),
+    ):
+        if not rows:
+            continue
+        write_rows(path, rows, f"{what}: {name}.")
+        written += [path, sidecar_path(path)]
+    with told_as(ConfigurationError, card_path(out), "cannot be written"):
+        write_file(card_path(out), card.encode())
+    return [*written, card_path(out)]
+
+
+def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
+    """Write rows, and a sidecar that says how they are answered and judged.
+
+    Raises:
+        ConfigurationError: a file cannot be written.
+    """
+    talk = isinstance(rows[0], RowLine)
+    target, evaluator = ("conversation", "multi_turn_state") if talk else (None, "call_check")
+    defaults = DatasetDefaults(target=target, evaluators=[evaluator], cluster="task")
+    with told_as(ConfigurationError, path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
+        write_file(sidecar_path(path), sidecar_text(defaults, description=description).encode())
+
+
+def train_path(out: Path) -> Path:
+    return out.with_name(f"{out.stem}-train.jsonl")
+
+
+def card_path(out: Path) -> Path:
+    return out.with_name(f"{out.stem}.card.md")
+
+
+def card(name: str, authored: Authored, graph: GraphFile, command: str, world: Iterable[str]) -> str:
+    """What a reader of the data set should know: what is in it, what it covers, and what was left out, and why."""
+    usable = {name for name, each in graph.functions.items() if each.problem is None}
+    used = authored.coverage
+    edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
+    rows = [*authored.rows, *authored.train]
+    lines = [
+        f"# {name}",
+        "",
+        f"Conversations with {', '.join(world)}, authored with Tunecheck: `{command}`",
+        "",
+        f"* {counted(len({row.task for row in rows}), 'conversation')}: "
+        f"{counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
+        *(["* No path and no configuration stands in both of these parts."] if authored.train else []),
+        f"* {counted(sum(row.turn_count for row in rows), 'turn')}, "
+        f"{counted(sum(row.call_count for row in rows), 'call')}.",
+        f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
+        f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
+        f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
+        "* Of every row: its ground truth passes, an agent that does nothing fails, and so does one that leaves out a "
+        "call or changes an argument.",
+        *(f"* {line}" for line in plain_turns(authored.plain)),
+        "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
+        "",
+        *_table("variant", Counter(row.variant for row in rows)),
+        *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
+        *_section("Functions that no row uses", _unused(graph, authored)),
+        *_section("Rejected", _reasons(authored.rejected)),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def plain_turns(plain: Counter[str]) -> list[str]:
+    """In how many turns the plain request stands, and why."""
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
+    return (
+        [f"In {counted(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
+        if plain
+        else []
+    )
+
+
+def _unused(graph: GraphFile, authored: Authored) -> list[str]:
+    said: dict[str, str] = {}
+    for each in authored.rejected:
+        if each.function is not None:
+            said.setdefault(each.function, f"{each.reason}: {each.detail}")
+    unused = [name for name in graph.functions if not authored.coverage.functions[name]]
+    return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no path came to it')}" for name in unused]
+
+
+def _reasons(rejected: Sequence[RejectedLine]) -> list[str]:
+    reasons = Counter(("paths" if each.variant == "path" else "rows", each.reason) for each in rejected)
+    return [f"{count:,} {what}: {reason}" for (what, reason), count in reasons.most_common(_MOST_LISTED)]
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", "", *(f"* {line}" for line in lines), ""] if lines else []
+
+
+def _table(title: str, counts: Mapping[str, int]) -> list[str]:
+    return [f"| {title} | rows |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]
+
+
+def covered(paths: Iterable[PathLine]) -> Coverage:
+    """What these paths use."""
+    coverage = Coverage()
+    for path in paths:
+        coverage.add(path, planned_calls(path))
+    return coverage

@@ -1,0 +1,406 @@
+"""Which values feed which parameters, and which function makes which other one possible: found by trying calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._multi_turn_check import reports_failure
+from tunecheck.datasets._multi_turn_replay import Step, leaves
+from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
+from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
+from tunecheck_authoring._author.wording import singular, words_of
+from tunecheck_authoring._author.world import Function, Schema, Session, World
+
+_CONFIGURATIONS = 16
+_ATTEMPTS = (60, 120, 240)
+"""Of each function in each round: those that are not found in one may need what another function does."""
+
+_WITNESSES = 3
+_MOST_PARAMETERS = 100
+"""Each is tried with all others given; and nobody says as many in a turn."""
+
+_TRIED_VALUES = 3
+_JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
+_KEYS = frozenset(("id", "name", "number"))
+_SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
+
+
+def succeeded(name: str, step: Step) -> bool:
+    """Whether a call did what it is for, as far as its reply and the state say."""
+    value = step.result.value
+    if step.result.error or reports_failure(name, value):
+        return False
+    return bool(step.changes) or any(leaf not in (None, "") for leaf in leaves(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A call that succeeded, with what was called before it, from a configuration."""
+
+    configuration: Mapping[str, JSON]
+    before: tuple[FunctionCall, ...]
+    call: FunctionCall
+    step: Step
+
+
+@dataclass
+class _Search:
+    """What trying calls has shown so far."""
+
+    world: World
+    random: Random
+    found: dict[str, list[Witness]] = field(default_factory=dict)
+    results: dict[str, list[Atom]] = field(default_factory=dict)
+    seen: dict[str, Atom] = field(default_factory=dict)
+
+    def run(self) -> None:
+        for attempts in _ATTEMPTS:
+            for function in self.world.functions.values():
+                for _ in range(attempts if len(function.parameters) <= _MOST_PARAMETERS else 0):
+                    if len(self.found.get(function.name, ())) >= _WITNESSES:
+                        break
+                    self._attempt(function)
+        for function in self.world.functions.values():
+            self._see_a_change(function)
+
+    def _see_a_change(self, function: Function) -> None:
+        """Try again what succeeded and changed nothing, where it takes what is there in a list or an object.
+
+        Services say that something was deleted, too, when there was nothing to delete.
+        """
+        composed = any(True for name, schema in function.parameters.items() for _ in places_in(name, schema))
+        for _ in range(_ATTEMPTS[0] if composed else 0):
+            found = self.found.get(function.name, [])
+            if not found or any(witness.step.changes for witness in found):
+                return
+            self.found[function.name] = found[:_WITNESSES]
+            self._attempt(function)
+
+    @property
+    def witnesses(self) -> dict[str, Witness]:
+        """The first of each function, with as little before it as any."""
+        return {name: min(each, key=lambda witness: len(witness.before)) for name, each in self.found.items()}
+
+    def _attempt(self, function: Function) -> None:
+        configuration = self.world.configuration([function.simulator], self.random)
+        session = self.world.session([function.simulator], configuration)
+        known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
+        for witness in self.random.sample(known, min(len(known), self.random.choice((0, 0, 1, 2)))):
+            for call in (*witness.before, witness.call):
+                session.call(call)
+        given = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
+        if not given and function.parameters and self.random.random() < 0.5:
+            given = [self.random.choice([*function.parameters])]  # what changes a thing does nothing without a change
+        held = [atom for atom, _ in available(session)]
+        self.seen.update((atom.pattern, atom) for atom in held)
+        arguments = {name: self._value(function, name, held) for name in given}
+        before = tuple(session.calls)
+        call = FunctionCall(function.name, arguments)
+        step = session.call(call)
+        if succeeded(function.name, step):
+            witness = self._without_needless(Witness(configuration, before, call, step))
+            self.found.setdefault(function.name, []).append(witness)
+            self.results.setdefault(function.name, atoms(step.result.value))
+
+    def _without_needless(self, witness: Witness) -> Witness:
+        for at in reversed(range(len(witness.before))):
+            fewer = (*witness.before[:at], *witness.before[at + 1 :])
+            step = self.again(witness, witness.call, fewer)
+            if succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
+                witness = Witness(witness.configuration, fewer, witness.call, step)
+        return witness
+
+    def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
+        """A value from earlier results, from the state, or a user's; rather one whose name says that it fits."""
+        schema = function.parameters[parameter]
+        found = [atom for atom in held if fits(schema, atom.value)]
+        named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
+        choice = self.random.random()
+        if named and choice < 0.5:
+            return self.random.choice(named).value
+        if found and choice < 0.7:
+            return self.random.choice(found).value
+        inner = {
+            place: [*dict.fromkeys(atom.value for atom in held if may_stand(atom, function.name, place, each))]
+            for place, each in places_in(parameter, schema)
+        }
+        return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
+
+    def again(self, witness: Witness, call: FunctionCall, before: tuple[FunctionCall, ...] | None = None) -> Step:
+        """The call in the place of the witness's."""
+        session = self.world.session([self.owner(witness.call.name)], witness.configuration)
+        for each in witness.before if before is None else before:
+            session.call(each)
+        return session.call(call)
+
+    def owner(self, name: str) -> str:
+        return self.world.functions[name].simulator
+
+
+def available(session: Session) -> Iterator[tuple[Atom, int | None]]:
+    """The values that the session's results and state hold, each with the number of the call that gave it.
+
+    Patterns begin with the function's or the simulator's name.
+    """
+    for at, (call, step) in enumerate(zip(session.calls, session.steps, strict=True)):
+        for atom in atoms(step.result.value):
+            yield Atom(call.name + atom.pattern, atom.path, atom.value), at
+    for name, state in session.state().items():
+        for atom in atoms(state):
+            yield Atom(name + atom.pattern, atom.path, atom.value), None
+
+
+def names_agree(source: str, function: str, parameter: str) -> bool:
+    """Whether a value's name is the parameter's: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
+
+    The `id` that a function takes is that of what it is for: `cancel_order` takes the id of an order, not of a pet.
+    """
+    *around, last = [part for part in source.split(".") if part not in ("@", "*")]
+    wanted = _words_of(parameter)
+    own = _words_of(last)
+    outside = [word for part in around for word in _words_of(part)]
+    if source.endswith(".@"):
+        return not {*own}.isdisjoint({*wanted} - _KEYS)
+    if not wanted or wanted[-1:] != own[-1:] or not {*wanted} <= {*own, *outside}:
+        return False
+    of, taken = own[:-1] or outside, wanted[:-1] or _words_of(function)[1:]
+    return own[-1] not in _KEYS or not of or not taken or not {*of}.isdisjoint(taken)
+
+
+def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
+    """Whether a place in a list or object is for such a value: by name, or as described, `the name of the entity`."""
+    if not fits(schema, atom.value):
+        return False
+    name = place.removesuffix(".*").rpartition(".")[2]
+    if names_agree(atom.pattern, function, name):
+        return True
+    *around, last = (_words_of(part) for part in atom.pattern.split(".") if part not in ("@", "*"))
+    described = {*_words_of(str(schema.get("description") or ""))}
+    if atom.pattern.endswith(".@"):
+        return bool(last) and last[-1] in described
+    of = last[:-1] or [word for words in around for word in words]
+    return last[-1:] != [] and last[-1] in _KEYS & described and of[-1:] != [] and of[-1] in described
+
+
+def _words_of(name: str) -> list[str]:
+    """The words in a name, `orders` as `order`."""
+    return [singular(word) for word in words_of(name)]
+
+
+def find_graph(world: World, seed: int) -> GraphFile:
+    """The graph of a world's functions."""
+    search = _Search(world, Random(f"graph {seed}"))
+    search.run()
+    functions = {name: _function(search, each) for name, each in world.functions.items()}
+    edges = [*_tried_edges(search, functions), *_name_edges(search, functions), *_inner_edges(search)]
+    return GraphFile(functions=functions, edges=edges, enables=[*_enabling(search, functions)])
+
+
+def keep_own(old: GraphFile, made: GraphFile) -> GraphFile:
+    """The graph made again, with the edges that somebody added."""
+    own = [edge for edge in old.edges if edge.found == "own"]
+    return GraphFile(functions=made.functions, edges=[*own, *made.edges], enables=made.enables)
+
+
+def check_graph(graph: GraphFile, world: World) -> None:
+    """See that a graph that somebody may have edited names what is there.
+
+    Raises:
+        ConfigurationError: it does not; names what is not there.
+    """
+    known = {*world.functions, *world.classes}
+    targets = {
+        f"{name}.{place}"
+        for name, function in world.functions.items()
+        for each, schema in function.parameters.items()
+        for place in (each, *(inner for inner, _ in places_in(each, schema)))
+    }
+    for edge in graph.edges:
+        source = edge.source.partition(".")[0]
+        if source not in known:
+            hint = did_you_mean(source, known)
+            raise ConfigurationError(f"graph.yaml: edge from {edge.source!r}: there is no {source!r}{hint}")
+        if edge.target not in targets:
+            hint = did_you_mean(edge.target, targets)
+            raise ConfigurationError(f"graph.yaml: edge to {edge.target!r}: no function has this parameter{hint}")
+
+
+def _function(search: _Search, function: Function) -> GraphFunction:
+    witnesses = search.found.get(function.name, [])
+    if len(function.parameters) > _MOST_PARAMETERS:
+        many = f"it takes {len(function.parameters):,} parameters; at most {_MOST_PARAMETERS} are put into words"
+        return GraphFunction(simulator=function.simulator, problem=many)
+    if not witnesses:
+        return GraphFunction(simulator=function.simulator, problem="no call of it that was tried succeeded")
+    keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
+    ignored = [
+        name for name in function.parameters if all(_is_ignored(search, each, function, name) for each in witnesses)
+    ]
+    in_vain = sorted(function.required.intersection(ignored))
+    return GraphFunction(
+        simulator=function.simulator,
+        writes=any(witness.step.changes for witness in witnesses) or _writes_elsewhere(search, witnesses[0]),
+        keyed=keyed,
+        ignored=ignored,
+        problem=f"nothing depends on {', '.join(in_vain)}: a wrong value would not be seen" if in_vain else None,
+    )
+
+
+def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
+    """Whether a call that changed nothing, perhaps because it was done already, does from another configuration."""
+    simulator = search.world.functions[witness.call.name].simulator
+    drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
+    steps = (search.again(Witness(each, (), witness.call, witness.step), witness.call) for each in drawn)
+    return any(step.changes and not step.result.error for step in steps)
+
+
+def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
+    """Whether a parameter takes not just any value."""
+    schema = search.world.functions[witness.call.name].parameters[parameter]
+    junk = _JUNK.get(str(schema.get("type")))
+    return junk is not None and not succeeded(witness.call.name, search.again(witness, _with(witness, parameter, junk)))
+
+
+def _with(witness: Witness, parameter: str, value: JSON) -> FunctionCall:
+    return FunctionCall(witness.call.name, {**witness.call.arguments, parameter: value})
+
+
+def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
+    """Whether other values of the parameter have the same result and effect."""
+    schema = function.parameters[parameter]
+    if parameter in witness.call.arguments:
+        value = witness.call.arguments[parameter]
+        values = [*others(value, schema), *free_values(search.world, function, parameter, search.random)]
+        base = witness.step
+    else:
+        values = [*free_values(search.world, function, parameter, search.random)]
+        base = search.again(witness, _with(witness, parameter, values[0]))
+        values = [*others(values[0], schema), *values[1:]]
+    steps = (search.again(witness, _with(witness, parameter, value)) for value in values[: _TRIED_VALUES + 2])
+    return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
+
+
+def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
+    """Of each parameter that takes not just any value: which results and parts of the state it takes."""
+    witnesses = search.witnesses
+    for name, graph in functions.items():
+        for parameter in graph.keyed:
+            found = search.found[name]
+            given = next((each for each in found if parameter in each.call.arguments), found[0])
+            for source in sorted(_sources(search, witnesses, given, parameter)):
+                yield Edge(source=source, target=f"{name}.{parameter}", found="tried")
+
+
+def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness, parameter: str) -> set[str]:
+    function = search.world.functions[witness.call.name]
+    schema = function.parameters[parameter]
+    found: set[str] = set()
+    for producer in (None, *(name for name in witnesses if name != function.name)):
+        if producer is not None and not _may_feed(search, producer, function, parameter):
+            continue
+        session = _prepared(search, witness, None if producer is None else witnesses[producer])
+        by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
+        for atom, _ in available(session):
+            is_from = atom.pattern.partition(".")[0] == (producer or function.simulator)
+            if is_from and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
+                by_pattern[atom.pattern].append(atom.value)
+        made = len(session.calls)
+        for pattern, values in by_pattern.items():
+            own = witness.call.arguments.get(parameter)
+            for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
+                works = succeeded(function.name, session.call(_with(witness, parameter, value)))
+                session.take_back(made)
+                if works:
+                    found.add(pattern)
+                    break
+    return found
+
+
+def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
+    """Whether it is no coincidence that a value is taken: a number may do that means something else."""
+    if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
+        return True
+    several = atom.pattern.endswith((".*", ".@"))
+    return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
+
+
+def _may_feed(search: _Search, producer: str, function: Function, parameter: str) -> bool:
+    """Results of the same service may be tried; of another, those whose name fits."""
+    if search.world.functions[producer].simulator == function.simulator:
+        return any(fits(function.parameters[parameter], atom.value) for atom in search.results[producer])
+    return False
+
+
+def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> Session:
+    """A session in which the producer was called, if any, and all that the witness needs."""
+    session = search.world.session([search.world.functions[witness.call.name].simulator], witness.configuration)
+    for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):
+        session.call(call)
+    return session
+
+
+def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
+    """Of each other parameter: results that have its name and type."""
+    for name, graph in functions.items():
+        function = search.world.functions[name]
+        for parameter, schema in function.parameters.items():
+            words = _words_of(parameter)
+            if parameter in graph.keyed or parameter in graph.ignored or _SAYS_LITTLE.intersection(words[-1:]):
+                continue
+            patterns = {
+                producer + atom.pattern: None
+                for producer, results in search.results.items()
+                for atom in results
+                if producer != name
+                and fits(schema, atom.value)
+                and names_agree(producer + atom.pattern, name, parameter)
+            }
+            for pattern in patterns:
+                yield Edge(source=pattern, target=f"{name}.{parameter}", found="name")
+
+
+def _inner_edges(search: _Search) -> Iterator[Edge]:
+    """Of each place in a list or an object: values of the same service that it may be made of."""
+    for function in search.world.functions.values():
+        own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
+        held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]
+        for parameter, schema in function.parameters.items():
+            for place, each in places_in(parameter, schema):
+                for atom in held:
+                    if may_stand(atom, function.name, place, each):
+                        yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
+
+
+def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:
+    """Pairs of functions of which the second succeeds only after the first, from some configurations."""
+    witnesses = search.witnesses
+    for simulator in search.world.classes:
+        own = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
+        makers = [name for name in own if functions[name].writes]
+        drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
+        for name in own:
+            enabling = {call.name for call in witnesses[name].before}
+            refused = (each for each in drawn if not _works(search, witnesses[name], each, ()))
+            for configuration in refused:
+                enabling |= {
+                    maker
+                    for maker in makers
+                    if maker not in (name, *enabling)
+                    and _works(search, witnesses[name], configuration, (witnesses[maker].call,))
+                }
+            yield from ([maker, name] for maker in sorted(enabling))
+
+
+def _works(
+    search: _Search, witness: Witness, configuration: Mapping[str, JSON], before: tuple[FunctionCall, ...]
+) -> bool:
+    """Whether the witness's call succeeds from another configuration."""
+    elsewhere = Witness(configuration, before, witness.call, witness.step)
+    return succeeded(witness.call.name, search.again(elsewhere, witness.call))

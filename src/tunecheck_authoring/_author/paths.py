@@ -1,0 +1,327 @@
+"""Which calls conversations make: walks through the graph, each call made as it is chosen, so that it is possible."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import counted, did_you_mean
+from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._multi_turn_replay import Step
+from tunecheck_authoring._author.files import Argument, GraphFile, PathLine, PlannedCall
+from tunecheck_authoring._author.graph import available, succeeded
+from tunecheck_authoring._author.trial import Weakness
+from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
+from tunecheck_authoring._author.world import Function, Schema, World
+
+_CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
+_CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
+_CANDIDATES = 10
+_DRAWS = 4
+_WALKS = 1_000
+"""Most that are tried for one path."""
+_TWO_SERVICES = 0.4
+_RECOVERS = 0.2
+_FROM_A_RESULT = 0.6
+_FROM_THE_STATE = 0.6
+_OPTIONAL = 0.25
+_MOST_OF_ONE = 2
+"""How often a path calls one function at most."""
+
+
+@dataclass
+class Coverage:
+    """How often functions, edges and error replies were used; and how often a function was why a path did not hold."""
+
+    functions: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, path: PathLine, calls: Sequence[PlannedCall]) -> None:
+        for call in calls:
+            self.functions[call.function] += 1
+            for name, argument in call.arguments.items():
+                if argument.edge is not None:
+                    self.edges[argument.edge, f"{call.function}.{name}"] += 1
+                for place, edge in argument.inner.items():
+                    self.edges[edge, f"{call.function}.{place}"] += 1
+        self.errors.update(path.recoveries.values())
+
+
+def planned_calls(path: PathLine) -> list[PlannedCall]:
+    """The calls of all turns."""
+    return [call for turn in path.turns for call in turn]
+
+
+def check_paths(paths: Sequence[PathLine], world: World) -> None:
+    """See that paths that somebody may have edited name what is there.
+
+    Raises:
+        ConfigurationError: one does not; says which.
+    """
+    for path in paths:
+        for name in path.simulators:
+            if name not in world.classes:
+                hint = did_you_mean(name, world.classes)
+                raise ConfigurationError(f"paths.jsonl: {path.id}: there is no simulator {name!r}{hint}")
+        for call in planned_calls(path):
+            if call.function not in world.functions:
+                hint = did_you_mean(call.function, world.functions)
+                raise ConfigurationError(f"paths.jsonl: {path.id}: there is no function {call.function!r}{hint}")
+
+
+def sample_paths(
+    world: World,
+    graph: GraphFile,
+    count: int,
+    turns: tuple[int, int],
+    seed: int,
+    weakness: Callable[[PathLine], Weakness | None],
+) -> Iterator[PathLine]:
+    """So many paths without a weakness.
+
+    Functions, edges and error replies that were used least are chosen first.
+
+    Raises:
+        ConfigurationError: no function of the world can be used, or there are not so many paths.
+    """
+    usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
+    if not usable:
+        raise ConfigurationError("graph.yaml: no function can be used; see the problems there, and edit world.yaml")
+    coverage, known, reasons = Coverage(), set[str](), Counter[str]()
+    for number in range(1, count + 1):
+        for attempt in range(_WALKS):
+            walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
+            path = walk.path(f"{number:0{len(str(count))}}", turns)
+            key = "" if path is None else str([path.configuration if turns != (1, 1) else None, path.turns])
+            if path is None or key in known:
+                continue
+            found = weakness(path)
+            if found is None:
+                known.add(key)
+                coverage.add(path, planned_calls(path))
+                yield path
+                break
+            reasons[found.reason] += 1
+            if found.function is not None:
+                coverage.refused[found.function] += 1
+        else:
+            why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
+            raise ConfigurationError(
+                f"only {counted(number - 1, 'path')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
+                "world.yaml more values and configurations"
+            )
+
+
+class _Walk:
+    """One conversation in the making."""
+
+    def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
+        self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
+        self._services = self._chosen_services(usable)
+        self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
+        self._sources: dict[str, set[str]] = defaultdict(set)
+        for edge in graph.edges:
+            self._sources[edge.target].add(edge.source)
+        self._configuration = world.configuration(self._services, random)
+        self._session = world.session(self._services, self._configuration)
+        self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
+        self._places: list[tuple[int, int]] = []
+        self._turns: list[list[PlannedCall]] = []
+        self._recoveries: dict[str, str] = {}
+
+    def _chosen_services(self, usable: set[str]) -> list[str]:
+        """One service or two: first a function, then where it belongs; the second as the first."""
+        services: list[str] = []
+        for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
+            name = self._rarest(sorted(usable), 1)[0]
+            services.append(self._world.functions[name].simulator)
+        return sorted({*services}, key=[*self._world.classes].index)
+
+    def _rarest(self, names: Sequence[str], most: int) -> list[str]:
+        """Some of the names in an order of chance, in which those come first that were used least."""
+        used, refused = self._coverage.functions, self._coverage.refused
+        return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
+
+    def path(self, path_id: str, turns: tuple[int, int]) -> PathLine | None:
+        """The path; None where it came to an end too early."""
+        if turns == (1, 1):
+            return self._question(path_id)
+        wanted = self._random.randint(*turns)
+        for number in range(wanted):
+            self._turns.append([])
+            if not (number and self._random.random() < _RECOVERS and self._recover(number)):
+                for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
+                    self._step(number, self._candidates())
+            if not self._turns[-1]:
+                return None
+        return self._line(path_id)
+
+    def _question(self, path_id: str) -> PathLine | None:
+        """One turn of calls of which each is possible by itself, or of none."""
+        self._sources.clear()
+        self._turns.append([])
+        wanted = self._random.choice(_CALLS_OF_A_QUESTION)
+        for _ in range(wanted):
+            self._step(0, self._candidates())
+        for call in self._turns[0]:
+            self._session.take_back(0)
+            if not succeeded(call.function, self._session.call(as_call(call))):
+                return None
+        return self._line(path_id) if len(self._turns[0]) == wanted else None
+
+    def _line(self, path_id: str) -> PathLine:
+        return PathLine(
+            id=path_id,
+            simulators=self._services,
+            configuration=self._configuration,
+            turns=self._turns,
+            recoveries=self._recoveries,
+        )
+
+    def _candidates(self) -> list[str]:
+        """Functions to try next: rather those that take what was found out before."""
+        made = Counter(call.name for call in self._session.calls)
+        free = [name for name in self._usable if made[name] < _MOST_OF_ONE]
+        rarest = self._rarest(free, _CANDIDATES)
+        last = self._session.calls[-1].name if self._session.calls else None
+        fed = [name for name in rarest if last is not None and self._is_fed(name, last)]
+        return [*fed, *(name for name in rarest if name not in fed)]
+
+    def _is_fed(self, name: str, producer: str) -> bool:
+        parameters = self._world.functions[name].parameters
+        return any(
+            source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]
+        )
+
+    def _step(self, turn: int, candidates: Sequence[str]) -> bool:
+        """Make one call that is possible and does something new."""
+        for name in candidates:
+            for _ in range(_DRAWS):
+                planned = self._planned(self._world.functions[name])
+                if self._is_new(planned) and self._make(turn, planned):
+                    return True
+        return False
+
+    def _make(self, turn: int, planned: PlannedCall) -> bool:
+        made = len(self._session.calls)
+        texts = {step.result.text for step in self._session.steps}
+        step = self._session.call(as_call(planned))
+        if not self._is_worth(planned.function, step, texts) or self._overwrites(step, turn):
+            self._session.take_back(made)
+            return False
+        self._places.append((turn, len(self._turns[turn])))
+        self._turns[turn].append(planned)
+        return True
+
+    def _is_new(self, planned: PlannedCall) -> bool:
+        return as_call(planned) not in self._session.calls
+
+    def _is_worth(self, name: str, step: Step, texts: set[str]) -> bool:
+        """Whether a call did something that was not done already, or said something that was not said before."""
+        if not succeeded(name, step):
+            return False
+        return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
+
+    def _overwrites(self, step: Step, turn: int) -> bool:
+        """Whether it undoes all that an earlier call of the turn did, which then was for nothing."""
+        changed = {change.path for change in step.changes}
+        in_turn = len(self._turns[turn])
+        earlier = self._session.steps[-1 - in_turn : -1]
+        for each in earlier:
+            if each.changes and all(_is_within(change.path, changed) for change in each.changes):
+                return True
+        return False
+
+    def _recover(self, turn: int) -> bool:
+        """Two calls of which the second is refused before the first: a first attempt gets an error reply."""
+        pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
+        self._random.shuffle(pairs)
+        for maker, name in pairs:
+            made = len(self._session.calls)
+            refused = self._session.call(as_call(self._planned(self._world.functions[name]))).result
+            self._session.take_back(made)
+            if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
+                self._recoveries[str(turn)] = refused.text
+                return True
+            if self._turns[turn]:
+                return True  # what was to make it possible stands for itself
+        return False
+
+    def _planned(self, function: Function) -> PlannedCall:
+        found = [*available(self._session)]
+        graph = self._graph.functions[function.name]
+        arguments: dict[str, Argument] = {}
+        optional = [name for name in function.parameters if name not in (*function.required, *graph.ignored)]
+        chosen = {name for name in optional if self._random.random() < _OPTIONAL}
+        if graph.writes and optional and not chosen and not function.required:
+            chosen.add(self._random.choice(optional))  # nobody asks for a change, and says no more
+        for name in function.parameters:
+            if name in function.required or name in chosen:
+                taken = [each.value for each in arguments.values() if isinstance(each.value, str)]
+                arguments[name] = self._argument(function, name, found, taken)
+        return PlannedCall(function=function.name, arguments=arguments)
+
+    def _argument(
+        self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
+    ) -> Argument:
+        """A value and where it comes from; users choose no text that the call has already, as of two cities."""
+        sources = self._sources[f"{function.name}.{name}"]
+        schema = function.parameters[name]
+        fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
+        results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
+        shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
+        known = shown | self._known_from_the_start  # what the turn itself makes, nobody can name before
+        held = [atom for atom, at in fitting if at is None and atom.value in known]
+        if results and self._random.random() < _FROM_A_RESULT:
+            atom, at = self._random.choice(results)
+            return Argument(value=atom.value, source=self._places[at], path=[*atom.path], edge=atom.pattern)
+        if held and self._random.random() < _FROM_THE_STATE:
+            atom = self._random.choice(held)
+            return Argument(value=atom.value, edge=atom.pattern)
+        inner = {
+            place: [atom for atom, _ in found if atom.value in known and self._feeds(atom, function.name, place, each)]
+            for place, each in places_in(name, schema)
+        }
+        values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
+        values = free_values(self._world, function, name, self._random, values_held)
+        value = self._random.choice([each for each in values if each not in taken] or values)
+        return Argument(value=value, inner=_edges_in(value, name, inner))
+
+    def _feeds(self, atom: Atom, function: str, place: str, schema: Schema) -> bool:
+        return atom.pattern in self._sources[f"{function}.{place}"] and fits(schema, atom.value)
+
+
+def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
+    """The edges by which values came to places in a list or object."""
+    if isinstance(value, dict):
+        below = [(f"{place}.{key}", each) for key, each in value.items()]
+    elif isinstance(value, list):
+        below = [(f"{place}.*", each) for each in value]
+    else:
+        edge = next((atom.pattern for atom in inner.get(place, ()) if atom.value == value), None)
+        return {} if edge is None else {place: edge}
+    return {at: edge for name, each in below for at, edge in _edges_in(each, name, inner).items()}
+
+
+def _can_be_said(atom: Atom) -> bool:
+    """Whether people can say which value of a result is meant: a field, or one of the first thing in a list."""
+    fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
+    return fields == [step for step in atom.path if isinstance(step, str)] and not any(
+        step for step in atom.path if isinstance(step, int)
+    )
+
+
+def as_call(planned: PlannedCall) -> FunctionCall:
+    """The call with its values."""
+    return FunctionCall(planned.function, {name: each.value for name, each in planned.arguments.items()})
+
+
+def _is_within(path: tuple[str | int, ...], places: Collection[tuple[str | int, ...]]) -> bool:
+    """Whether it is one of the places, or in one: what is deleted takes all that was changed in it along."""
+    return any(path[:length] in places for length in range(1, len(path) + 1))

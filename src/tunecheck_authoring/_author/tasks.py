@@ -1,0 +1,151 @@
+"""Paths executed, and put into words: each turn's request says every value, or what the value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+from typing import cast
+
+from tunecheck._json import JSON
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import write_calls
+from tunecheck.simulators._base import shown
+from tunecheck_authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
+from tunecheck_authoring._author.values import free_values
+from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text
+from tunecheck_authoring._author.world import World, functions_of
+
+_ALIKE = 0.3
+
+
+def call_text(call: FunctionCall) -> str:
+    """A call as it stands in a ground truth."""
+    return str(write_calls([call], "bfcl_text"))[1:-1]
+
+
+def execute(world: World, path: PathLine) -> TruthLine:
+    """Make the calls of a path; values that come from earlier results are taken from these."""
+    session = world.session(path.simulators, path.configuration)
+    calls: list[list[str]] = []
+    results: list[list[str]] = []
+    states: list[dict[str, dict[str, JSON]]] = []
+    values: dict[tuple[int, int], object] = {}
+    for number, turn in enumerate(path.turns):
+        made = []
+        for at, planned in enumerate(turn):
+            arguments = {name: _taken(each, values) for name, each in planned.arguments.items()}
+            call = FunctionCall(planned.function, arguments)
+            step = session.call(call)
+            values[number, at] = step.result.value
+            made.append((call_text(call), step.result.text))
+        calls.append([text for text, _ in made])
+        results.append([text for _, text in made])
+        state = session.state()
+        states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
+    return TruthLine(id=path.id, calls=calls, results=results, states=states)
+
+
+def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON:
+    """The value that an earlier result has now; the one that was planned where it has none."""
+    if argument.source is None:
+        return argument.value
+    value = values.get(argument.source)
+    for step in argument.path:
+        if isinstance(value, dict):
+            held = {str(key): each for key, each in value.items()}
+            value = step if step == argument.path[-1] and _names(argument) else held.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return argument.value
+    return cast("JSON", value) if isinstance(value, (str, int, float)) else argument.value
+
+
+def _names(argument: Argument) -> bool:
+    """Whether the argument is the name of a thing in a result, not what stands under it."""
+    return argument.edge is not None and argument.edge.endswith(".@")
+
+
+def put_into_words(world: World, path: PathLine, seed: int) -> TaskLine:
+    """What the user says in each turn, in one voice."""
+    random = Random(f"{seed} voice {path.id}")
+    voice = random.choice([*VOICES])
+    words = Words(world, path, voice)
+    if path.turns == [[]]:
+        return TaskLine(id=path.id, voice=voice, turns=[in_vain(world, path.simulators, voice, random)])
+    return TaskLine(id=path.id, voice=voice, turns=[words.turn(number) for number in range(len(path.turns))])
+
+
+def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
+    """A simulator that is not among these, and offers nothing under the same name."""
+    taken = {name for each in simulators for name in world.known(each).operations()}
+    candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
+    others = [name for name in candidates if taken.isdisjoint(world.known(name).operations())]
+    return random.choice(others) if others else None
+
+
+def in_vain(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
+    """A request for what none of these simulators does."""
+    name = other_service(world, simulators, random)
+    offered = {} if name is None else functions_of({name: world.known(name)}, {})
+    known = [each.request for own in simulators for each in functions_of({own: world.known(own)}, {}).values()]
+    functions = [each for each in offered.values() if each.required and not _resembles(each.request, known)]
+    if not functions:
+        return "Please water the plants on the balcony."
+    function = random.choice(functions)
+    given = [each for each in function.parameters if each in function.required]
+    values = {each: random.choice(free_values(world, function, each, random)) for each in given}
+    return VOICES.get(voice, VOICES["plain"])([Ask(function.request, details_of(values))], True)
+
+
+def _resembles(request: str, others: Sequence[str]) -> bool:
+    """Whether a request might be taken for one of the others: it has much the same words."""
+    own = {*request.lower().split()}
+    return any(len(own & words) > _ALIKE * len(own | words) for words in ({*each.lower().split()} for each in others))
+
+
+class Words:
+    """How a path's calls are asked for, in one voice."""
+
+    def __init__(self, world: World, path: PathLine, voice: str) -> None:
+        self._world, self._path, self._voice = world, path, VOICES.get(voice, VOICES["plain"])
+        self._in_order = len(path.turns) > 1
+
+    def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
+        """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
+        instead, asks = instead or {}, []
+        for at, planned in enumerate(self._path.turns[number]):
+            said = {name: each for name, each in planned.arguments.items() if name not in without}
+            values = {name: instead.get(name, each.value) for name, each in said.items()}
+            texts = {
+                name: self._reference(each.source, each.path, (number, at))
+                for name, each in said.items()
+                if each.source is not None and name not in instead
+            }
+            asks.append(Ask(self._request(planned), details_of(values, texts)))
+        return self._voice(asks, self._in_order)
+
+    def _request(self, planned: PlannedCall) -> str:
+        return self._world.functions[planned.function].request
+
+    def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
+        """How people call a value that came up before."""
+        turn, at = source
+        producer = self._path.turns[turn][at]
+        field = place_text(path)
+        request = self._request(producer).partition(",")[0]
+        if turn == place[0]:
+            return f"the {field} that you get when you {request}"
+        return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
+
+    def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
+        """Which of several calls of the same function is meant."""
+        places = [
+            (turn, at)
+            for turn, calls in enumerate(self._path.turns)
+            for at, each in enumerate(calls)
+            if each.function == producer.function
+        ]
+        if len(places) == 1:
+            return "when"
+        return "the first time" if source == places[0] else "the last time"

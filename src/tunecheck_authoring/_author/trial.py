@@ -1,0 +1,171 @@
+"""Whether a row is worth being in a test set: its ground truth passes, and whatever differs from it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+import msgspec
+
+from tunecheck._json import JSON, canonical, dumps
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._writing import canonical_text
+from tunecheck.conversations._nested import NestedCall
+from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
+from tunecheck.datasets._right_calls import right_calls
+from tunecheck.simulators._backend import Backends
+from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
+from tunecheck_authoring._author.values import free_values, others
+from tunecheck_authoring._author.wording import said
+from tunecheck_authoring._author.world import World
+from tunecheck_bfcl._entries import Entry
+from tunecheck_bfcl._multi_turn import Turn, judged
+from tunecheck_bfcl._replay import Simulators
+from tunecheck_bfcl._single_turn import check_single_turn
+
+Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
+Passes: TypeAlias = Callable[[Turns], bool]
+
+_CHANGES = 3
+"""Most other values that are tried in an argument's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """Why a row does not hold: the sort of thing, what it is, and the function it is about, if it is about one."""
+
+    reason: str
+    detail: str = ""
+    function: str | None = None
+
+
+_NOT_PASSED = Weakness("its own ground truth does not pass")
+_IDLE_PASSES = Weakness("an agent that does nothing passes")
+
+
+class Trial:
+    """Tries rows of a world; what is drawn is drawn with the seed."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world, self._seed = world, seed
+        self._known: dict[bytes, Weakness | None] = {}
+        classes = {**world.spare, **world.classes}
+        self._simulators, self._backends = Simulators(classes), Backends(classes)
+
+    def weakness(self, row: Line) -> Weakness | None:
+        """Why the row does not hold; None: it does."""
+        content = canonical(msgspec.to_builtins(row))
+        if content not in self._known:
+            self._known[content] = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
+        return self._known[content]
+
+    def _question(self, row: QuestionLine) -> Weakness | None:
+        content = msgspec.to_builtins(row)
+        asked = {**content, "functions": row.tools}
+        calls = [
+            right.call for right in right_calls(content, content["ground_truth"], ToolDefinitions.read(row.tools)).calls
+        ]
+
+        def passes(turns: Turns) -> bool:
+            result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
+            return check_single_turn(asked, result, compat=False, mode="tools").valid is True
+
+        if not passes([calls]):
+            return _NOT_PASSED
+        if calls and passes([[]]):
+            return _IDLE_PASSES
+        words = "\n".join(str(message.get("content")) for message in row.messages)
+        unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
+        return unsaid or self._passing_mistake(row.id, [calls], passes)
+
+    def _conversation(self, row: RowLine) -> Weakness | None:
+        content = msgspec.to_builtins(row)
+        found = next((each for each in findings([content], self._backends) if not each.is_remark), None)
+        if found is not None:
+            return Weakness(PROBLEMS[found.problem], f"{found.call or ''} {found.text}".strip())
+        entry = Entry.read(content)
+        turns = [[call for text in turn for call in self._simulators.read(text).calls] for turn in row.ground_truth]
+
+        def passes(turns: Turns) -> bool:
+            # Arguments of their own each time: a simulator could keep a list or an object and change it later.
+            made: list[Turn] = [[(NestedCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns]
+            return judged(entry, made, self._simulators, compat=False).valid is True
+
+        if not passes(turns):
+            return _NOT_PASSED
+        if passes([[] for _ in turns]):
+            return _IDLE_PASSES
+        return (
+            next(self._unsaid(row, turns), None)
+            or self._passing_mistake(row.id, turns, passes)
+            or self._failing_order(row, turns, passes)
+        )
+
+    def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
+        """The arguments whose value stands neither in the user's words so far nor in an earlier result."""
+        backend = self._world.backend(row.involved_classes, row.initial_config)
+        words = ""
+        for messages, turn in zip(row.turns, turns, strict=True):
+            words += "".join(f"{message.get('content')}\n" for message in messages)
+            for call in turn:
+                yield from _unsaid(call, words)
+                words += f"{backend.call(call).text}\n"
+
+    def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> Weakness | None:
+        mistakes = self._mistakes(row, turns)
+        found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
+        return found and Weakness("a mistake passes", found[1], found[0].name)
+
+    def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
+        """The turns with one call left out, or one argument of it changed."""
+        random = Random(f"{row} {self._seed}")
+        for number, turn in enumerate(turns):
+            for at, call in enumerate(turn):
+                rest = [*turn[:at], *turn[at + 1 :]]
+                yield call, f"without {canonical_text([call])}", [*turns[:number], rest, *turns[number + 1 :]]
+                for changed in self._changed(call, random):
+                    own = [*turn[:at], changed, *turn[at + 1 :]]
+                    text = f"{canonical_text([changed])} for {canonical_text([call])}"
+                    yield call, text, [*turns[:number], own, *turns[number + 1 :]]
+
+    def _changed(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
+        function = self._world.functions.get(call.name)
+        for name, value in call.arguments.items():
+            schema = function.parameters.get(name, {}) if function is not None else {}
+            known = free_values(self._world, function, name, random) if function is not None and schema else []
+            likely = [each for each in known if each != value]
+            values: list[JSON] = [*others(value, schema)[: _CHANGES - 1], *likely[:1]]
+            for other in values:
+                yield FunctionCall(call.name, {**call.arguments, name: other})
+
+    def _failing_order(self, row: RowLine, turns: Turns, passes: Passes) -> Weakness | None:
+        """Two neighbours in another order that comes to the same must pass as well."""
+        if all(len(turn) < 2 for turn in turns):
+            return None
+        outcome = self._outcome(row, turns)
+        for number, turn in enumerate(turns):
+            for at in range(len(turn) - 1):
+                swapped = [*turn[:at], turn[at + 1], turn[at], *turn[at + 2 :]]
+                changed = [*turns[:number], swapped, *turns[number + 1 :]]
+                if outcome == self._outcome(row, changed) and not passes(changed):
+                    return Weakness("another order that comes to the same fails", canonical_text(swapped))
+        return None
+
+    def _outcome(self, row: RowLine, turns: Turns) -> JSON:
+        """What calls come to: their results, in no order, and the states after each turn."""
+        backend = self._world.backend(row.involved_classes, row.initial_config)
+        outcome: list[JSON] = []
+        for turn in turns:
+            results = sorted(backend.call(call).text for call in turn)
+            outcome.append([*results, str(backend.states())])
+        return outcome
+
+
+def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
+    for name, value in call.arguments.items():
+        if not said(value, words):
+            yield Weakness("nobody says a value", f"{name}={value!r} of {call.name}", call.name)

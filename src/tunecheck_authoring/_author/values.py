@@ -1,0 +1,198 @@
+"""Values: those that stand in results and states, and those that a user gives for a parameter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from types import MappingProxyType
+from typing import cast
+
+from tunecheck._json import JSON
+from tunecheck_authoring._author.shipped import values_by_format, values_by_word
+from tunecheck_authoring._author.wording import singular, words_of
+from tunecheck_authoring._author.world import Function, Schema, World
+
+Place = tuple["str | int", ...]
+Held = Mapping[str, Sequence[JSON]]
+"""Values that services hold, by the places in lists and objects that they are for."""
+
+_QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
+_AS = re.compile(r"\bas ([A-Z0-9][\w:/.+-]{2,25})")
+_KINDS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_MOST_PLACES = 2_000
+_OF_WHAT_IS_HELD = 0.7
+_PLAIN: dict[str, list[JSON]] = {
+    "string": ["north wing", "second shelf", "blue folder"],
+    "integer": [2, 3, 7, 12],
+    "number": [2, 4.5, 12, 30],
+    "boolean": [True, False],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A value that holds no others: `pattern` says where such ones stand, `path` where this one does.
+
+    In a pattern `*` stands for each of several, `@` for their names.
+    """
+
+    pattern: str
+    path: Place
+    value: str | int | float
+
+
+def atoms(value: object) -> list[Atom]:
+    """All values in a result or a state that could be an argument; not the empty text, true or false."""
+    return [*islice(_atoms(value, "", ()), _MOST_PLACES)]
+
+
+def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
+    if isinstance(value, Mapping):
+        table = _is_table(value)
+        for key, item in value.items():
+            name = key if isinstance(key, (str, int)) else str(key)
+            if table and name != "":
+                yield Atom(f"{pattern}.@", (*path, name), name)
+            yield from _atoms(item, _below(pattern, "*" if table else str(name)), (*path, name))
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(value):
+            yield from _atoms(item, _below(pattern, "*"), (*path, at))
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
+        yield Atom(pattern, path, value)
+
+
+def _below(pattern: str, step: str) -> str:
+    """Things inside things of the same sort, as folders in folders, stand under one pattern."""
+    return pattern if step == "*" and pattern.endswith(".*") else f"{pattern}.{step}"
+
+
+def _is_table(value: Mapping[object, object]) -> bool:
+    """Whether the keys are names of things, not of fields."""
+    held = len(value) > 1 and all(isinstance(item, Mapping) for item in value.values())
+    return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
+
+
+def fits(schema: Schema, value: JSON) -> bool:
+    """Whether a value has a parameter's type, and is one of its enum."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return value in cast("list[JSON]", schema["enum"])
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return True
+    return isinstance(value, _KINDS[kind]) and (isinstance(value, bool) == (kind == "boolean"))
+
+
+def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Where single values stand in a list or an object, as `relations.*.from`, with what describes each."""
+    inner: dict[str, Schema] = {}
+    if schema.get("type") == "array":
+        inner = {f"{name}.*": {"description": schema.get("description"), **cast("Schema", schema.get("items") or {})}}
+    elif schema.get("type") == "object":
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        inner = {f"{name}.{key}": each for key, each in properties.items()}
+    for place, each in inner.items():
+        yield from places_in(place, each) if each.get("type") in ("array", "object") else [(place, each)]
+
+
+def free_values(
+    world: World, function: Function, parameter: str, random: Random, held: Held = MappingProxyType({})
+) -> Sequence[JSON]:
+    """What a user may give for a parameter: of what the services hold, only what is `held` for places in it."""
+    schema = function.parameters[parameter]
+    for name in (f"{function.name}.{parameter}", parameter):
+        known = [value for value in world.values(name) if fits(schema, value)]
+        if known:
+            return known
+    return plain_values(parameter, schema, random, function.name, held)
+
+
+def plain_values(
+    place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
+) -> Sequence[JSON]:
+    """Plausible values by a name, a schema and its description: the path of a directory is not that of a file."""
+    if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
+        return held[place]
+    name = _name_of(place)
+    if isinstance(schema.get("enum"), list):
+        return cast("list[JSON]", schema["enum"])
+    described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
+    by_format = values_by_format().get(str(schema.get("format")), [])
+    known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), by_format, described]
+    of = [f"{singular(each)} " for each in words_of(function)]
+    words = [each for word in words_of(name) for each in (word, singular(word))]
+    known += (values_by_word().get(about + word, []) for about in (*of, "") for word in words)
+    for values in known:
+        fitting = [value for value in values if value is not None and fits(schema, value)]
+        if fitting:
+            return fitting
+    return _by_type(place, schema, random, function, held)
+
+
+def _name_of(place: str) -> str:
+    """`names` and `relations.*.from` are called by the last name, what stands in `names.*` by one of them."""
+    *_, last = (part for part in place.split(".") if part != "*")
+    return singular(last) if place.endswith(".*") else last
+
+
+def _listed(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _described(description: str) -> list[JSON]:
+    """The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`."""
+    return [double or single for double, single in _QUOTED.findall(description)] or [*_AS.findall(description)]
+
+
+def _by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
+    kind = schema.get("type")
+    if kind == "array":
+        items = cast("Schema", schema.get("items") or {})
+        choices = plain_values(f"{place}.*", items, random, function, held)
+        return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
+    if kind == "object":
+        properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
+        required = {str(each) for each in _listed(schema.get("required"))}
+        chosen = [key for key in properties if key in required] or [*properties][:2]
+        made: dict[str, JSON] = {}
+        for key in chosen:
+            values = plain_values(f"{place}.{key}", properties[key], random, function, held)
+            fresh = [each for each in values if each not in made.values()]
+            made[key] = random.choice(fresh or plain_values(key, properties[key], random, function))
+        return [made]
+    if kind in ("integer", "number") and ("minimum" in schema or "maximum" in schema):
+        low = schema.get("minimum") or 0
+        high = schema.get("maximum")
+        assert isinstance(low, (int, float))
+        top = high if isinstance(high, (int, float)) else low + 50
+        return [random.randint(int(low), max(int(low), int(top))) for _ in range(3)]
+    return _PLAIN.get(str(kind), _PLAIN["string"])
+
+
+def others(value: JSON, schema: Schema) -> list[JSON]:
+    """Values that are not this one, close to it and of its type: what a wrong argument may look like."""
+    if isinstance(schema.get("enum"), list):
+        allowed = [each for each in _listed(schema["enum"]) if each != value][:3]
+        return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        return [value + 1]
+    if isinstance(value, str):
+        return [f"{value} 2"]
+    if isinstance(value, list):
+        last = [[*value[:-1], other] for other in (others(value[-1], {}) if value else [])]
+        return [*([value[:-1]] if len(value) > 1 else []), *last]
+    if isinstance(value, dict):
+        changed = [{**value, key: other} for key, each in value.items() for other in others(each, {})]
+        return [*changed, *({name: value[name] for name in value if name != key} for key in value if len(value) > 1)]
+    return []

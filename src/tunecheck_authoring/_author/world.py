@@ -1,0 +1,234 @@
+"""The services that conversations are about: functions, what a conversation starts from, and sessions of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import cast
+
+from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck._fingerprints import fingerprint
+from tunecheck._json import JSON, canonical
+from tunecheck._messages import did_you_mean
+from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._multi_turn_replay import Replay, Step
+from tunecheck.simulators._backend import Backend, Backends
+from tunecheck.simulators._base import Simulator, shown
+from tunecheck_authoring._author.files import WorldFile
+from tunecheck_authoring._author.shipped import configurations, request_values
+from tunecheck_authoring._author.wording import request_of
+
+Schema = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An operation of a simulator, as its tool definition describes it."""
+
+    name: str
+    simulator: str
+    request: str
+    parameters: Mapping[str, Schema]
+    required: frozenset[str]
+
+
+class Session:
+    """Calls on simulators of their own; `steps` has what each did. What failed is taken back."""
+
+    def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
+        self._world, self._simulators, self.configuration = world, simulators, configuration
+        self.calls: list[FunctionCall] = []
+        self.steps: list[Step] = []
+        self._replay = self._fresh()
+
+    def call(self, call: FunctionCall) -> Step:
+        """Make a call that stays; its result may be an error."""
+        step = self._replay.call(call)
+        self.calls.append(call)
+        self.steps.append(step)
+        return step
+
+    def take_back(self, kept: int) -> None:
+        """Be as after the first `kept` calls: they are made again, since a call may change what no state shows."""
+        calls, self.calls, self.steps = self.calls[:kept], [], []
+        self._replay = self._fresh()
+        for call in calls:
+            self.call(call)
+
+    def state(self) -> dict[str, dict[str, object]]:
+        """Each simulator's state, as data that stays as it is."""
+        return cast("dict[str, dict[str, object]]", self._replay.state)
+
+    def _fresh(self) -> Replay:
+        return Replay(self._world.backend(self._simulators, self.configuration))
+
+
+@dataclass(frozen=True)
+class World:
+    """Simulators by name, with the file that says what conversations with them are about.
+
+    `spare` are others that may stand beside them, or be asked for in vain.
+    """
+
+    classes: Mapping[str, type[Simulator]]
+    file: WorldFile
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    spare: Mapping[str, type[Simulator]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        classes: Mapping[str, type[Simulator]],
+        file: WorldFile,
+        built_in: Mapping[str, type[Simulator]] | None = None,
+    ) -> World:
+        """The world of a file.
+
+        Raises:
+            ConfigurationError: the file names a simulator or function that is not there.
+        """
+        functions = functions_of(classes, file.requests)
+        for name in (*file.requests, *file.left_out):
+            if name not in functions:
+                raise ConfigurationError(f"world.yaml: there is no function {name!r}{did_you_mean(name, functions)}")
+        for name in file.configurations:
+            if name not in classes:
+                raise ConfigurationError(f"world.yaml: there is no simulator {name!r}{did_you_mean(name, classes)}")
+        kept = {name: function for name, function in functions.items() if name not in file.left_out}
+        taken = {name for simulator in classes.values() for name in simulator.operations()}
+        others = {name: each for name, each in (built_in or {}).items() if name not in classes}
+        spare = {name: each for name, each in others.items() if taken.isdisjoint(each.operations())}
+        return cls(classes, file, kept, spare)
+
+    def known(self, name: str) -> type[Simulator]:
+        """The class of one of its simulators, or of a spare one."""
+        return self.classes[name] if name in self.classes else self.spare[name]
+
+    def values(self, name: str) -> Sequence[JSON]:
+        """What users give for `function.parameter`, or a parameter, as far as the file says, or what is shipped."""
+        return self.file.values.get(name) or request_values(self.spare).get(name) or ()
+
+    def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
+        """Simulators of their own, loaded from their parts of a configuration.
+
+        Raises:
+            ConfigurationError: one cannot start from its part.
+        """
+        try:
+            return Backend.of({name: self.known(name) for name in simulators}, configuration)
+        except ConfigurationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a user's simulator loads, and may raise anything
+            raise ConfigurationError(
+                f"world.yaml: {' and '.join(simulators)} cannot start from what configurations says "
+                f"({type(error).__name__}: {error}); give it there what it needs"
+            ) from None
+
+    def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Session:
+        return Session(self, simulators, configuration)
+
+    def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
+        """A configuration for these simulators, drawn from the file's."""
+        known = {**configurations(), **self.file.configurations}
+        return {name: drawn(known.get(name, {}), random) for name in simulators}
+
+    def fingerprint(self) -> JSON:
+        """What results depend on, beside the file."""
+        return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
+
+
+def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
+    """The simulators with these plugin names.
+
+    Raises:
+        PluginError: one is not there, or two offer an operation of the same name.
+    """
+    classes = {name: backends.find(name) for name in dict.fromkeys(names)}
+    owners: dict[str, str] = {}
+    for name, simulator in classes.items():
+        for operation in simulator.operations():
+            if operation in owners:
+                raise PluginError(f"{owners[operation]} and {name} both offer the operation {operation!r}")
+            owners[operation] = name
+    return classes
+
+
+def described(classes: Mapping[str, type[Simulator]]) -> WorldFile:
+    """What is known of simulators: a configuration to start from, and what each function does."""
+    functions = functions_of(classes, {})
+    parameters = {name for each in functions.values() for name in each.parameters}
+    return WorldFile(
+        simulators=[*classes],
+        configurations={name: _configuration(name, simulator) for name, simulator in classes.items()},
+        values={
+            name: values
+            for name, values in request_values(classes).items()
+            if (name.partition(".")[0] in functions if "." in name else name in parameters)
+        },
+        requests={name: function.request for name, function in functions.items()},
+    )
+
+
+def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, str]) -> dict[str, Function]:
+    """All functions by name."""
+    functions: dict[str, Function] = {}
+    for owner, simulator in classes.items():
+        for definition in simulator.tool_definitions():
+            document = cast("Mapping[str, JSON]", definition["function"])
+            name, schema = str(document["name"]), cast("Mapping[str, JSON]", document["parameters"])
+            description = str(document.get("description") or "")
+            parameters = cast("Mapping[str, Schema]", schema.get("properties") or {})
+            chooses = any(each.get("type") == "boolean" or "enum" in each for each in parameters.values())
+            functions[name] = Function(
+                name,
+                owner,
+                requests.get(name) or request_of(name, description, chooses=chooses),
+                parameters,
+                frozenset(cast("list[str]", schema.get("required") or [])),
+            )
+    return functions
+
+
+def drawn(value: JSON, random: Random) -> JSON:
+    """A value of a configuration with what stands for several drawn: `$one_of`, `$some`, `$between`."""
+    if isinstance(value, list):
+        return [drawn(each, random) for each in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"$one_of": [*choices]} if choices:
+            return drawn(random.choice(choices), random)
+        case {"$some": [*items]} if items:
+            chosen = sorted(random.sample(range(len(items)), random.randint((len(items) + 1) // 2, len(items))))
+            return [drawn(items[at], random) for at in chosen]
+        case {"$some": dict() as entries} if entries:
+            kept = random.sample([*entries], random.randint((len(entries) + 1) // 2, len(entries)))
+            return {name: drawn(each, random) for name, each in entries.items() if name in kept}
+        case {"$between": [int() as low, int() as high]}:
+            return random.randint(low, high)
+        case {"$between": [int() | float() as low, int() | float() as high]}:
+            return round(random.uniform(low, high), 2)
+    return {name: drawn(each, random) for name, each in value.items()}
+
+
+def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
+    """What is known to start from: the simulator's own sample, one that is shipped, or the state of a fresh start.
+
+    The state is taken where a simulator that is loaded from it is in the same one.
+    """
+    sample = simulator.sample() or configurations().get(name)
+    if sample:
+        return dict(sample)
+    try:
+        state = {key: shown(value) for key, value in _loaded(simulator, {}).state().items()}
+        again = {key: shown(value) for key, value in _loaded(simulator, state).state().items()}
+    except Exception:  # noqa: BLE001 - a user's simulator that takes no such configuration may raise anything
+        return {}
+    return state if canonical(again) == canonical(state) else {}
+
+
+def _loaded(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simulator:
+    fresh = simulator()
+    fresh.load(configuration)
+    return fresh

@@ -1,0 +1,1 @@
+"""The commands `datasets author`, `datasets audit` and `datasets export`."""

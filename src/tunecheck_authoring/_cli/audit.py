@@ -1,0 +1,139 @@
+"""`tunecheck datasets audit`: what is probably wrong with a data set, worst first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean, counted
+from tunecheck.cli._console import print_json, skill_text
+from tunecheck.cli._datasets import CheckOptions, checked_rows, row_reader
+from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
+from tunecheck.cli._options import command, flag, option
+from tunecheck.cli._shared_options import ResultsOptions
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck_authoring._audit.audit import Audit
+    from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
+    from tunecheck_authoring._audit.findings import AuditFinding
+
+_WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(CheckOptions, ResultsOptions):
+    remarks: bool = flag("List what is only worth a look, too; --json has it always.", flags=("--all",))
+    against: str | None = option("Training data, of which no row may be among these.", "FILE")
+    runs: list[str] | None = option("A run that tested these rows, two at least (repeatable).", "RUN")
+    review: bool = flag("Accept, reject or mend what was found, in a browser on this machine; Ctrl-C ends it.")
+    out: Path | None = option("--review: the new file for the rows; by default FILE's name with .reviewed.", "FILE")
+    port: int = option("--review: 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
+
+
+@command(AuditOptions)
+def audit(options: AuditOptions, invocation: Invocation) -> int:
+    """Find what is probably wrong with a data set: all that `check` finds, and what only looks wrong, with evidence.
+
+    Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
+    """
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.runs._store import find_run
+    from tunecheck_authoring._audit.audit import audit as audit_rows
+    from tunecheck_authoring._audit.failing import FEWEST_RUNS
+
+    if options.runs and len(options.runs) < FEWEST_RUNS:
+        raise ConfigurationError("--runs compares what runs answer: name another run, too")
+    dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
+    done = audit_rows(
+        checked_rows(dataset, (row.values for row in dataset.rows()), options),
+        _reader(dataset),
+        training=_training(options.against) if options.against else (),
+        runs=[find_run(run, options.folder) for run in options.runs or []],
+    )
+    if options.review:
+        _review(dataset, done, options)
+        return DONE
+    if options.json:
+        print_json({"rows": done.rows, "findings": [finding.as_json() for finding in done.findings]})
+    else:
+        _show(done, options)
+    return NOT_MET if done.flagged else DONE
+
+
+def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
+    from tunecheck_authoring._audit.review import Review, serve_review
+
+    if options.limit is not None:
+        raise ConfigurationError("--review writes all rows of the data set anew: leave out --limit")
+    plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
+    path = Path(options.data)
+    out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
+    chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    review = Review(dataset, chosen, out)
+    print(f"{counted(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
+    serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
+
+
+def _reader(dataset: Dataset) -> DialogueReader:
+    from tunecheck.calls._schemas import TOOL_COLUMNS
+    from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
+
+    columns = (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)
+    ground_truth, tools, question = (row_reader(dataset, each) for each in columns)
+    return DialogueReader(ground_truth, tools, question, dataset.defaults.cluster)
+
+
+def _training(path: str) -> Iterator[Dialogue]:
+    """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
+    from tunecheck.datasets._multi_turn_check import CheckedRow
+    from tunecheck.datasets._reading import open_dataset
+
+    dataset = open_dataset(path, number_ids=True)
+    reader = _reader(dataset)
+    count, unread = 0, []
+    for row in dataset.rows():
+        dialogue = reader.read(CheckedRow(row.id, row.values, ()))
+        count += 1
+        if isinstance(dialogue, str):
+            unread.append(dialogue)
+        else:
+            yield dialogue
+    if unread:
+        told = f"{len(unread):,} of {counted(count, 'row')} cannot be compared ({unread[0]})"
+        if len(unread) == count:
+            raise ConfigurationError(
+                f"{path}: {told}; `tunecheck datasets convert` reads other formats of training data"
+            )
+        print(f"note: {clean(path)}: {told}", file=sys.stderr)
+
+
+def _show(done: Audit, options: AuditOptions) -> None:
+    listed = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    for certainty, group in groupby(listed, key=lambda each: each.certainty):
+        print(f"{_WORDS[certainty]}:")
+        for finding in group:
+            print(f"  {clean(_line(finding), 600)}")
+            if finding.fix:
+                print(f"    fix: {clean(finding.fix)}")
+    hidden = len(done.findings) - len(listed)
+    more = f"; {counted(hidden, 'finding')} more to look at (--all lists them)" if hidden else ""
+    print(
+        f"audited {counted(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}"
+    )
+    if done.unread:
+        print(f"not looked at, in whole or in part: {counted(len(done.unread), 'row')} (--all says which and why)")
+    if done.rows:
+        print(skill_text(done.idle, done.calling, done.rows, tried=done.played == done.rows))
+
+
+def _line(finding: AuditFinding) -> str:
+    from tunecheck_authoring._audit.findings import KINDS
+
+    where = finding.id if finding.turn is None else f"{finding.id}, turn {finding.turn}"
+    return f"{where}: {KINDS[finding.kind]}: {finding.evidence}"

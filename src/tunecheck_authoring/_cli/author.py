@@ -1,0 +1,268 @@
+"""`tunecheck datasets author`: a test set from your own services, in stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck._trust import Trust
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import DONE, Invocation
+from tunecheck.cli._options import argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+
+if TYPE_CHECKING:
+    from tunecheck.simulators._backend import Backends
+    from tunecheck_authoring._author.files import Variant
+    from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
+    from tunecheck_authoring._cli.author_models import EndpointModels
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorOptions(JsonOptions, TrustOptions):
+    name: str = argument("The data set's name: it becomes datasets/NAME.jsonl.", "NAME")
+    simulator: list[str] | None = option(
+        "A service to author about: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
+    )
+    openapi: Path | None = option(
+        "An OpenAPI file (2.0, 3.0, 3.1; JSON or YAML) to make a service of: a simulator of records, written to "
+        "simulators/NAME.py, where you can edit it; one that is there is kept.",
+        "FILE",
+        _WORLD,
+    )
+    only: list[str] | None = option(
+        "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*' (repeatable).",
+        "PATTERN",
+        _WORLD,
+    )
+    mcp: str | None = option(
+        "The command that starts an MCP server, or its URL, to author about: its answers are recorded beside "
+        "simulators/NAME.py, so that the data set needs no server. {folder} in it is a new folder at each start.",
+        "COMMAND|URL",
+        _WORLD,
+    )
+    tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
+    turns: str = option("How many turns each has, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
+    seed: int = option("What is drawn is drawn with it.", "N", _SET, default=0, least=0)
+    variants: list[str] | None = option(
+        "Of each conversation one variant of these kinds in turn, or none: missing_parameter, missing_function, "
+        "long_context, composite, distractors, irrelevant, change_of_mind. By default of all.",
+        "KINDS",
+        _SET,
+        names=True,
+    )
+    split: float = option(
+        "This share of the conversations goes to datasets/NAME-train.jsonl, none of whose paths or configurations "
+        "the test set has.",
+        "SHARE",
+        _SET,
+        default=0.0,
+        least=0,
+        most=0.9,
+    )
+    work: Path | None = option("Where the stages leave their files; by default authoring/NAME.", "DIR", _SET)
+    stage: str | None = option(
+        "Stop after this stage: world, graph, paths, truth, tasks or variants; look at its file, edit it, go on.",
+        "STAGE",
+        _SET,
+    )
+    draw: Path | None = option("Draw the graph of functions.", "FILE.svg", _SET)
+    overwrite: bool = flag("Replace the data set if it is there.", _SET)
+    writer: str | None = option(
+        "A model that says the requests as people do: a definition, or the name of one in endpoints/. It chooses no "
+        "calls; rows that the solver does not solve as they are meant go to review.jsonl.",
+        "FILE",
+        _WORDS,
+    )
+    solver: str | None = option("The model that tries the rows; by default the writer.", "FILE", _WORDS)
+    personas: Path | None = option(
+        "Who the users are: a YAML file of `name: who it is, how they talk`.", "FILE", _WORDS
+    )
+    max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
+
+
+@command(AuthorOptions)
+def author(options: AuthorOptions, invocation: Invocation) -> int:
+    """Make a validated data set of conversations with services that stand as simulators.
+
+    Stages leave files that you can read and edit: which functions there are, which result feeds which parameter, paths
+    of calls, what these calls do, what the user says. What is unchanged is not made again.
+    """
+    from tunecheck_authoring._author.pipeline import author as author_dataset
+
+    own = _made_services(options)
+    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _shown(options, invocation.typed))
+    with _backends(options) as backends:
+        report = author_dataset(plan, backends)
+    if options.json:
+        print_json(_as_json(report))
+    else:
+        _show(report)
+    return DONE
+
+
+def _made_services(options: AuthorOptions) -> list[str]:
+    """The simulators that are written for this data set."""
+    name = options.name.replace("-", "_")
+    path = Path("simulators") / f"{name}.py"
+    if options.openapi is not None and options.mcp is not None:
+        raise ConfigurationError(f"--openapi and --mcp both make {path}: take one, and name its file with --simulator")
+    if options.openapi is not None:
+        from tunecheck_authoring._openapi.source import write_simulator
+
+        is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    elif options.mcp is not None:
+        from tunecheck_authoring._mcp.service import write_recorded
+
+        is_new = write_recorded(options.mcp, path)
+    else:
+        return []
+    if not options.json:
+        print(f"{path}: {'made' if is_new else 'is there, and kept'}")
+    return [name]
+
+
+@contextmanager
+def _backends(options: AuthorOptions) -> Iterator[Backends]:
+    """Who starts the simulators; with `--mcp` the one of the server asks it what is not recorded."""
+    from tunecheck.simulators._backend import Backends
+
+    backends = Backends(trust=Trust.of_command(options.trust or ()))
+    if options.mcp is None:
+        yield backends
+        return
+    from tunecheck_authoring._mcp.service import asking
+
+    with asking(options.mcp, options.name.replace("-", "_"), backends) as asked:
+        yield asked
+
+
+def _shown(options: AuthorOptions, command: str) -> str:
+    """The command line for the data set's card, without the secrets of a server's command."""
+    if options.mcp is None:
+        return command
+    from tunecheck_authoring._mcp.client import shown_server
+
+    return command.replace(options.mcp, shown_server(options.mcp))
+
+
+def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
+    from tunecheck_authoring._author.pipeline import STAGES, AuthorPlan
+    from tunecheck_authoring._author.writing import read_personas
+
+    if not _NAME.fullmatch(options.name):
+        raise ConfigurationError(f"{options.name!r} is no name for a file: use letters, digits, - and _")
+    stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
+    if stage is None:
+        raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
+    if not simulators:
+        raise ConfigurationError("say what to author about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
+    return AuthorPlan(
+        name=options.name,
+        simulators=simulators,
+        tasks=options.tasks,
+        turns=_turns(options.turns),
+        seed=options.seed,
+        split=options.split,
+        variants=_variants(options.variants),
+        work=_work(options),
+        out=Path("datasets") / f"{options.name}.jsonl",
+        draw=options.draw,
+        last=stage,
+        command=command,
+        overwrite=options.overwrite,
+        personas=None if options.personas is None else read_personas(options.personas),
+        models=_models(options),
+    )
+
+
+def _work(options: AuthorOptions) -> Path:
+    return options.work or Path("authoring") / options.name
+
+
+def _models(options: AuthorOptions) -> EndpointModels | None:
+    if options.writer is None:
+        for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
+            if value is not None:
+                raise ConfigurationError(f"--{name} is about words by a model; name one with --writer")
+        return None
+    from tunecheck_authoring._cli.author_models import EndpointModels
+
+    return EndpointModels(
+        options.writer,
+        options.solver or options.writer,
+        _work(options),
+        options.max_cost,
+        Trust.of_command(options.trust or ()),
+    )
+
+
+def _simulator(given: str) -> str:
+    """The plugin name of a simulator that is given by name or as its file."""
+    path = Path(given)
+    if path.suffix != ".py":
+        return given
+    if path.resolve().parent != Path("simulators").resolve():
+        raise ConfigurationError(f"{path}: rows find simulators in this folder's simulators/; put a copy there")
+    return path.stem
+
+
+def _turns(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most:
+        raise ConfigurationError(f"--turns {text!r} must be a number or two of them, as 3 or 2-4")
+    if least == 1 < most:
+        hint = f"conversations have two turns at least (--turns 2-{most}), single questions are --turns 1"
+        raise ConfigurationError(f"--turns {text}: {hint}")
+    return least, most
+
+
+def _variants(names: list[str] | None) -> list[Variant]:
+    from tunecheck_authoring._author.files import VARIANTS
+
+    for name in names or ():
+        if name not in (*VARIANTS, "none"):
+            raise ConfigurationError(f"there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+    return [known for known in VARIANTS if names is None or known in names]
+
+
+def _as_json(report: AuthorReport) -> JSON:
+    return {
+        "work": str(report.work),
+        "stages": {**report.files},
+        "written": [str(path) for path in report.written],
+        "rows": report.rows,
+        "train": report.train,
+        "variants": {**report.variants},
+        "rejected": {**report.rejected},
+        "plain": {**report.plain},
+    }
+
+
+def _show(report: AuthorReport) -> None:
+    from tunecheck_authoring._author.dataset import plain_turns
+
+    for file, what in report.files.items():
+        print(f"{clean(report.work / file)}: {what}")
+    if not report.written:
+        return
+    train = f", {report.train:,} to train on" if report.train else ""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
+    print(f"{counted(report.rows, 'row')} to test with{train}: {kinds}")
+    for line in plain_turns(report.plain):
+        print(line)
+    for reason, count in report.rejected.most_common():
+        print(f"rejected {count:,}: {clean(reason)}")
+    for path in report.written:
+        print(f"written {clean(path)}")

@@ -1,0 +1,122 @@
+"""`tunecheck datasets export`: a run's failed rows as examples to train on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._causes import CAUSES, cause_named
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck._trust import Trust
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import DONE, Invocation
+from tunecheck.cli._options import argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions, ResultsOptions, TrustOptions
+
+if TYPE_CHECKING:
+    from tunecheck_authoring._export import ExportReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
+    run: str = argument("The run whose rows failed: its id, the beginning of it, its folder, or last.", "RUN")
+    to: str = option(
+        "sft or dpo (TRL), openai (also Azure OpenAI: chats, or preferences with --against), review (to look at).",
+        "FORM",
+    )
+    out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
+    against: str | None = option(
+        "Pairs: rows that one of the two runs got right. The right answer is preferred, the wrong one rejected.", "RUN"
+    )
+    cause: list[str] | None = option("Only rows that failed for this cause (repeatable).", "CODE")
+    evaluator: str | None = option("Only rows that failed this evaluator; by default any.", "NAME")
+    question: str | None = option("The column that was asked, where it is neither messages nor query.", "COLUMN")
+    leave_test_set: Path | None = option(
+        "These rows leave the test set: write it without them to this file, and evaluate on that from now on.", "FILE"
+    )
+    no_test_set: bool = flag("The run's data are no test set; it may be trained on all of them.")
+    overwrite: bool = flag("Replace files that are there.")
+    allow_simulated: bool = flag("Export from runs that asked no model, too.")
+
+
+@command(ExportOptions)
+def export(options: ExportOptions, invocation: Invocation) -> int:
+    """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
+
+    Faults of serving are left out: training does not mend them. What was tested must not be trained on, so say with
+    --leave-test-set or --no-test-set what becomes of the rows. FILE.source.json says where each line comes from.
+    """
+    from tunecheck.runs._store import find_run
+    from tunecheck_authoring._export import FORMS, ExportPlan, export as export_rows
+
+    form = next((known for known in FORMS if known == options.to), None)
+    if form is None:
+        raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
+    causes = options.cause or []
+    unknown = next((code for code in causes if code not in CAUSES and "." not in code), None)
+    if unknown is not None:
+        raise ConfigurationError(f"there is no cause {unknown!r}{did_you_mean(unknown, CAUSES)}")
+    run = find_run(options.run, options.folder)
+    _check_test_set(options, run.id)
+    plan = ExportPlan(
+        form=form,
+        out=options.out or Path("datasets") / f"{run.id}-{form}.jsonl",
+        causes=causes,
+        evaluator=options.evaluator,
+        question=options.question,
+        rest=options.leave_test_set,
+        overwrite=options.overwrite,
+        allow_simulated=options.allow_simulated,
+        trust=Trust.of_command(options.trust or ()),
+    )
+    report = export_rows(run, plan, find_run(options.against, options.folder) if options.against else None)
+    if options.json:
+        print_json(_as_json(report))
+    else:
+        _show(report, options)
+    return DONE
+
+
+def _check_test_set(options: ExportOptions, run_id: str) -> None:
+    if options.leave_test_set is not None and options.no_test_set:
+        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other")
+    if options.to != "review" and options.leave_test_set is None and not options.no_test_set:
+        raise ConfigurationError(
+            f"run {run_id} tested these rows, and a model trained on them is not tested by them any more: write the "
+            "test set without them with --leave-test-set FILE, or say --no-test-set if they are of none"
+        )
+
+
+def _as_json(report: ExportReport) -> JSON:
+    return {
+        "out": str(report.out),
+        "rows": report.rows,
+        "failed": report.failed,
+        "written": {code or "unknown": count for code, count in report.written.items()},
+        "equal": report.equal,
+        "left_out": dict(report.left_out),
+        "rest": report.rest,
+        "left_along": report.along,
+    }
+
+
+def _show(report: ExportReport, options: ExportOptions) -> None:
+    what = "that just one run got right" if options.against else "that failed"
+    written = report.written.total()
+    print(f"{counted(written, 'example')} from {counted(report.failed, 'row')} {what} ({report.rows:,} in all):")
+    width = len(f"{max(report.written.values()):,}")
+    for code, count in report.written.items():
+        title = f"{code}: {cause_named(code).title}" if code else "no cause known, such as a text below its threshold"
+        print(f"  {count:>{width},}  {clean(title)}")
+    if report.equal:
+        print(f"left out {counted(report.equal, 'example')} equal to another")
+    for reason, count in report.left_out.most_common():
+        print(f"left out {count:,}: {clean(reason)}")
+    print(f"written {report.out}")
+    print(f"        {report.source} (which row each line is)")
+    if options.leave_test_set is not None:
+        along = f"; {report.along:,} more left, of the same {clean(str(report.by))}" if report.along else ""
+        print(f"        {options.leave_test_set} ({counted(report.rest or 0, 'row')} stay in the test set{along})")

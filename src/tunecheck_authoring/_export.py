@@ -1,0 +1,412 @@
+"""Failed rows of a run written as training examples: for OpenAI and Azure OpenAI, for TRL, or for people to review.
+
+Formats: OpenAI's and Azure OpenAI's chat fine-tuning (https://platform.openai.com/docs/guides/supervised-fine-tuning)
+and preferences (https://platform.openai.com/docs/guides/direct-preference-optimization); TRL's conversational
+prompt-completion and preference types with tools (https://huggingface.co/docs/trl/dataset_formats).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from tunecheck._causes import cause_named, in_order
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._files import FORMAT_VERSION
+from tunecheck._json import JSON, dumps, dumps_line
+from tunecheck._messages import counted
+from tunecheck._trust import Trust
+from tunecheck._whole_files import replacing, write_file
+from tunecheck.comparison._clusters import NONE, Clusters, clusters_of, may_cluster
+from tunecheck.comparison._pairing import pair
+from tunecheck.comparison._reading import read_runs
+from tunecheck.datasets._columns import UnusableRowError
+from tunecheck.datasets._defaults import sidecar_path, sidecar_text
+from tunecheck.datasets._reading import Dataset, open_dataset
+from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
+from tunecheck.runs._store import Run, dumps_readably
+from tunecheck.simulators._backend import Backends
+from tunecheck_authoring._answers import Message, with_objects
+from tunecheck_authoring._conversation_examples import ConversationReader
+from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation
+
+Form: TypeAlias = Literal["sft", "dpo", "openai", "review"]
+FORMS: tuple[Form, ...] = ("sft", "dpo", "openai", "review")
+
+Record = dict[str, JSON]
+
+
+class ExportedRow(msgspec.Struct, frozen=True):
+    """A line of the file: the row that it was made from, and why that failed (null where no cause is known)."""
+
+    id: str
+    cause: str | None
+
+
+class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
+    """`<file>.source.json`: where the examples come from, line by line, and which data set they left.
+
+    `left` is the data set without those rows; null where they are of no test set.
+    """
+
+    format_version: int = FORMAT_VERSION
+    run: str
+    against: str | None = None
+    form: Form
+    dataset: str | None = None
+    sha256: str | None = None
+    left: str | None = None
+    rows: list[ExportedRow]
+
+
+@dataclass
+class ExportReport:
+    """What an export did: rows written by cause ("" where none is known), equal ones and rows left out by reason.
+
+    `failed` counts the rows that failed, of `rows`; `leaving` has the ids of those that are trained on. `rest` is how
+    many rows stayed in the test set, `along` how many left it because they belong to one that is trained on: they have
+    the same value of the column `by`.
+    """
+
+    out: Path
+    source: Path
+    rows: int = 0
+    failed: int = 0
+    written: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    equal: int = 0
+    leaving: set[str] = field(default_factory=set)
+    rest: int | None = None
+    along: int = 0
+    by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportPlan:
+    """What to export, and where to.
+
+    `causes` and `evaluator` choose among the failed rows: without causes, those that are faults of serving are left
+    out, since training does not mend them. `question` is the column that was asked, where it is none of the usual
+    ones; `trust` says which simulators may be loaded. `rest` is the file for the rows that stay in the test set; None
+    where the rows are of no test set.
+    """
+
+    form: Form
+    out: Path
+    causes: Collection[str] = ()
+    evaluator: str | None = None
+    question: str | None = None
+    rest: Path | None = None
+    overwrite: bool = False
+    allow_simulated: bool = False
+    trust: Trust = field(default_factory=Trust)
+
+
+def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportReport:
+    """Write the failed rows of `run`, one example each, grouped by cause, with their right answers.
+
+    With `against`, the rows that one of the two runs got right and the other wrong: the right one's answer is the one
+    to train on. The files appear when they are complete.
+
+    Raises:
+        ConfigurationError: a run has not finished, a file is there already or cannot be written, or no row fits.
+    """
+    _check_simulated(run, against, plan)
+    _check_files(run, plan)
+    report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
+    paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
+    chosen = _Chosen(plan, report, one=paired or plan.form == "review")
+    found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
+    examples = [*_distinct(found, report, paired=paired)]
+    if not examples:
+        raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
+    place = {code: at for at, code in enumerate(in_order({example.origin.cause for example in examples}))}
+    examples.sort(key=lambda example: place[example.origin.cause])
+    report.written.update(example.origin.cause for example in examples)
+    if plan.rest is not None:
+        with told_as(ConfigurationError, plan.rest, "cannot be written"):
+            _write_rest(run, plan.rest, report)
+    with told_as(ConfigurationError, plan.out, "cannot be written"):
+        plan.out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(plan.out) as temporary, temporary.open("wb") as file:
+            file.writelines(dumps_line(record) for record in _records(examples, plan.form, paired=paired))
+        write_file(report.source, dumps_readably(_source(run, against, plan, examples)))
+    return report
+
+
+def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
+    if plan.allow_simulated:
+        return
+    for each in (run, against) if against is not None else (run,):
+        if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
+            raise ConfigurationError(
+                f"run {each.id} asked no model: its mistakes are made up; --allow-simulated exports them to try it out"
+            )
+
+
+def _check_files(run: Run, plan: ExportPlan) -> None:
+    rest = () if plan.rest is None else (plan.rest, sidecar_path(plan.rest))
+    source = run.manifest().dataset.path
+    for path in (plan.out, *rest):
+        if path.suffix.lower() not in (".jsonl", ".yaml"):
+            raise ConfigurationError(f"{path}: rows are JSON Lines; name it {path.with_suffix('.jsonl').name}")
+        if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
+            raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
+        if path.exists() and not plan.overwrite:
+            raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
+
+
+def _why_nothing(report: ExportReport) -> str:
+    if not report.failed:
+        return f"none of its {counted(report.rows, 'row')} failed"
+    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in report.left_out.most_common(3))
+    return f"of {counted(report.failed, 'failed row')}, {reasons}"
+
+
+class _Chosen:
+    """Which rows failed, and which of these are asked for."""
+
+    def __init__(self, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
+        self._plan, self._report, self._one = plan, report, one
+
+    def examples_of(self, run: Run) -> ExampleReader:
+        """Reads the run's rows; simulators may be those that its data, or else the run, may name."""
+        path = run.manifest().dataset.path
+        backends = Backends(trust=self._plan.trust.of(run.folder if path is None else Path(path)))
+        return ExampleReader(run.manifest(), ConversationReader(backends), question=self._plan.question, one=self._one)
+
+    def readers(self, run: Run) -> list[VerdictReader]:
+        """Of the evaluators that decide."""
+        entries = run.manifest().evaluators
+        own = self._plan.evaluator
+        if own is not None and own not in entries:
+            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(entries)}")
+        primaries = {name: entry.primary for name, entry in entries.items() if own in (None, name)}
+        return [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
+
+    def wanted(self, row: Mapping[str, JSON]) -> bool:
+        """Whether a failed row's cause is asked for; one that is not is counted."""
+        code = row.get("cause")
+        code = code if isinstance(code, str) else ""
+        if self._plan.causes:
+            kept, why = code in self._plan.causes, "of another cause"
+        else:
+            kept = not code or cause_named(code).side == "model"
+            why = f"fault of serving, which training does not mend: {code} (--cause {code} takes it)"
+        if not kept:
+            self._report.left_out[why] += 1
+        return kept
+
+    def examples(
+        self, reader: ExampleReader, row: Mapping[str, JSON], verdicts: Iterable[VerdictReader]
+    ) -> list[Example]:
+        """The row as examples; one that cannot be used is counted."""
+        try:
+            found = [*reader.read(row, _failed_turn(verdicts, row))]
+            if not found:
+                raise UnusableRowError("no call is right where it failed")
+        except UnusableRowError as error:
+            self._report.left_out[str(error)] += 1
+            return []
+        return found
+
+    def count(self, *, failed: bool) -> None:
+        self._report.rows += 1
+        self._report.failed += failed
+
+
+def _fails(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> bool:
+    return "error.target" in row or any(reader.word(row) == "fail" for reader in readers)
+
+
+def _failed_turn(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> int:
+    """The turn in which a conversation failed first, counted from 0, which is it where nobody says.
+
+    One that was ended by force has gone wrong in the last turn that there is.
+    """
+    failing = (verdict for reader in readers if (verdict := reader.read(row)).word == "fail")
+    turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+    result = row.get("outputs.result")
+    return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
+
+
+def _failed(run: Run, chosen: _Chosen) -> Iterator[Example]:
+    reader, readers = chosen.examples_of(run), chosen.readers(run)
+    for row in run.rows():
+        failed = _fails(readers, row)
+        chosen.count(failed=failed)
+        if failed and chosen.wanted(row):
+            yield from chosen.examples(reader, row, readers)
+
+
+def _pairs(run: Run, against: Run, chosen: _Chosen) -> Iterator[Example]:
+    """Of each question that just one run got right: its answer is wanted, the other's is given."""
+    mine, other = read_runs([run.folder, against.folder], run.folder.parent)
+    pairing = pair(mine, other)
+    readers = [(chosen.examples_of(each), chosen.readers(each)) for each in (run, against)]
+    rows = run.rows(), against.rows()
+    for one, two in zip(pairing.base, pairing.new, strict=True):
+        both = rows[0][one], rows[1][two]
+        fails = [_fails(verdicts, row) for (_, verdicts), row in zip(readers, both, strict=True)]
+        chosen.count(failed=fails[0] != fails[1])
+        if fails[0] == fails[1]:
+            continue
+        wrong, right = (0, 1) if fails[0] else (1, 0)
+        if not chosen.wanted(both[wrong]):
+            continue
+        failed = chosen.examples(readers[wrong][0], both[wrong], readers[wrong][1])
+        if is_conversation(both[wrong]):  # of the right run's calls, those of the ground truth are known to be needed
+            yield from failed
+            continue
+        better = chosen.examples(readers[right][0], both[right], ())
+        yield from (replace(one, wanted=two.given) for one, two in zip(failed, better, strict=False) if two.given)
+
+
+def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
+    """Each example once: a question that was repeated teaches no more than one. A pair needs what is rejected."""
+    known: set[bytes] = set()
+    for example in examples:
+        if paired and example.given is None:
+            report.left_out["said nothing that could be rejected"] += 1
+            continue
+        report.leaving.add(example.origin.source_id)
+        key = canonical_key(example, with_given=paired)
+        if key in known:
+            report.equal += 1
+        else:
+            known.add(key)
+            yield example
+
+
+def _records(examples: Iterable[Example], form: Form, *, paired: bool) -> Iterator[Record]:
+    writers: dict[Form, Callable[[Example], Record]] = {"sft": _sft, "dpo": _dpo, "openai": _openai, "review": _review}
+    write = _preference if form == "openai" and paired else writers[form]
+    return map(write, examples)
+
+
+def _sft(example: Example) -> Record:
+    """TRL trains on the completion alone."""
+    completion: list[JSON] = [example.wanted.message(arguments_as_text=False)]
+    return _trl(example) | {"completion": completion}
+
+
+def _dpo(example: Example) -> Record:
+    assert example.given is not None
+    chosen: list[JSON] = [example.wanted.message(arguments_as_text=False)]
+    rejected: list[JSON] = [example.given.message(arguments_as_text=False)]
+    return _trl(example) | {"chosen": chosen, "rejected": rejected}
+
+
+def _trl(example: Example) -> Record:
+    return {"prompt": [with_objects(message) for message in example.asked], **_tools(example)}
+
+
+def _openai(example: Example) -> Record:
+    """All of the assistant's earlier messages have no weight: they are not what failed."""
+    history: list[Message] = [
+        {**message, "weight": 0} if message.get("role") == "assistant" else message for message in example.asked
+    ]
+    record: Record = {"messages": [*history, example.wanted.message(arguments_as_text=True)]}
+    return record | _tools(example) | _parallel(example)
+
+
+def _preference(example: Example) -> Record:
+    asked: Record = {"messages": [*example.asked], **_tools(example), **_parallel(example)}
+    assert example.given is not None
+    return {
+        "input": asked,
+        "preferred_output": [example.wanted.message(arguments_as_text=True)],
+        "non_preferred_output": [example.given.message(arguments_as_text=True)],
+    }
+
+
+def _review(example: Example) -> Record:
+    given = None if example.given is None else example.given.message(arguments_as_text=False)
+    return {
+        "id": example.origin.row_id,
+        "cause": example.origin.cause or None,
+        "what": cause_named(example.origin.cause).title if example.origin.cause else None,
+        "evidence": example.origin.evidence or None,
+        "query": [*example.asked],
+        "expected": example.wanted.message(arguments_as_text=False),
+        "answered": given,
+        **_tools(example),
+        "decision": None,
+        "comment": None,
+    }
+
+
+def _tools(example: Example) -> Record:
+    return {"tools": example.tools} if example.tools else {}
+
+
+def _parallel(example: Example) -> Record:
+    return {} if example.parallel is None or not example.tools else {"parallel_tool_calls": example.parallel}
+
+
+def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[Example]) -> ExportFile:
+    dataset = run.manifest().dataset
+    return ExportFile(
+        run=run.id,
+        against=None if against is None else against.id,
+        form=plan.form,
+        dataset=dataset.path or dataset.name,
+        sha256=dataset.sha256,
+        left=None if plan.rest is None else str(plan.rest),
+        rows=[ExportedRow(example.origin.row_id, example.origin.cause or None) for example in examples],
+    )
+
+
+def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
+    """The data set without the rows that leave it, and those that belong to them, with its defaults beside it."""
+    known = run.manifest().dataset
+    if not known.path:
+        raise ConfigurationError(f"run {run.id} does not say which file its data stood in: there is no rest to write")
+    dataset = open_dataset(known.path, number_ids=True)
+    if known.sha256 is not None and dataset.scan().sha256 != known.sha256:
+        raise ConfigurationError(
+            f"{known.path} has changed since run {run.id}: make a new run, so that its rows are those that leave"
+        )
+    clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
+    report.by = None if clusters is None else clusters.by
+    labels = repeat(None) if clusters is None else clusters.labels
+    left = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
+    kept = 0
+    rest.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(rest) as temporary:
+        with temporary.open("wb") as file:
+            for row, label in zip(dataset.rows(), labels, strict=False):
+                if row.id in report.leaving:
+                    continue
+                if label in left:
+                    report.along += 1
+                    continue
+                file.write(dumps_line(dict(row.values)))
+                kept += 1
+        if not kept:
+            raise ConfigurationError(f"no row of {known.path} would stay in the test set; choose with --cause")
+    report.rest = kept
+    gone = len(report.leaving) + report.along
+    words = f"{dataset.name} without the {gone:,} rows that left it for {report.out.name}, from run {run.id}."
+    write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
+
+
+def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
+    """Which rows stay together: by the declared column, else by one that is found, as comparisons do."""
+    if declared == NONE:
+        return None
+    columns = dict.fromkeys(
+        name for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)
+    )
+    values: dict[str, list[str | None]] = {name: [] for name in columns}
+    for row in dataset.rows():
+        for name, labels in values.items():
+            value = row.values.get(name)
+            labels.append(None if value is None else dumps(value).decode())
+    return clusters_of(None, declared, values)

@@ -1,0 +1,339 @@
+"""A client of an MCP server: one session, begun by a command or at a URL, in which tools are listed and called.
+
+Model Context Protocol, revision 2025-06-18: JSON-RPC 2.0 by lines over standard input and output, or over HTTP. Of it
+only what needs tools is here; an answer's size, and the time to wait for it, are bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, cast
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import clean
+from tunecheck._version import __version__
+from tunecheck.endpoints._masking import MASK, looks_secret
+from tunecheck_authoring._mcp.folder import FOLDER
+
+PROTOCOL = "2025-06-18"
+_MOST_BYTES = 4_000_000
+_MOST_PAGES = 100
+_SPARE = 2
+_ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
+_IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
+
+Message = dict[str, JSON]
+
+
+class ServerGoneError(BaseException):
+    """The server did not answer as it should: nothing that was made with it can be used.
+
+    No `Exception`: whoever calls a simulator takes these for the reply of a call.
+    """
+
+
+def shown_server(server: str) -> str:
+    """A server's command or URL as files and errors show it: without what may be secret in it."""
+    if _is_url(server):
+        url = urllib.parse.urlsplit(server)
+        return urllib.parse.urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+    return _ASSIGNED.sub(lambda found: f"{found[1]}={MASK}" if looks_secret(found[1]) else found[0], server)
+
+
+def _is_url(server: str) -> bool:
+    return server.startswith(("http://", "https://"))
+
+
+class Transport(ABC):
+    """How messages go to a server and come back; `folder` is the server's own, if it has one."""
+
+    folder: Path | None = None
+
+    @abstractmethod
+    def send(self, message: Message, time_limit_s: float) -> Message | None:
+        """Send a message; the answer, if it has an `id`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what was begun."""
+
+
+class Session:
+    """A session with a server, from its beginning to `close`.
+
+    Args:
+        server: the command that starts it, or its URL.
+        time_limit_s: the most that it may take to begin, and to answer.
+
+    Raises:
+        ServerGoneError: it does not begin.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
+        self._transport: Transport = _Http(server) if _is_url(server) else _Process(server)
+        try:
+            client: JSON = {"name": "tunecheck", "version": __version__}
+            self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+            self._transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, time_limit_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def tools(self) -> list[Message]:
+        """The tools, as the server describes them."""
+        found: list[Message] = []
+        cursor: JSON = None
+        for _ in range(_MOST_PAGES):
+            page = self._ask("tools/list", {} if cursor is None else {"cursor": cursor})
+            listed = page.get("tools")
+            found += [tool for tool in (listed if isinstance(listed, list) else []) if isinstance(tool, dict)]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return found
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        """The answer of a call, and whether it is an error: what it is in JSON, if it is an object; else its text."""
+        try:
+            result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
+        except _RefusedError as error:
+            return str(error), True
+        if result.get("isError"):
+            return _text(result), True
+        structured = result.get("structuredContent")
+        return (structured if isinstance(structured, dict) else _read(_text(result))), False
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the server was started in, and that ends with it; None: it is at a URL."""
+        return self._transport.folder
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, method: str, params: Message) -> Message:
+        self._sent += 1
+        message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}
+        try:
+            answer = self._transport.send(message, self._time_limit_s)
+        except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
+            late = isinstance(error, (queue.Empty, TimeoutError))
+            why = f"no answer within {self._time_limit_s:g} seconds" if late else str(error) or type(error).__name__
+            raise ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}") from None
+        error_of = (answer or {}).get("error")
+        if isinstance(error_of, dict):
+            if method == "tools/call":
+                raise _RefusedError(str(error_of.get("message")))
+            raise ServerGoneError(
+                f"{clean(shown_server(self._server), 200)}: {method}: {clean(str(error_of.get('message')), 200)}"
+            )
+        result = (answer or {}).get("result")
+        return result if isinstance(result, dict) else {}
+
+
+class Spares:
+    """Sessions that are begun ahead: to begin takes long, and until they are taken nobody has called them.
+
+    The first is begun when it is asked for: one may be enough.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._begin = functools.partial(Session, server, time_limit_s)
+        self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
+        self._ahead: deque[Future[Session]] = deque()
+        self._wanted = 1
+
+    def take(self) -> Session:
+        """A session that has just begun.
+
+        Raises:
+            ConfigurationError: it cannot be started.
+            ServerGoneError: it does not begin.
+        """
+        self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
+        self._wanted = 1 + _SPARE
+        session = self._ahead[0].result()  # in the queue until it is there: `close` ends it if this is interrupted
+        self._ahead.popleft()
+        return session
+
+    def close(self) -> None:
+        for each in self._ahead:
+            if not each.cancel():
+                with contextlib.suppress(ConfigurationError, ServerGoneError):
+                    each.result().close()
+        self._pool.shutdown()
+
+
+class _RefusedError(Exception):
+    """The server refused a call."""
+
+
+def _text(result: Message) -> str:
+    content = result.get("content")
+    parts = [part for part in (content if isinstance(content, list) else []) if isinstance(part, dict)]
+    return "\n".join(str(part["text"]) if "text" in part else f"[{part.get('type')}]" for part in parts)
+
+
+def _read(text: str) -> JSON:
+    try:
+        value = loads(text)
+    except ValueError:
+        return text
+    return {"result": value} if isinstance(value, list) else value if isinstance(value, dict) else text
+
+
+class _Process(Transport):
+    """A server that a command starts, in a new folder of its own, and whose process group ends with the session."""
+
+    folder: Path
+
+    def __init__(self, command: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
+        folder = str(self.folder)
+        try:
+            words = [word.replace("{folder}", folder) for word in shlex.split(command)]
+            self._process = subprocess.Popen(  # noqa: S603 - the user typed it
+                words,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            why = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot be started: {why}") from None
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
+
+    def send(self, message: Message, time_limit_s: float) -> Message | None:
+        text = _IN_FOLDER.sub(lambda _: _escaped(self.folder), dumps(message).decode())
+        pipe = cast("IO[bytes]", self._process.stdin)
+        pipe.write(text.encode() + b"\n")
+        pipe.flush()
+        while "id" in message:
+            line = self._lines.get(timeout=time_limit_s)
+            if not line:
+                raise ValueError("it ended; try the command by itself to see why")
+            answer = _object(line.decode("utf-8", "replace").replace(_escaped(self.folder), FOLDER))
+            if answer.get("id") == message["id"] and "method" not in answer:
+                return answer
+        return None
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                cast("IO[bytes]", pipe).close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _receive(self) -> None:
+        pipe = cast("IO[bytes]", self._process.stdout)
+        with contextlib.suppress(OSError, ValueError):  # closed while it was read
+            while (line := pipe.readline(_MOST_BYTES)).endswith(b"\n"):
+                self._lines.put(line)
+        self._lines.put(b"")
+
+
+def _escaped(folder: Path) -> str:
+    return dumps(str(folder)).decode()[1:-1]
+
+
+class _Http(Transport):
+    """A server at a URL. Redirections are not followed."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urllib.parse.urlsplit(url)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+    def send(self, message: Message, time_limit_s: float) -> Message | None:
+        connection = self._connection(time_limit_s)
+        try:
+            target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
+            connection.request("POST", target, dumps(message), self._headers)
+            reply = connection.getresponse()
+            if reply.status >= 300:
+                raise ValueError(f"HTTP status {reply.status}")
+            for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
+                if reply.getheader(header):
+                    self._headers[header] = str(reply.getheader(header))
+            if "id" not in message:
+                self._headers["MCP-Protocol-Version"] = PROTOCOL
+                return None
+            answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _whole(reply)
+            return next(answer for answer in answers if answer.get("id") == message["id"])
+        except StopIteration:
+            raise ValueError("the reply does not hold the answer") from None
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if "Mcp-Session-Id" in self._headers:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection = self._connection(5)
+                connection.request("DELETE", self._url.path or "/", headers=self._headers)
+                connection.getresponse()
+                connection.close()
+
+    def _connection(self, time_limit_s: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
+        return kind(self._url.netloc.rpartition("@")[2], timeout=time_limit_s)
+
+
+def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    text = reply.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+    yield _object(text.decode("utf-8", "replace"))
+
+
+def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    """The messages of a stream of events: each is the `data` lines before an empty one."""
+    data, size = "", 0
+    while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
+        size += len(line)
+        if size > _MOST_BYTES:
+            raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+        if line.startswith("data:"):
+            data += line[5:].strip()
+        elif not line.strip() and data:
+            yield _object(data)
+            data = ""
+
+
+def _object(text: str) -> Message:
+    value = loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("an answer that is no JSON object")
+    return value

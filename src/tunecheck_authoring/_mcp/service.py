@@ -1,0 +1,369 @@
+"""An MCP server as a simulator: its file, for people to edit, and the server itself, asked what is not recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import cast
+
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._json import JSON
+from tunecheck._whole_files import write_file
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import canonical_text
+from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
+from tunecheck.simulators._backend import Backends
+from tunecheck.simulators._recorded import Recorded, RecordedCall, Recording
+from tunecheck_authoring._author.values import plain_values
+from tunecheck_authoring._author.world import Schema
+from tunecheck_authoring._mcp.client import Message, ServerGoneError, Session, Spares, shown_server
+from tunecheck_authoring._mcp.folder import Files, put_back, shown_files, taken_down
+from tunecheck_authoring._openapi.document import one_line
+from tunecheck_authoring._openapi.operations import identifier, unused
+from tunecheck_authoring._openapi.source import class_name, require_name, written
+
+_TIME_LIMIT_S = 30.0
+_PROBES = 2
+_TRIALS = 3
+_MOST_KEPT = 12
+FILES = "{folder}"
+"""In `state_from`: the files in the server's folder."""
+
+_HEAD = '''\
+"""A service that answers as an MCP server did, made by `tunecheck datasets author --mcp`: edit it as you like.
+
+`writes` are the tools that may change what the server holds. `state_from` are tools whose answers, with these
+arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files in its folder; where it
+is empty, the state is the list of `writes` that were made. `put_back` says that the files are all that it keeps: with
+them as they were, it is in a state again, and need not be started anew. Whoever changes these deletes the recording.
+"""
+
+from pathlib import Path
+
+from tunecheck.simulators import Recorded
+'''
+
+
+def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S) -> bool:
+    """Write the simulator of an MCP server; False where the file is there: somebody may have edited it.
+
+    Raises:
+        ConfigurationError: the server does not answer, has no tools, or the file cannot be written.
+    """
+    if path.exists():
+        return False
+    require_name(path)
+    with _told(), Session(server, time_limit_s) as session:
+        offered = [tool for tool in session.tools() if tool.get("name")]
+        if not offered:
+            raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
+        tools: dict[str, Mapping[str, JSON]] = {}
+        for tool in offered:
+            tools[unused(identifier(str(tool["name"])), tools)] = _described(tool)
+        writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
+        tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
+        shown = tried.showing_all()
+        put_back = tried.comes_back(server, time_limit_s) if shown else False
+    tables = {"tools": tools, "writes": writes, "state_from": shown, "put_back": put_back}
+    body = "\n".join(f"    {name} = {written(content, '    ')}" for name, content in tables.items())
+    recording = '    recording = Path(__file__).with_suffix(".recording.jsonl")'
+    with told_as(ConfigurationError, path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(
+            path, "\n".join([_HEAD, "", f"class {class_name(path.stem)}(Recorded):\n{recording}", f"{body}\n"]).encode()
+        )
+        path.with_suffix(".recording.jsonl").unlink(missing_ok=True)  # of a simulator that is gone
+    return True
+
+
+def _described(tool: Message) -> dict[str, JSON]:
+    schema = tool.get("inputSchema")
+    parameters = {name: each for name, each in schema.items() if name != "$schema"} if isinstance(schema, dict) else {}
+    description = one_line(str(tool.get("description") or tool.get("title") or ""))
+    name = str(tool["name"])
+    return {"name": name, "description": description, "parameters": {"type": "object", "properties": {}, **parameters}}
+
+
+def _hint(tool: Message, name: str) -> JSON:
+    annotations = tool.get("annotations")
+    return annotations.get(name) if isinstance(annotations, dict) else None
+
+
+class _Tried:
+    """What trying a server's tools shows of it.
+
+    Args:
+        session: with the server, in which nothing was called.
+        tools: as the server describes them, by their names here.
+        writes: the names of those that may change something.
+    """
+
+    def __init__(self, session: Session, tools: Mapping[str, Message], writes: list[str]) -> None:
+        self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
+        self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
+        self._start = None if session.folder is None else taken_down(session.folder)
+
+    def showing_all(self) -> dict[str, dict[str, JSON]]:
+        """Tools that take no arguments and tell of all that is written, else its files where they do; else none.
+
+        What deletes may find nothing to delete, so that only what adds has to be seen.
+        """
+        before, seen = self._shown(self._session), []
+        for name in self._writes:
+            for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
+                failed = self._call(self._session, name, self._arguments(name))
+                after = self._shown(self._session)
+                changed = {each for each in after if after[each] != before.get(each)}
+                before = after
+                if changed or not failed:
+                    seen.append(changed)
+                    break
+        telling = {name for changed in seen for name in changed if name != FILES}
+        if seen and all(changed & telling for changed in seen):
+            return {name: {} for name in self._readers if name in telling}
+        return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
+
+    def comes_back(self, server: str, time_limit_s: float) -> bool:
+        """Whether the server does as one that was just started, once its files are as they were."""
+        if self._session.folder is None or self._start is None:
+            return False
+        calls = [(name, self._arguments(name)) for name in [*self._tools] * _TRIALS]
+        try:
+            for name, arguments in calls:
+                self._call(self._session, name, arguments)
+            put_back(self._session.folder, self._start)
+            self._random.shuffle(calls)
+            with Session(server, time_limit_s) as fresh:
+                return all(self._does(self._session, *each) == self._does(fresh, *each) for each in calls)
+        except (ServerGoneError, OSError):
+            return False
+
+    def _does(self, session: Session, name: str, arguments: Mapping[str, JSON]) -> JSON:
+        """Whether a call fails, and what it leaves; answers may hold the time of day."""
+        return [self._call(session, name, arguments), self._shown(session)]
+
+    def _shown(self, session: Session) -> dict[str, JSON]:
+        """What the tools tell that take no arguments, and the files."""
+        told: dict[str, JSON] = {name: [*session.call(self._own_name(name), {})] for name in self._readers}
+        files = None if session.folder is None else taken_down(session.folder)
+        return told if files is None else {**told, FILES: shown_files(files)}
+
+    def _call(self, session: Session, name: str, arguments: Mapping[str, JSON]) -> bool:
+        """Make a call; whether it failed."""
+        return session.call(self._own_name(name), arguments)[1]
+
+    def _own_name(self, name: str) -> str:
+        return str(self._tools[name]["name"])
+
+    def _arguments(self, name: str) -> dict[str, JSON]:
+        properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
+        drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
+        return {each: self._random.choice(values) for each, values in drawn.items()}
+
+
+def _schema(tool: Message) -> Message:
+    schema = tool.get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
+
+
+@contextmanager
+def asking(server: str, name: str, backends: Backends) -> Iterator[Backends]:
+    """The same simulators, of which that of this name asks the server what is not recorded.
+
+    Raises:
+        ConfigurationError: it is none of a recorded service, or the server does not answer as it should.
+    """
+    found = backends.find(name)
+    if not issubclass(found, Recorded):
+        raise ConfigurationError(f"simulators/{name}.py is not of an MCP server; choose another name, or delete it")
+    with _told():
+        live = LiveServer(found, server)
+        try:
+            yield backends.with_class(name, live.recorder())
+        finally:
+            live.close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except ServerGoneError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+@dataclass
+class _Begun:
+    """A session with a server, the state it is in, and the calls that changed something since it began."""
+
+    session: Session
+    state: str = ""
+    written: list[str] = field(default_factory=list)
+
+
+class LiveServer:
+    """A server in any state that is recorded: its files are put back, or it is begun anew and called as it was then.
+
+    To begin takes long, and most calls change nothing: some sessions are kept, each in a state of its own.
+
+    Args:
+        simulator: what it is recorded for.
+        server: the command that starts it, or its URL.
+        time_limit_s: the most that it may take to begin, and to answer.
+    """
+
+    def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
+        self._simulator = simulator
+        self.recording = Recording(simulator.recording)
+        self._shown = shown_server(server)
+        self._spares = Spares(server, time_limit_s)
+        self._kept: dict[str, _Begun] = {}
+        self._files: dict[str, Files] = {}
+        self._redactor = Redactor()
+        for name, value in os.environ.items():
+            if looks_secret(name):
+                self._redactor.add(Secret(value))
+        if not self.recording.start:
+            self._keep(self._begin())
+
+    def recorder(self) -> type[Recorded]:
+        """The simulator, which asks the server what is not recorded."""
+        members = {"live": self, "__module__": self._simulator.__module__}
+        return type(self._simulator.__name__, (self._simulator,), members)
+
+    def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        """Make a call in a state that is recorded, and record it.
+
+        Raises:
+            ServerGoneError: the server does not answer, or not as it did before.
+        """
+        begun = self._reach(state)
+        made = self._make(begun, name, arguments)
+        self._keep(begun)
+        self.recording.keep(made)
+        return made
+
+    def close(self) -> None:
+        for begun in self._kept.values():
+            begun.session.close()
+        self._kept.clear()
+        self._spares.close()
+
+    def _keep(self, begun: _Begun) -> None:
+        """Keep a session for calls in its state, and not too many of them."""
+        if begun.state in self._kept:
+            begun.session.close()
+            return
+        self._kept[begun.state] = begun
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.pop(next(iter(self._kept))).session.close()
+
+    def _begin(self) -> _Begun:
+        begun = _Begun(self._spares.take())
+        with _ending(begun):
+            holds = self._holds(begun)
+            if not self.recording.start:
+                self.recording.begin(holds)
+            self._is_in(begun, holds)
+            if begun.state != self.recording.start:
+                raise ServerGoneError(
+                    f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
+                    f"command is a new folder each time. Or it is another one by now: delete {self.recording.path}"
+                )
+        return begun
+
+    def _reach(self, state: str) -> _Begun:
+        """A session in a state: one that is in it or can be put there, else one on the way, and the calls that lack."""
+        if state in self._files and self._kept and state not in self._kept:
+            return self._put_back(state)
+        route: list[RecordedCall] = []
+        at = state
+        while at not in self._kept and at != self.recording.start:
+            route.append(self.recording.reached[at])
+            at = route[-1].before
+        begun = self._kept.pop(at) if at in self._kept else self._begin()
+        for call in reversed(route):
+            self._make(begun, call.call, call.arguments)
+            if begun.state != call.after:
+                begun.session.close()
+                text = canonical_text([FunctionCall(call.call, call.arguments)])
+                raise ServerGoneError(
+                    f"{self._shown}: {text} does not leave what it left before, as where it makes ids by chance: "
+                    f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
+                )
+        return begun
+
+    def _put_back(self, state: str) -> _Begun:
+        """A session that was in another state, with the files of this one."""
+        begun = self._kept.pop(next(iter(self._kept)))
+        with _ending(begun):
+            try:
+                put_back(cast("Path", begun.session.folder), self._files[state])
+            except OSError as error:
+                raise ServerGoneError(f"{self._shown}: its files cannot be put back: {error.strerror}") from None
+            self._is_in(begun, self._holds(begun))
+            if begun.state != state:
+                raise ServerGoneError(
+                    f"{self._shown}: it is not as it was, though its files are: set put_back to False in {self._file}, "
+                    f"and delete {self.recording.path}"
+                )
+        return begun
+
+    @property
+    def _file(self) -> str:
+        return f"{self.recording.path.name.partition('.')[0]}.py"
+
+    def _make(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        before = begun.state
+        with _ending(begun):
+            answer, failed = self._call(begun, name, arguments)
+            if name in self._simulator.writes:
+                if not failed:
+                    begun.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
+                self._is_in(begun, self._holds(begun))
+        return RecordedCall(
+            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
+        )
+
+    def _is_in(self, begun: _Begun, holds: Mapping[str, JSON]) -> None:
+        """Note the state of a session, and the files that the server has in it."""
+        begun.state = self.recording.hold(holds)
+        if self._simulator.put_back and begun.state not in self._files and begun.session.folder is not None:
+            files = taken_down(begun.session.folder)
+            if files is not None:
+                self._files[begun.state] = files
+
+    def _holds(self, begun: _Begun) -> dict[str, JSON]:
+        told = self._simulator.state_from
+        if not told:
+            return {"calls": [*begun.written]}
+        held = {name: self._call(begun, name, arguments)[0] for name, arguments in told.items() if name != FILES}
+        return {**held, "files": self._file_texts(begun)} if FILES in told else held
+
+    def _file_texts(self, begun: _Begun) -> JSON:
+        folder = begun.session.folder
+        files = None if folder is None else taken_down(folder)
+        if files is None:
+            raise ServerGoneError(
+                f"{self._shown}: its files cannot be its state: it has no folder, or holds more than a megabyte there, "
+                f"or a link: take {FILES} out of state_from in {self._file}"
+            )
+        return self._redactor.answer(shown_files(files))
+
+    def _call(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
+        return self._redactor.answer(answer), failed
+
+
+@contextmanager
+def _ending(begun: _Begun) -> Iterator[None]:
+    """End the session where something goes wrong with it: it is kept by nobody then."""
+    try:
+        yield
+    except BaseException:
+        begun.session.close()
+        raise

@@ -1,0 +1,127 @@
+"""Judges of agents with Azure AI Evaluation's prompts: what was meant, what was asked for, which tools were called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+
+from tunecheck._faults import Verdict
+from tunecheck.endpoints._base import ModelCalls
+from tunecheck.evaluators._base import Metric
+from tunecheck.evaluators._judges.model import ModelConfig
+from tunecheck.evaluators._judges.texts import given
+from tunecheck_azure._calling import Inputs
+from tunecheck_azure._checks import refusal
+from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget
+from tunecheck_azure._judges import AzureJudge
+from tunecheck_azure._transcripts import answer, called, history, normalized, said_and_called, system_and_question
+
+_BUILT_IN = frozenset(
+    "code_interpreter bing_grounding bing_custom_search file_search azure_ai_search sharepoint_grounding "
+    "fabric_dataagent".split()
+)
+"""Tools that Azure's agents have without a definition."""
+
+
+class IntentResolutionEvaluator(AzureJudge):
+    """How well an agent grasped and met what the user wanted, from 1 to 5."""
+
+    metric = "intent_resolution"
+    accounts_for_skipped = False
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
+    bounded = True
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        query, response = history(normalized(turn["query"])), answer(normalized(turn["response"]))
+        return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
+
+
+class TaskAdherenceEvaluator(AzureJudge):
+    """Whether an agent did what it was asked for, and kept to its instructions: 0 or 1."""
+
+    metric = "task_adherence"
+    accounts_for_skipped = False
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = ErrorTarget.TASK_ADHERENCE_EVALUATOR
+    metrics = (Metric("task_adherence", kind="binary"),)
+    cutoff = 1.0
+
+    def __init__(
+        self, model_config: ModelConfig, *, threshold: float = 0, credential: object = None, **kwargs: object
+    ) -> None:
+        super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # 3 is what Azure's verdicts name
+        self.threshold = threshold
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        system, query = system_and_question(history(normalized(turn["query"]), with_system=True))
+        response, calls = said_and_called(answer(normalized(turn["response"]), with_calls=True))
+        return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
+
+
+class ToolCallAccuracyEvaluator(AzureJudge):
+    """How fit an agent's calls are for what the user asked, from 1 to 5.
+
+    Called with `query`, `tool_definitions` and `tool_calls`, or a `response` that holds them, in Azure's format.
+    """
+
+    metric = "tool_call_accuracy"
+    judges_replies = False
+    accounts_for_skipped = False
+    bounded = True
+    score_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
+    ways = (("query", "tool_definitions", "tool_calls", "response"),)
+    error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
+
+    def _check(self, inputs: Inputs) -> None:
+        self.checks.text_or_messages("Query", inputs.get("query"))
+        self.checks.definitions(inputs.get("tool_definitions"), required=True)
+        response = refusal(self.checks.text_or_messages, "Response", inputs.get("response"))
+        calls = refusal(self.checks.calls, inputs.get("tool_calls"))
+        if response is not None and calls is not None:
+            raise calls if response.category is ErrorCategory.MISSING_FIELD else response
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        self._check(inputs)
+        return [{name: inputs.get(name) for name in self.ways[0]}]
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        response, definitions = turn["response"], turn["tool_definitions"]
+        calls = called(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
+        if not calls:
+            return "No tool calls found in response or provided tool_calls."
+        if not isinstance(calls, str) and isinstance(definitions, list):
+            calls = calls if isinstance(calls, list) else [calls]
+            names = [_name(call) for call in calls]
+            defined = {each["name"] for one in definitions for each in one.get("functions") or [one]}
+            if not defined.union(_BUILT_IN).issuperset(names):
+                return "Tool definitions for all tool calls must be provided."
+            definitions = definitions + _built_in(names)
+        return {"query": normalized(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
+
+    async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        judged = await super()._one(calls, turn)
+        score = judged[self.metric]
+        return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
+
+
+def _name(call: object) -> object:
+    """The tool that it calls; None where it is no call in Azure's form."""
+    return call.get("name") if isinstance(call, Mapping) and call.get("type") == "tool_call" else None
+
+
+def _built_in(names: Iterable[object]) -> list[object]:
+    """Azure's own definitions of those of its agents' tools that are called."""
+    wanted = [name for name in dict.fromkeys(names) if name in _BUILT_IN]
+    if not wanted:
+        return []
+    theirs = import_module("azure.ai.evaluation._converters._models")
+    descriptions, parameters = theirs._BUILT_IN_DESCRIPTIONS, theirs._BUILT_IN_PARAMS
+    return [
+        {"type": name, "description": descriptions[name], "name": name, "parameters": parameters.get(name, {})}
+        for name in wanted
+    ]

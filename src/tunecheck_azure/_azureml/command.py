@@ -1,0 +1,216 @@
+"""`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck._messages import clean
+from tunecheck._version import __version__
+from tunecheck._whole_files import write_file
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import DONE, Invocation
+from tunecheck.cli._options import argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions
+
+if TYPE_CHECKING:
+    from tunecheck.cli._evaluate.options import Options
+    from tunecheck_azure._azureml.job_files import CommandJob
+
+_WHERE = "Azure ML"
+_NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
+_READ = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
+_AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(JsonOptions):
+    arguments: list[str] = argument("What evaluate is to be given, behind --.", "-- --dataset FILE …")
+    compute: str = option("The compute that runs it.", "NAME", _WHERE)
+    name: str | None = option("The job's name and its folder's; by default the data set's.", "NAME")
+    out: Path | None = option("The folder to write; by default azureml/ and the name.", "DIR")
+    experiment: str = option("The experiment that it stands in.", "NAME", _WHERE, default="tunecheck")
+    identity: str | None = option(
+        "Who the job is for endpoints without a key: managed (the compute's), user (who submits) or token (the "
+        "workspace's).",
+        "WHO",
+        _WHERE,
+    )
+    output: str | None = option(
+        "Where results are kept: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default with the "
+        "job.",
+        "PATH",
+        _WHERE,
+    )
+    instances: int = option("How many machines share the run; needs --output az://….", "N", _WHERE, default=1, least=1)
+    ray: bool = flag("Make them a cluster of Ray.", _WHERE)
+    image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
+    install: list[str] | None = option("One more package for the environment (repeatable).", "REQUIREMENT")
+    wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
+    env: list[str] | None = option("A variable of the job; no secrets (repeatable).", "NAME=VALUE")
+    overwrite: bool = flag("Replace files that are there.")
+    submit: bool = flag("Submit it, with az or azure-ai-ml.", _WHERE)
+    workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
+    resource_group: str | None = option("Its resource group.", "NAME", _WHERE)
+    subscription: str | None = option("Its subscription.", "ID", _WHERE)
+
+
+@command(JobOptions)
+def job(options: JobOptions, invocation: Invocation) -> int:
+    """Write an evaluation as a command job of Azure Machine Learning, and with --submit hand it over.
+
+    The job runs in a copy of this folder, and its results are an output of the job: download them, and every command
+    reads them. What stands behind -- is what `tunecheck evaluate` is given here:
+
+    tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
+    """
+    from tunecheck_azure._azureml.job_files import is_storage
+    from tunecheck_azure._azureml.submitting import AzureWorkspace, by_hand, submit
+
+    given = _evaluate_options(options.arguments)
+    name = options.name or _name(given.dataset)
+    folder = options.out or Path("azureml") / name
+    file = _write(_described(options, given, name), folder, overwrite=options.overwrite)
+    where = AzureWorkspace(
+        workspace=options.workspace, resource_group=options.resource_group, subscription=options.subscription
+    )
+    read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if is_storage(options.output) else [])}
+    needed = sorted(read - _variables(options.env).keys())
+    at = submit(file, where) if options.submit else None
+    if options.json:
+        print_json({"job": str(file), "submit": by_hand(file, where), "url": at, "variables_needed": [*needed]})
+        return DONE
+    print(f"written {file}")
+    for variable in needed:
+        print(
+            f"{clean(variable)} is read from the environment, and the job has none of that name. Of a secret do "
+            "without: auth: {type: entra} in the endpoint, and --identity; else --env NAME=VALUE"
+        )
+    print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand(file, where)}")
+    return DONE
+
+
+def _evaluate_options(arguments: list[str]) -> Options:
+    """What evaluate makes of these arguments, and that nothing of it makes no sense in a job."""
+    import typer
+
+    from tunecheck.cli._app import make_app
+    from tunecheck.cli._evaluate.options import Options
+
+    evaluate = typer.main.get_command(make_app(["evaluate"]))
+    assert isinstance(evaluate, typer.core.TyperGroup)
+    # Only read: a word that evaluate does not take is told here, not by a job that waited for its machine.
+    with evaluate.commands["evaluate"].make_context("tunecheck evaluate", list(arguments)) as context:
+        options = Options.of_command_line(context.params)
+    wrong = next((name for name in _NOT_IN_A_JOB if name in options.given()), None)
+    if wrong is not None:
+        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job makes a run of its own, in its own output")
+    return options
+
+
+def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
+    from tunecheck_azure._azureml.job_files import CommandJob, is_storage
+
+    wheel = options.wheel
+    if wheel is not None and not wheel.is_file():
+        raise ConfigurationError(f"--wheel {wheel}: there is no such file")
+    shared = is_storage(options.output)
+    if (options.instances > 1 or options.ray) and not shared:
+        raise ConfigurationError("several machines share a run in blob storage: give --output az://container/prefix")
+    if shared and given.on is not None:
+        raise ConfigurationError("--on: give --instances, and --ray, in front of the --")
+    chosen = ",".join([*(["azure-storage"] if shared else []), *(["ray"] if options.ray else [])])
+    chosen = f"[{chosen}]" if chosen else ""
+    package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
+    extras = ["azure-identity"] if options.identity is not None else []
+    image = {} if options.image is None else {"image": options.image}
+    return CommandJob(
+        name=name,
+        compute=options.compute,
+        arguments=_without_dataset(options.arguments),
+        dataset=_checked_data(given.dataset),
+        requirements=[package, *extras, *(options.install or [])],
+        wheel=wheel,
+        variables=_variables(options.env),
+        identity=options.identity,
+        experiment=options.experiment,
+        output=options.output,
+        instances=options.instances,
+        ray=options.ray,
+        **image,
+    )
+
+
+def _checked_data(dataset: str | None) -> str:
+    """Data that are there, if they are of this machine, and lose nothing on the way."""
+    from tunecheck.datasets._defaults import sidecar_path
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck_azure._azureml.job_files import is_input, is_remote
+
+    if dataset is None:
+        raise ConfigurationError("no data: give --dataset behind the --")
+    if not is_remote(dataset):
+        open_dataset(dataset)
+    beside = sidecar_path(Path(dataset))
+    if is_input(dataset, Path()) and beside.exists():
+        raise ConfigurationError(f"{beside} would not come along: copy it and {dataset} into datasets/")
+    return dataset
+
+
+def _without_dataset(arguments: list[str]) -> list[str]:
+    left: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--dataset":
+            next(words, None)
+        elif not word.startswith("--dataset="):
+            left.append(word)
+    return left
+
+
+def _variables(entries: list[str] | None) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    for entry in entries or []:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"--env {entry!r}: write NAME=VALUE")
+        variables[name] = value
+    return variables
+
+
+def _variables_read(given: Options) -> Iterator[str]:
+    """The variables that the endpoints of the command take values from."""
+    from tunecheck.cli._named_endpoints import is_embedded
+    from tunecheck.endpoints._definition import read_definition
+
+    for name in (given.endpoint, given.judge):
+        if name is not None and not is_embedded(name):
+            yield from (found.decode() for found in _READ.findall(dumps(read_definition(name).data)))
+
+
+def _name(dataset: str | None) -> str:
+    stem = "evaluation" if dataset is None else Path(dataset.partition(":")[2] or dataset).stem
+    return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"
+
+
+def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
+    """Write the job's folder; gives the YAML's path."""
+    file = folder / "job.yml"
+    if file.exists() and not overwrite:
+        raise ConfigurationError(f"{file} is there already: give --overwrite to replace it, or another --name")
+    text = job.yaml_text(folder, Path())
+    environment = folder / "environment"
+    environment.mkdir(parents=True, exist_ok=True)
+    write_file(environment / "Dockerfile", job.dockerfile().encode())
+    if job.wheel is not None:
+        shutil.copyfile(job.wheel, environment / job.wheel.name)
+    if not any(Path(name).exists() for name in (".amlignore", ".gitignore")):
+        write_file(Path(".amlignore"), _AMLIGNORE)
+    write_file(file, text.encode())
+    return file

@@ -1,0 +1,113 @@
+"""How Azure AI Evaluation's evaluators are called: with single inputs, or with a conversation, turn by turn."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from itertools import chain
+from typing import ClassVar
+
+from tunecheck._version import is_shipped
+from tunecheck.evaluators._base import Evaluator
+from tunecheck.evaluators._turns import conversation_turns
+from tunecheck_azure._checks import InputChecks
+from tunecheck_azure._exceptions import ErrorTarget, EvaluationException, mistake
+
+Inputs = dict[str, object]
+
+
+class AzureEvaluator(Evaluator):
+    """Base of the evaluators here, each of which takes one of several sets of inputs or a `conversation`.
+
+    `ways` are these sets, `optional` those of them that may be missing; in `evaluate()` each is filled from the column
+    of its name. `required` are inputs that are asked for by name where they are missing, in this order.
+    """
+
+    ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    optional: ClassVar[frozenset[str]] = frozenset()
+    required: ClassVar[tuple[str, ...]] = ()
+    id: ClassVar[str] = ""
+    """Its identifier in Azure AI Foundry."""
+    refused_tools: ClassVar[frozenset[str]] = frozenset()
+    """Tools whose calls it cannot judge."""
+    takes_messages: ClassVar[bool] = False
+    """Whether `messages` are a conversation to it, too."""
+    error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
+    _higher_is_better: ClassVar[bool] = True
+    checks: ClassVar[InputChecks]
+    """What its inputs must be."""
+    signatures: ClassVar[Sequence[inspect.Signature]] = ()
+    """What the pipeline binds by."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.checks = InputChecks(cls.error_target, cls.refused_tools)
+        if is_shipped(cls.__module__):
+            words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
+            cls.id = f"azureai://built-in/evaluators/{words.lower()}"
+        kind = inspect.Parameter.KEYWORD_ONLY
+        beside = ("conversation", "messages") if cls.takes_messages else ("conversation",)
+        names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
+        cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
+
+    def _check(self, inputs: Inputs) -> None:
+        """See that what is given can be judged.
+
+        Raises:
+            EvaluationException: it cannot.
+        """
+        if self.required and self.takes_messages and inputs.get("messages") is not None:
+            self.checks.messages(inputs["messages"])
+        elif self.required and inputs.get("conversation"):
+            self.checks.conversation(inputs["conversation"])
+        else:
+            for each in self.required:
+                self.checks.text_or_messages(each.capitalize(), inputs.get(each))
+        if "tool_definitions" in self.optional:
+            self.checks.definitions(inputs.get("tool_definitions"))
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        """The single inputs that are to be judged, in order: those given, or one set for each turn of a conversation.
+
+        Raises:
+            EvaluationException: they are missing, or both are given.
+        """
+        conversation = inputs.get("conversation")
+        if self.error_target is not ErrorTarget.CONVERSATION:
+            self._check(inputs)
+        known = list(dict.fromkeys(chain.from_iterable(self.ways)))
+        single = {name: inputs.get(name) for name in known}
+        name = type(self).__name__
+        if conversation is None and self.takes_messages and inputs.get("messages") is not None:
+            conversation = _conversation_of(inputs)
+            single |= dict.fromkeys({*known} & {"context", "ground_truth"})
+        if conversation is None:
+            if not any(self._complete(way, single) for way in self.ways):
+                raise self._incomplete(single)
+            return [single]
+        if any(single.values()):
+            both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
+            raise mistake(both, target=ErrorTarget.CONVERSATION)
+        try:
+            return conversation_turns(conversation, known)
+        except ValueError as error:
+            raise mistake(f"{name}: {error}", target=ErrorTarget.CONVERSATION) from None
+
+    def _complete(self, way: Sequence[str], single: Inputs) -> bool:
+        return all(single[name] is not None for name in way if name not in self.optional)
+
+    def _incomplete(self, single: Inputs) -> EvaluationException:
+        message = f"{type(self).__name__}: Either 'conversation' or individual inputs must be provided."
+        return mistake(message, target=ErrorTarget.CONVERSATION)
+
+
+def _conversation_of(inputs: Inputs) -> Inputs:
+    """The conversation that `messages` are: a `context` is all of it, a `ground_truth` that of answers without one."""
+    messages, truth = inputs["messages"], inputs.get("ground_truth")
+    if truth is not None and isinstance(messages, list):
+        messages = [
+            {"ground_truth": truth, **each} if isinstance(each, dict) and each.get("role") == "assistant" else each
+            for each in messages
+        ]
+    return {"messages": messages, "context": inputs.get("context")}

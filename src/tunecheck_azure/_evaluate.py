@@ -1,0 +1,334 @@
+"""`evaluate()` with Azure AI Evaluation's manners, on the pipeline of `tunecheck.evaluate`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tunecheck._errors import DataError
+from tunecheck._fingerprints import fingerprint
+from tunecheck._json import JSON
+from tunecheck._version import is_shipped
+from tunecheck.evaluation._arguments import EvaluateArguments, Keeping, pace_of
+from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, run_execution, uploader_to
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
+from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._mapping import Mapped, MappingLayers, Reference, is_async, parse_mapping
+from tunecheck.pipeline._results import check_output_path, write_azure_results
+from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck_azure._exceptions import (
+    ErrorBlame,
+    ErrorCategory,
+    ErrorTarget,
+    EvaluationException,
+    in_azure_s_terms,
+    mistake,
+)
+from tunecheck_azure._graders import grade, is_grader
+from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
+from tunecheck_azure._results import OUTPUTS, metrics_of, rows_of, table_of
+from tunecheck_azure._rows import AzureRows, Needed
+
+if TYPE_CHECKING:
+    from tunecheck_azure._foundry.upload import FoundryUploader
+
+_REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
+
+
+def evaluate(
+    *,
+    data: str | os.PathLike[str],
+    evaluators: Mapping[str, object],
+    evaluation_name: str | None = None,
+    target: Callable[..., object] | None = None,
+    evaluator_config: Mapping[str, EvaluatorConfig] | None = None,
+    azure_ai_project: str | AzureAIProject | None = None,
+    output_path: str | os.PathLike[str] | None = None,
+    fail_on_evaluator_errors: bool = False,
+    tags: Mapping[str, str] | None = None,
+    **kwargs: object,
+) -> EvaluationResult:
+    """Run a target and evaluators over a file, as `azure.ai.evaluation.evaluate` does, and keep a run folder as ours.
+
+    `kwargs` may be `credential`, `user_agent`, and what is Tunecheck's own (`concurrency`, `workers`, `resume`,
+    `results_dir` …); all else is ignored.
+
+    Raises:
+        EvaluationException: an argument or the data is wrong, every call of the target failed, or, with
+            `fail_on_evaluator_errors`, one of an evaluator.
+    """
+    with in_azure_s_terms():
+        _check(data, evaluators, evaluation_name, target, output_path, azure_ai_project)
+        credential = None if azure_ai_project is None else kwargs.get("credential")
+        agent = cast("str | None", kwargs.get("user_agent"))
+        uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
+        graders = {each: grader for each, grader in evaluators.items() if is_grader(grader)}
+        evaluators = {each: evaluator for each, evaluator in evaluators.items() if each not in graders}
+        script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
+        execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
+        result = _run(execution, uploader, kwargs)
+        rows = list(cast("list[dict[str, JSON]]", result["rows"]))
+        table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
+        if target is not None:
+            told = {column for row in rows for column in row if column.startswith(OUTPUTS)}
+            script.check_parameters({column.removeprefix(OUTPUTS) for column in told})
+        result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
+        if graders:
+            grade(result, rows, graders, evaluator_config or {}, name=evaluation_name, others=evaluators)
+        if output_path is not None:
+            _write(check_output_path(output_path), result)
+        return result
+
+
+def _run(execution: Execution, uploader: FoundryUploader | None, kwargs: Mapping[str, object]) -> EvaluationResult:
+    resume, reuse = (cast("str | None", kwargs.get(name)) for name in ("resume", "reuse"))
+    try:
+        return run_execution(execution, uploader, None, resume=resume, reuse=reuse)
+    except UnansweredError as error:
+        raise EvaluationException(
+            f"Evaluation target failed to produce any results. Please check the logs at {error.result.run_dir} "
+            f"for more details about cause of failure: {error}",
+            target=ErrorTarget.EVALUATE,
+            category=ErrorCategory.FAILED_EXECUTION,
+            blame=ErrorBlame.USER_ERROR,
+        ) from error
+
+
+def _write(path: Path, result: EvaluationResult) -> None:
+    rows, metrics = cast("list[dict[str, JSON]]", result["rows"]), cast("dict[str, JSON]", result["metrics"])
+    write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
+
+
+def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
+    """Those that our `evaluate` knows; `PF_WORKER_COUNT` is how many calls run at once, as for Azure's."""
+    own = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
+    workers = os.environ.get("PF_WORKER_COUNT", "")
+    return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | own)
+
+
+# -- what is wrong
+
+
+def _check(
+    data: object, evaluators: object, evaluation_name: object, target: object, output_path: object, project: object
+) -> None:
+    """See what can be seen before anything is read, in Azure AI Evaluation's words."""
+    paths = (str, os.PathLike)
+    if data is None:
+        raise mistake("The 'data' parameter is required for evaluation.")
+    if not isinstance(data, paths):
+        raise mistake("The 'data' parameter must be a string or a path-like object.")
+    if not os.path.exists(data):  # noqa: PTH110 - a path of nothing is not the current folder
+        raise mistake(f"The input data file path '{data}' does not exist.", personal=True)
+    if target is not None and not callable(target):
+        raise mistake("The 'target' parameter must be a callable function.")
+    if not evaluators:
+        raise mistake("The 'evaluators' parameter is required and cannot be None or empty.")
+    if not isinstance(evaluators, dict):
+        raise mistake("The 'evaluators' parameter must be a dictionary.")
+    if output_path is not None and not isinstance(output_path, paths):
+        raise mistake("The 'output_path' parameter must be a string or a path-like object.")
+    folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - as it was written
+    if folder and not Path(folder).exists():
+        told = f"The output directory '{folder}' does not exist. Please create the directory manually."
+        raise mistake(told, personal=True)
+    _check_project(project)
+    if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
+        raise mistake("The 'evaluation_name' parameter must be a non-empty string.")
+
+
+def _check_project(project: object) -> None:
+    """A project is an address, or the three names of a hub project."""
+    if project is None or isinstance(project, str):
+        return
+    if not isinstance(project, dict):
+        raise mistake("The 'azure_ai_project' parameter must be a dictionary.", target=ErrorTarget.UNKNOWN)
+    if missing := sorted({*AzureAIProject.__annotations__} - {*project}):
+        fields = ", ".join(missing)
+        told = f"The 'azure_ai_project' dictionary is missing the following required field(s): {fields}."
+        raise mistake(told, target=ErrorTarget.UNKNOWN)
+    for name in AzureAIProject.__annotations__:
+        if not isinstance(value := project[name], str):
+            told = f"Invalid type for field '{name}'. Expected {str}, but got {type(value)}."
+            raise mistake(told, target=ErrorTarget.UNKNOWN)
+
+
+def _needed(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
+    """An evaluator's mapping; `${data.a.b}` is the column `a.b` where there is one of that name."""
+    if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
+        raise mistake(
+            "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
+        )
+    needed: dict[str, Mapped] = {}
+    for parameter, mapped in parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
+        if isinstance(mapped, Reference):
+            whole = ".".join(map(str, mapped.steps))
+            steps = (whole,) if mapped.source == "data" and whole in columns else mapped.steps
+            mapped = Needed(mapped.source, steps, mapped.text)
+        needed[parameter] = mapped
+    return needed
+
+
+# -- what is run
+
+
+class _Script:
+    """The data, the target and the evaluators of one call, bound to each other as Azure AI Evaluation does."""
+
+    def __init__(
+        self,
+        data: Path,
+        target: Callable[..., object] | None,
+        evaluators: Mapping[str, object],
+        config: Mapping[str, EvaluatorConfig],
+    ) -> None:
+        self.dataset = AzureRows(data, numbered=target is not None)
+        try:
+            self.columns = self.dataset.scan().columns
+        except DataError as error:
+            supported = "Supported formats are JSONL and CSV."
+            told = f"Unable to load data from '{data}'. {supported} Detailed error: {error}."
+            raise mistake(told, personal=True) from error
+        self._target = None if target is None else _asked_for_required(target)
+        if self._target is not None:
+            _check_target(self._target, self.columns)
+        self._layers = self._mapping(evaluators, config)
+        unanswered = frozenset[str]() if target is None else None
+        self._evaluators = [
+            bind_evaluator(name, _adapted(each), self._layers[name], unanswered, only_mapped=name in self._own)
+            for name, each in evaluators.items()
+        ]
+        if target is None:
+            self.check_parameters(None)
+
+    def _mapping(self, evaluators: Mapping[str, object], config: Mapping[str, EvaluatorConfig]) -> MappingLayers:
+        """Each evaluator's: its own in place of the default, below which leaves of objects go by their own names."""
+        given = {name: entry.get("column_mapping") for name, entry in config.items()}
+        self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
+        read = {name: _needed(mapping, name, self.columns) for name, mapping in self._own.items()}
+        default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
+        return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
+
+    def execution(
+        self, arguments: EvaluateArguments, name: str | None, tags: Mapping[str, str] | None, fail: bool
+    ) -> Execution:
+        pace = pace_of(arguments, fail_on_evaluator_errors=fail)
+        target = None
+        if self._target is not None:
+            target = CallableTarget(self._target, {}, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
+        texts = {str(key): str(value) for key, value in (tags or {}).items()}
+        keeping = Keeping.of(arguments, name=name, tags=texts)
+        return Execution(self.dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
+
+    def check_parameters(self, answers: Collection[str] | None) -> None:
+        """See that every evaluator's parameters have columns; `answers` are the target's, where there is one.
+
+        Raises:
+            EvaluationException: names the evaluators and the parameters.
+        """
+        lacking = {each.name: missing for each in self._evaluators if (missing := self._missing(each, answers or ()))}
+        if not lacking:
+            return
+        lines = "".join(f"- {name}: {missing}\n" for name, missing in lacking.items())
+        generated = "- Verify that the target is generating the necessary columns for the evaluators. "
+        generated += f"Currently generated columns: {answers} \n"
+        raise mistake(
+            f"Some evaluators are missing required inputs:\n{lines}\nTo resolve this issue:\n"
+            f"- Ensure the data contains required inputs.\n{'' if answers is None else generated}"
+            "- Check that the column mapping is correctly configured.",
+            ErrorCategory.MISSING_FIELD,
+        )
+
+    def _missing(self, evaluator: BoundEvaluator, answers: Collection[str]) -> list[str]:
+        mapping = self._layers[evaluator.name]
+        choices = []
+        for choice in evaluator.signature.choices:
+            required = [name for name, is_required in choice.items() if is_required]
+            choices.append([name for name in required if not self._has(mapping.get(name), name, answers)])
+        return min(choices, key=len, default=[])
+
+    def _has(self, mapped: Mapped | None, name: str, answers: Collection[str]) -> bool:
+        if isinstance(mapped, Reference):
+            return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers
+        return mapped is not None or name in self.columns or name in answers
+
+
+def _check_target(target: _Adapted, columns: Collection[str]) -> None:
+    if any(column.startswith("__outputs.") for column in columns):
+        raise mistake('The column cannot start from "__outputs." if target was defined.')
+    missing = [name for name in target.__signature__.parameters if name not in columns]
+    if missing:
+        raise mistake(f"Missing required inputs for target: {missing}.", ErrorCategory.MISSING_FIELD)
+
+
+def _adapted(evaluator: object) -> object:
+    """A script's own evaluator may return anything; Tunecheck's and Azure's return a dict, and stay what they are."""
+    home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
+    if (
+        is_shipped(str(home))
+        or str(home).partition(".")[0] == "azure"
+        or not callable(evaluator)
+        or isinstance(evaluator, type)
+    ):
+        return evaluator
+    return _adapt(evaluator)
+
+
+class _Adapted:
+    """A function whose value becomes columns: a dict or dataclass its own, anything else `output`."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        signature = inspect.signature(function)
+        self.__signature__ = signature.replace(parameters=[_by_name(each) for each in signature.parameters.values()])
+
+    @property
+    def arguments(self) -> dict[str, JSON] | None:
+        """What its fingerprint is made of."""
+        known = fingerprint(self._function)
+        return None if known is None else {"function": known}
+
+    def __call__(self, **inputs: object) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
+        value = self._function(**inputs)
+        return _awaited(value) if inspect.isawaitable(value) else _columns(value)
+
+
+class _AsyncAdapted(_Adapted):
+    async def __call__(self, **inputs: object) -> Mapping[str, object]:
+        return await _awaited(cast("Awaitable[object]", self._function(**inputs)))
+
+
+def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
+    """One that only takes a place, as of `len`, is looked for by name all the same."""
+    is_named = parameter.kind is not parameter.POSITIONAL_ONLY
+    return parameter if is_named else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _adapt(function: Callable[..., object]) -> _Adapted:
+    return (_AsyncAdapted if is_async(function) else _Adapted)(function)
+
+
+def _asked_for_required(target: Callable[..., object]) -> _Adapted:
+    """The target, which is given the columns that its parameters without a default name, and no other."""
+    adapted = _adapt(target)
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = adapted.__signature__.parameters.values()
+    required = [each for each in known if each.kind in kinds and each.default is each.empty]
+    adapted.__signature__ = adapted.__signature__.replace(parameters=required)
+    return adapted
+
+
+async def _awaited(value: Awaitable[object]) -> Mapping[str, object]:
+    return _columns(await value)
+
+
+def _columns(value: object) -> Mapping[str, object]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value if isinstance(value, Mapping) else {"output": value}

@@ -1,0 +1,193 @@
+"""What leaves `tunecheck_azure` when something is wrong: Azure AI Evaluation's exception, which is one of ours, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+
+from tunecheck._errors import ConfigurationError, RunError, TunecheckError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    AzureError = Exception
+else:
+    try:
+        from azure.core.exceptions import AzureError
+    except ModuleNotFoundError:
+        AzureError = Exception
+
+
+class ErrorCategory(Enum):
+    """What kind of mistake it is."""
+
+    INVALID_VALUE = "INVALID VALUE"
+    UNKNOWN_FIELD = "UNKNOWN FIELD"
+    MISSING_FIELD = "MISSING FIELD"
+    FILE_OR_FOLDER_NOT_FOUND = "FILE OR FOLDER NOT FOUND"
+    RESOURCE_NOT_FOUND = "RESOURCE NOT FOUND"
+    FAILED_EXECUTION = "FAILED_EXECUTION"
+    SERVICE_UNAVAILABLE = "SERVICE UNAVAILABLE"
+    MISSING_PACKAGE = "MISSING PACKAGE"
+    FAILED_REMOTE_TRACKING = "FAILED REMOTE TRACKING"
+    PROJECT_ACCESS_ERROR = "PROJECT ACCESS ERROR"
+    UNKNOWN = "UNKNOWN"
+    UPLOAD_ERROR = "UPLOAD ERROR"
+    NOT_APPLICABLE = "NOT APPLICABLE"
+
+
+class ErrorBlame(Enum):
+    """Whose mistake it is."""
+
+    USER_ERROR = "UserError"
+    SYSTEM_ERROR = "SystemError"
+    UNKNOWN = "Unknown"
+
+
+class ErrorTarget(Enum):
+    """What was asked for when it went wrong."""
+
+    ADVERSARIAL_SIMULATOR = "AdversarialSimulator"
+    AOAI_GRADER = "AoaiGrader"
+    CALLBACK_CONVERSATION_BOT = "CallbackConversationBot"
+    CODE_CLIENT = "CodeClient"
+    COHERENCE_EVALUATOR = "CoherenceEvaluator"
+    COMPLETENESS_EVALUATOR = "CompletenessEvaluator"
+    CONTENT_SAFETY_CHAT_EVALUATOR = "ContentSafetyEvaluator"
+    CONVERSATION = "Conversation"
+    CONVERSATION_HISTORY_PARSING = "_get_conversation_history"
+    CUSTOMER_SATISFACTION_EVALUATOR = "CustomerSatisfactionEvaluator"
+    DEFLECTION_RATE_EVALUATOR = "DeflectionRateEvaluator"
+    DIRECT_ATTACK_SIMULATOR = "DirectAttackSimulator"
+    DOCUMENT_RETRIEVAL_EVALUATOR = "DocumentRetrievalEvaluator"
+    ECI_EVALUATOR = "ECIEvaluator"
+    EVALUATE = "Evaluate"
+    EVAL_RUN = "EvalRun"
+    F1_EVALUATOR = "F1Evaluator"
+    FLUENCY_EVALUATOR = "FluencyEvaluator"
+    GROUNDEDNESS_EVALUATOR = "GroundednessEvaluator"
+    INDIRECT_ATTACK_EVALUATOR = "IndirectAttackEvaluator"
+    INDIRECT_ATTACK_SIMULATOR = "IndirectAttackSimulator"
+    INTENT_RESOLUTION_EVALUATOR = "IntentResolutionEvaluator"
+    MODELS = "Models"
+    PROTECTED_MATERIAL_EVALUATOR = "ProtectedMaterialEvaluator"
+    QA_EVALUATOR = "QAEvaluator"
+    QUALITY_GRADER_EVALUATOR = "QualityGraderEvaluator"
+    RAI_CLIENT = "RAIClient"
+    RED_TEAM = "RedTeam"
+    REGEX_MATCH_EVALUATOR = "RegexMatchEvaluator"
+    RELEVANCE_EVALUATOR = "RelevanceEvaluator"
+    RETRIEVAL_EVALUATOR = "RetrievalEvaluator"
+    ROUGE_EVALUATOR = "RougeScoreEvaluator"
+    SIMILARITY_EVALUATOR = "SimilarityEvaluator"
+    TASK_ADHERENCE_EVALUATOR = "TaskAdherenceEvaluator"
+    TASK_COMPLETION_EVALUATOR = "_TaskCompletionEvaluator"
+    TASK_NAVIGATION_EFFICIENCY_EVALUATOR = "_TaskNavigationEfficiencyEvaluator"
+    TOOL_CALL_ACCURACY_EVALUATOR = "ToolCallAccuracyEvaluator"
+    TOOL_CALL_SUCCESS_EVALUATOR = "_ToolCallSuccessEvaluator"
+    TOOL_INPUT_ACCURACY_EVALUATOR = "_ToolInputAccuracyEvaluator"
+    TOOL_OUTPUT_UTILIZATION_EVALUATOR = "ToolOutputUtilizationEvaluator"
+    TOOL_SELECTION_EVALUATOR = "_ToolSelectionEvaluator"
+    UNKNOWN = "Unknown"
+
+
+class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI Evaluation's name
+    """Every error of `tunecheck_azure`; where ours has a class of its own, it is an instance of that, too.
+
+    It is an `AzureError`, as scripts catch it, where azure-core is installed.
+
+    `internal_message` is the text without personal data, `tsg_link` a page that helps.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *args: object,
+        internal_message: str | None = None,
+        target: ErrorTarget = ErrorTarget.UNKNOWN,
+        category: ErrorCategory = ErrorCategory.UNKNOWN,
+        blame: ErrorBlame = ErrorBlame.UNKNOWN,
+        tsg_link: str | None = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        AzureError.__init__(self, message, *args)
+        self.message = message
+        self.internal_message = internal_message
+        self.target = target
+        self.category = category
+        self.blame = blame
+        self.tsg_link = tsg_link
+        self.properties = properties
+
+    def __str__(self) -> str:
+        """The text, after whose mistake it is."""
+        whose = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
+        link = f"\nVisit {self.tsg_link} to troubleshoot this issue." if self.tsg_link else ""
+        return f"({whose}) {self.args[0]}{link}"
+
+
+def mistake(
+    message: str,
+    category: ErrorCategory = ErrorCategory.INVALID_VALUE,
+    target: ErrorTarget = ErrorTarget.EVALUATE,
+    *,
+    personal: bool = False,
+) -> EvaluationException:
+    """A mistake of the caller's; `personal`: the text has a path, which is personal data."""
+    internal = None if personal else message
+    return EvaluationException(
+        message, internal_message=internal, target=target, category=category, blame=ErrorBlame.USER_ERROR
+    )
+
+
+@contextmanager
+def in_azure_s_terms(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[None]:
+    """Whatever is raised becomes an EvaluationException that is still what it was, where it was one of ours."""
+    try:
+        yield
+    except EvaluationException:
+        raise
+    except TunecheckError as error:
+        raise _both(error, target) from error
+    except Exception as error:  # noqa: BLE001 - a script catches EvaluationException, whatever happened; the cause is kept
+        raise EvaluationException(
+            str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
+        ) from error
+
+
+def _both(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
+    kind = type(error)
+    names = {"__module__": __name__, "__doc__": kind.__doc__}
+    both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)
+    told = both.__new__(both)
+    vars(told).update(vars(error))
+    users = isinstance(error, ConfigurationError)
+    runs = isinstance(error, RunError)
+    others = ErrorBlame.UNKNOWN if runs else ErrorBlame.SYSTEM_ERROR
+    EvaluationException.__init__(
+        told,
+        str(error),
+        target=ErrorTarget.EVAL_RUN if runs else target,
+        category=ErrorCategory.INVALID_VALUE if users else ErrorCategory.FAILED_EXECUTION,
+        blame=ErrorBlame.USER_ERROR if users else others,
+    )
+    return told
+
+
+def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:
+    """Something of Azure AI Evaluation's own is needed, and it is not installed."""
+    return EvaluationException(
+        f"{message}: pip install azure-ai-evaluation",
+        target=target,
+        category=ErrorCategory.MISSING_PACKAGE,
+        blame=ErrorBlame.USER_ERROR,
+    )
+
+
+def not_installed(name: str) -> type:
+    """A class of that name, so that a script which imports it starts; to make one says what to install."""
+
+    def refuse(self: object, *args: object, **kwargs: object) -> None:
+        raise missing_package(f"{name} is Azure AI Evaluation's own")
+
+    return type(name, (), {"__init__": refuse, "__module__": "tunecheck_azure"})

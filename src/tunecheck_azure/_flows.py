@@ -1,0 +1,91 @@
+"""Prompt files asked directly, as scripts on prompt flow do in evaluators of their own: `load_flow`, `Prompty`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Self
+
+from tunecheck._json import JSON, loads, plain
+from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint
+from tunecheck.evaluators._judges.loop import JudgeLoop
+from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import Prompt
+from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, in_azure_s_terms, mistake
+
+
+class AsyncPrompty:
+    """A prompt file and the model that it asks; awaited with the prompt's inputs, it gives what the model said.
+
+    That is its text; an object where the prompt asks for JSON. What the template names and the file does not declare
+    is empty, as in prompt flow.
+    """
+
+    def __init__(self, prompt: Prompt, endpoint: Endpoint, parameters: Mapping[str, JSON]) -> None:
+        self._prompt = prompt
+        self._endpoint = endpoint
+        self._parameters = parameters
+        self._loop = JudgeLoop(endpoint.close)
+
+    @classmethod
+    def load(
+        cls, source: str | os.PathLike[str], *, model: Mapping[str, object] | None = None, **unused: object
+    ) -> Self:
+        """The prompt of a file; `model` has a `configuration` and `parameters` that go over the prompt's own.
+
+        Raises:
+            EvaluationException: the file, or the model, cannot be used.
+        """
+        with in_azure_s_terms(ErrorTarget.MODELS):
+            prompt, given = load_prompt(source), model or {}
+            configuration: ModelConfig | None = given.get("configuration")  # type: ignore[assignment]
+            parameters = plain(given.get("parameters") or {})
+            assert isinstance(parameters, dict)
+            return cls(prompt, judge_endpoint(configuration, prompt), {**prompt.parameters, **parameters})
+
+    def render(self, **inputs: object) -> list[dict[str, JSON]]:
+        """The messages for these inputs.
+
+        Raises:
+            EvaluationException: an input that the file declares is missing, or the template fails.
+        """
+        declared = {name: known for name, known in self._prompt.inputs.items() if known.type is not None}
+        missing = [name for name, known in declared.items() if known.required and name not in inputs]
+        if missing:
+            raise mistake(f"Missing required inputs: {missing}", ErrorCategory.MISSING_FIELD, ErrorTarget.MODELS)
+        empty = {name: "" for name, known in self._prompt.inputs.items() if name not in declared and known.required}
+        with in_azure_s_terms(ErrorTarget.MODELS):
+            return self._prompt.render(empty | {name: value for name, value in inputs.items() if name in declared})
+
+    async def __call__(self, **inputs: object) -> JSON:
+        """What the model says.
+
+        Raises:
+            EvaluationException: an input is missing, or the model cannot be asked.
+        """
+        return await self._ask(inputs)
+
+    async def _ask(self, inputs: Mapping[str, object]) -> JSON:
+        request = ChatRequest(self.render(**inputs), parameters=self._parameters)
+        with in_azure_s_terms(ErrorTarget.MODELS):
+            text = (await DirectCalls().complete(self._endpoint, request)).text or ""
+            wanted = self._parameters.get("response_format")
+            return loads(text) if isinstance(wanted, dict) and wanted.get("type") == "json_object" else text
+
+
+class Prompty(AsyncPrompty):
+    """The same, called like a function, from any thread."""
+
+    def __call__(self, **inputs: object) -> JSON:  # type: ignore[override]
+        """What the model says."""
+        return self._loop.run(self._ask(inputs))
+
+
+def load_flow(source: str | os.PathLike[str], **arguments: object) -> Prompty:
+    """The prompt of a file, as prompt flow's `load_flow(source, model={"configuration": …})` gives it.
+
+    Raises:
+        EvaluationException: the file, or the model, cannot be used.
+    """
+    return Prompty.load(source, **arguments)  # type: ignore[arg-type]

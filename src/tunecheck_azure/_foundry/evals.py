@@ -1,0 +1,162 @@
+"""The upload to a Foundry project's evals API: a run of an evaluation there, beside runs made there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import quote, urlencode
+
+from tunecheck._json import JSON, loads
+from tunecheck.endpoints._auth import Auth
+from tunecheck_azure._foundry.blobs import BlobFolder, hide_sas
+from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
+from tunecheck_upload._calls import Calls, Step, UploadError, value_at
+from tunecheck_upload._contents import Artifact, Contents
+from tunecheck_upload._record import UploadRecord
+from tunecheck_upload._uploader import CREATE, FIND, RunUpload
+
+FIND_EVALUATION = Step("look for the evaluation")
+CREATE_EVALUATION = Step("create the evaluation", repeatable=False)
+RESERVE = Step("reserve a place for the rows")
+REGISTER = Step("register the rows")
+REPLACE = Step("delete the run's earlier results")
+COMPLETE = Step("wait for the run")
+
+MOST_INLINE = 1 << 20
+"""Most bytes of rows that go in the request that creates the run; more go into a dataset of the project first."""
+
+API_VERSION = "v1"
+
+_MOST_PAGES = 50
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
+
+_MOST_METADATA, _KEY, _VALUE = 16, 64, 512
+"""What the API takes of metadata: pairs, characters of a key and of a value."""
+
+
+class EvalsUpload(RunUpload):
+    """One run: find or create its evaluation, create the run, wait until the service has read our verdicts.
+
+    An evaluation is found by the hash of its definition, so that runs of the same data and evaluators stand in one.
+    What a run holds cannot be changed there: of changed results a new one is made, and the old one deleted.
+    """
+
+    def __init__(self, endpoint: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(calls, auth, record, contents)
+        self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
+
+    async def run(self) -> str | None:
+        if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
+            await self._delete_run()
+        if self._known.run_id is None:
+            self._known.experiment_id = await self._evaluation()
+            self._known.result_of = self._contents.fingerprint
+            self._record.save(CREATE_EVALUATION)
+        await self._ensure_run()
+        return await self._completed()
+
+    async def is_there(self) -> bool:
+        return await self._read(FIND, self._run_url) is not None
+
+    async def _evaluation(self) -> str:
+        definition = read_definition(self._artifact(DEFINITION).path)
+        own = value_at(definition, "metadata", HASH)
+        async for found in self._listed(FIND_EVALUATION, self._base):
+            if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
+                return id_
+        reply = await self._calls.json(CREATE_EVALUATION, "POST", self._base, self._auth, definition)
+        return reply.text("id")
+
+    async def _find_run(self) -> bool:
+        async for found in self._listed(FIND, self._runs_url):
+            if value_at(found, "metadata", "tunecheck_upload") == self._known.marker:
+                self._known.run_id = str(value_at(found, "id"))
+                return True
+        return False
+
+    async def _create_run(self) -> None:
+        body: JSON = {
+            "name": self._contents.name,
+            "data_source": {"type": "jsonl", "source": await self._source(self._artifact(ITEMS))},
+            "metadata": self._metadata(),
+        }
+        reply = await self._calls.json(CREATE, "POST", self._runs_url, self._auth, body)
+        self._known.run_id = reply.text("id")
+
+    async def _source(self, items: Artifact) -> JSON:
+        if items.size <= MOST_INLINE:
+            with items.path.open("rb") as file:
+                return {"type": "file_content", "content": [loads(line) for line in file]}
+        if self._known.result_id is None:
+            self._known.result_id = await self._send_rows(items)
+            self._record.save(REGISTER)
+        return {"type": "file_id", "id": self._known.result_id}
+
+    async def _send_rows(self, items: Artifact) -> str:
+        """Put the rows into a dataset of the project, whose id is given. Its name is made anew by each attempt."""
+        place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
+        version = f"?api-version={API_VERSION}"
+        asked: JSON = {"pendingUploadType": "BlobReference"}
+        reserved = await self._calls.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", self._auth, asked)
+        sas = reserved.text("blobReference", "credential", "sasUri")
+        hide_sas(sas, self._calls.redactor)
+        self._record.save(await BlobFolder(self._calls, sas, None).put(items, create_only=True))
+        made: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
+        kind = "application/merge-patch+json"
+        reply = await self._calls.json(REGISTER, "PATCH", f"{place}{version}", self._auth, made, kind=kind)
+        return reply.text("id")
+
+    def _metadata(self) -> dict[str, JSON]:
+        own = {"tunecheck.run": self._contents.run.id, "tunecheck_upload": self._known.marker}
+        pairs: Mapping[str, object] = own | {**self._contents.tags} | {**self._contents.metrics}
+        fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
+        return dict(fitting[:_MOST_METADATA])
+
+    async def _delete_run(self) -> None:
+        try:
+            await self._calls.json(REPLACE, "DELETE", self._run_url, self._auth)
+        except UploadError as error:
+            if error.status != 404:  # an attempt before got through unanswered
+                raise
+        self._known.run_id = self._known.result_id = None
+        self._record.save(REPLACE)
+
+    async def _completed(self) -> str | None:
+        for wait_s in _WAITS_S:
+            reply = await self._calls.json(COMPLETE, "GET", self._run_url, self._auth)
+            status = value_at(reply.body, "status")
+            if status == "completed":
+                self._record.save(COMPLETE)
+                page = value_at(reply.body, "report_url")
+                return page if isinstance(page, str) and page.startswith("https://") else None
+            if status in ("failed", "canceled"):
+                self._known.run_id = None  # the next upload makes another one
+                self._record.save()
+                raise COMPLETE.failed(f"it {status}: {value_at(reply.body, 'error', 'message')}")
+            await self._calls.pause(wait_s)
+        raise COMPLETE.failed(f"it is still {status}", unsure=True)
+
+    async def _listed(self, step: Step, url: str) -> AsyncIterator[JSON]:
+        """What a list of the API holds, the newest first, page after page."""
+        after: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            query = urlencode({"limit": "100", "order": "desc", **after})
+            reply = await self._calls.json(step, "GET", f"{url}?{query}", self._auth)
+            data = value_at(reply.body, "data")
+            for found in data if isinstance(data, list) else []:
+                yield found
+            last = value_at(reply.body, "last_id")
+            if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
+                return
+            after = {"after": last}
+
+    def _artifact(self, name: str) -> Artifact:
+        return next(artifact for artifact in self._contents.artifacts if artifact.name == name)
+
+    @property
+    def _runs_url(self) -> str:
+        return f"{self._base}/{quote(str(self._known.experiment_id), safe='')}/runs"
+
+    @property
+    def _run_url(self) -> str:
+        return f"{self._runs_url}/{quote(self._run_id, safe='')}"

@@ -1,0 +1,333 @@
+"""`tunecheck bfcl`: run BFCL against an endpoint, score result files, show the ground truth."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
+
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
+
+from tunecheck._describe import one_of
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._json import dumps_line
+from tunecheck._messages import clean, counted, did_you_mean, printable
+from tunecheck._trust import Trust
+from tunecheck.cli._console import console, print_json, print_path
+from tunecheck.cli._invocation import DONE, FAILED, Invocation
+from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
+from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
+from tunecheck.cli._shared_options import ASKING, ConversationOptions, JsonOptions, NamesOptions, ResumableOptions
+
+if TYPE_CHECKING:
+    from tunecheck._files import ModelsSummary, ModelSummary
+    from tunecheck.conversations._target import ConversationTarget, Mode as AskingMode
+    from tunecheck_bfcl._data.files import BfclFiles
+    from tunecheck_bfcl._decoding import Names
+    from tunecheck_bfcl._entries import CheckRow
+    from tunecheck_bfcl._evaluation import BfclOutcome
+    from tunecheck_bfcl._scoring import Scores
+    from tunecheck_bfcl._summary import CategoryScore, ModelScore
+
+FOLDER, SCORES = "bfcl", "bfcl_score"
+"""The folders in a run's own that hold the result files, and their verdicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
+    command: ClassVar[str] = "bfcl run"
+    fixed: ClassVar[bool] = True
+
+    endpoint: str | None = option(
+        "Who answers: a definition, or the name of one in endpoints/.", "FILE", ASKING, acts="asks"
+    )
+    categories: str | None = option(
+        "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", ASKING
+    )
+    ids: str | None = option("Only the rows with these ids.", "ID,ID", ASKING)
+    limit: int | None = option("Only the first N rows of each category.", "N", ASKING, least=1)
+    compat: bool = flag(
+        "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", ASKING
+    )
+    exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
+    data: str | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING)
+    reuse: str | None = option(
+        "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
+        "RUN",
+        RUNNING,
+        recorded=False,
+    )
+
+    @property
+    def bfcl_data(self) -> Path | None:
+        return None if self.data is None else Path(self.data)
+
+
+@command(BfclRunOptions)
+def run(options: BfclRunOptions, invocation: Invocation) -> int:
+    """Run BFCL V3 against an endpoint: single questions, and conversations with simulators behind the calls.
+
+    A run like any other: journaled, resumed with --resume, read with `tunecheck runs`. The result files are below
+    RUN/bfcl/, laid out as the leaderboard's, and `tunecheck bfcl score` scores them again. Gates are those of
+    `tunecheck evaluate --dataset bfcl:CATEGORIES`.
+
+    Exit codes:
+    0 done
+    1 the run failed or was interrupted, or every row has an error
+    2 wrong use or configuration
+    """
+    options, trust = begin(options, invocation)
+    if options.endpoint is None:
+        raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
+    from tunecheck_bfcl._evaluation import run_bfcl
+
+    outcome = run_bfcl(
+        _target(options, trust),
+        categories=options.categories,
+        ids=_ids(options.ids),
+        limit=options.limit,
+        names=_names(options),
+        data=options.bfcl_data,
+        name=options.name,
+        **run_arguments(options, "bfcl", reuse=options.reuse, trust=trust),
+    )
+    invocation.finished = str(outcome.result.run_dir)
+    return _report_run(options, outcome)
+
+
+def _ids(option: str | None) -> list[str]:
+    ids = [each.strip() for each in (option or "").split(",") if each.strip()]
+    if option is not None and not ids:  # all rows is the last thing that was meant
+        raise ConfigurationError("--ids: names no row; ids are such as multi_turn_base_0")
+    return ids
+
+
+def _names(options: NamesOptions) -> Names:
+    return cast("Names", options.names or "auto")
+
+
+def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.conversations._target import STEP_LIMIT, ConversationTarget
+    from tunecheck.formats._choosing import AUTO
+
+    assert options.endpoint is not None
+    return ConversationTarget(
+        load_named(options.endpoint, trust),
+        mode=cast("AskingMode", options.mode or "tools"),
+        step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
+        compat=options.compat,
+        format=options.format or AUTO,
+        include_input_log=options.include_input_log,
+        include_state_log=not options.exclude_state_log,
+        bfcl_data=options.bfcl_data,
+    )
+
+
+def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
+    """Score the result files, write the verdicts beside them, show the table; gives the exit code."""
+    from tunecheck_bfcl._scoring import score_results
+
+    result = outcome.result
+    if not outcome.files:  # nothing but errors, in categories where not calling is right
+        print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
+        return FAILED
+    names = _names(options)
+    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, names=names, data=options.bfcl_data)
+    summary = write_scores(scores, result.run_dir / SCORES)
+    if options.json:
+        print_json({**run_summary(result), "scores": to_builtins(summary)})
+    elif options.quiet:
+        print_path(result.run_dir)
+    else:
+        files = [f"{FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl"]
+        print_run(result, "row", lambda: _print_table(scores), files, f" · {clean(outcome.model)}")
+    return FAILED if every_row_failed(result, "row") else DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(JsonOptions, NamesOptions):
+    path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
+    compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
+    out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
+    workers: int | None = option("How many processes.", "N", least=1)
+
+
+@command(ScoreOptions)
+def score(options: ScoreOptions, invocation: Invocation) -> int:
+    """Score result files of BFCL, the leaderboard's or ours.
+
+    Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one
+    folder each.
+    """
+    from tunecheck_bfcl._scoring import score_results
+
+    compat = one_of(options.compat, ("bfcl", "strict"), "--compat") == "bfcl"
+    scores = score_results(
+        options.path, compat=compat, names=_names(options), data=options.data, workers=options.workers
+    )
+    folder = options.out or Path(SCORES)
+    summary = write_scores(scores, folder)
+    if options.json:
+        print_json(to_builtins(summary))
+    else:
+        _print_table(scores)
+        print(f"written {folder}")
+    for passed_over in scores.passed_over:
+        print(f"note: {passed_over} is of a category that is not checked here", file=sys.stderr)
+    return 0
+
+
+def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
+    """Write all verdicts and summaries; gives the summary of the whole."""
+    from tunecheck._files import ModelsSummary
+    from tunecheck._whole_files import write_file
+    from tunecheck.runs._store import dumps_readably
+
+    compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
+    summaries: dict[str, ModelSummary] = {}
+    with _writing(folder):
+        for name, model in scores.models.items():
+            place = folder if len(scores.models) == 1 else folder / PurePath(name)
+            place.mkdir(parents=True, exist_ok=True)
+            for category, each in model.categories.items():
+                write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
+            summary = model.summary(compat)
+            write_file(place / "summary.json", dumps_readably(summary))
+            summaries[name] = replace(summary, format_version=UNSET)
+        if len(summaries) == 1:
+            return summary
+        whole = ModelsSummary(compat=compat, models=summaries)
+        write_file(folder / "summary.json", dumps_readably(whole))
+    return whole
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: cannot be written: {error.strerror or error}; name another --out"
+        ) from None
+
+
+def _print_table(scores: Scores) -> None:
+    from rich.table import Table
+
+    models = list(scores.models.values())
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for model in models:
+        table.add_column(clean(model.name, 60), justify="right")
+    for line in _table_lines(models):
+        table.add_row(*line)
+    console(sys.stdout).print(table)
+
+
+def _table_lines(models: Sequence[ModelScore]) -> Iterator[list[str]]:
+    from tunecheck_bfcl._data.categories import CATEGORIES
+    from tunecheck_bfcl._summary import FIGURES
+
+    for category in CATEGORIES:
+        if any(category in model.categories for model in models):
+            yield [category, *(_cell(model.categories.get(category)) for model in models)]
+    for version, names in FIGURES.items():
+        for name in names:
+            figures = [model.figures(version)[name] for model in models]
+            if any(figure is not None for figure in figures):
+                yield [f"{version.upper()} {name.replace('_', ' ')}", *map(_share, figures)]
+
+
+def _cell(score: CategoryScore | None) -> str:
+    if score is None:
+        return _share(None)
+    left_out = len(score.verdicts) - score.total
+    notes = f" ({left_out} not scored)" * bool(left_out) + f" ({score.missing} missing)" * bool(score.missing)
+    return f"{score.correct:,} of {score.total:,}{notes}  {_share(score.accuracy)}"
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{share:.2%}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(CommandOptions):
+    ids: list[str] | None = argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
+    all: bool = flag("Every entry of the categories, one file each (needs --out).")
+    categories: str = option("Which categories --all means; by default multi_turn.", "A,B", default="multi_turn")
+    out: Path | None = option("Write one file for each entry there.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
+
+
+@command(ShowOptions)
+def show(options: ShowOptions, invocation: Invocation) -> int:
+    """Show the ground truth of entries as a conversation.
+
+    Each turn's question, the calls, what the simulators answer, and what changes in them.
+    """
+    from tunecheck_bfcl._data.files import find_bfcl
+
+    if bool(options.ids) == options.all:
+        raise ConfigurationError("give ids of entries, or --all with --out DIR")
+    if options.all and options.out is None:
+        raise ConfigurationError("--all writes one file for each entry: give --out DIR")
+    files = find_bfcl(options.data)
+    rows = _rows_of(files, options.categories) if options.all else _rows_with(files, options.ids or [])
+    _show_rows(rows, files, options.out)
+    return 0
+
+
+def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
+    from tunecheck_bfcl._data.categories import named_categories
+    from tunecheck_bfcl._entries import read_entries
+
+    for category in named_categories(categories):
+        yield from read_entries(files, category).values()
+
+
+def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
+    from tunecheck_bfcl._data.categories import category_of
+    from tunecheck_bfcl._entries import read_entries
+
+    entries: dict[str, dict[str, CheckRow]] = {}
+    for each in ids:
+        category = category_of(each)
+        if category is None:
+            raise DataError(f"{each!r} is not the id of an entry; ids are such as multi_turn_base_0")
+        if category.name not in entries:
+            entries[category.name] = read_entries(files, category)
+        if each not in entries[category.name]:
+            raise DataError(f"there is no entry {each!r}{did_you_mean(each, entries[category.name])}")
+        yield entries[category.name][each]
+
+
+def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
+    from tunecheck._whole_files import write_file
+    from tunecheck.simulators._long_context import LongContext
+    from tunecheck_bfcl._ground_truth import ground_truth_lines
+    from tunecheck_bfcl._replay import Simulators
+
+    plain, padded = Simulators(), None
+    written = 0
+    for row in rows:
+        if row.get("long_context") and padded is None:
+            padded = Simulators(long_context=LongContext.read(files.package))
+        lines = ground_truth_lines(row, padded if row.get("long_context") and padded else plain)
+        if out is None:
+            for text in lines:
+                print("\n".join(map(printable, text.split("\n"))))
+            print()
+        else:
+            content = "".join(f"{line}\n" for line in lines)
+            with _writing(out):
+                out.mkdir(parents=True, exist_ok=True)
+                write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
+            written += 1
+    if out is not None:
+        print(f"written {counted(written, 'file')} in {out}")

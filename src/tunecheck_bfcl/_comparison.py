@@ -1,0 +1,259 @@
+"""BFCL's scores as result rows: our verdict files, and the leaderboard's score files beside their results.
+
+…/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
+…/<category>.verdicts.jsonl                            a line for every row
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tunecheck._errors import DataError, told_as
+from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
+from tunecheck._json import JSON, dumps, loads
+from tunecheck.comparison._rows import RawRow
+from tunecheck.comparison._run_table import RowSource
+from tunecheck_bfcl._data.categories import CATEGORIES
+
+POOLED = "bfcl_pooled"
+"""The metric over all rows, each counting the same: none of the leaderboard's figures."""
+
+POOLED_DECLARED = {POOLED: EvaluatorEntry(primary=POOLED, metrics=[MetricEntry(POOLED, "binary")])}
+
+_JUDGED = [f"outputs.{name}.{name}" for name in ("multi_turn_state", "call_check")]
+"""Where a row of `bfcl run` has its verdict: by the one evaluator or by the other."""
+
+_NULL = msgspec.Raw(b"null")
+_GIVEN = (msgspec.Raw(b'"pass"'), msgspec.Raw(b'"fail"'))
+
+_POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
+_SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
+_VERDICTS = ".verdicts.jsonl"
+_DEEPEST = 5
+"""Levels below a folder in which scores are looked for: runs/<run>/bfcl_score/<model>/<group>/<file> has as many."""
+_OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
+_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+
+
+@dataclass(frozen=True, slots=True)
+class BfclScores:
+    """The score files of one model by category."""
+
+    files: Mapping[str, Path]
+
+    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+        """See RowSource."""
+        for number, row in enumerate(self._rows()):
+            if only is None or number in only:
+                yield {key: msgspec.Raw(dumps(value)) for key, value in row.items()}
+
+    def _rows(self) -> Iterator[dict[str, JSON]]:
+        for category, path in self.files.items():
+            rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
+            for name, (valid, reason, answer) in rows.items():
+                word = "not_applicable" if valid is None else "pass" if valid else "fail"
+                yield {
+                    "row_id": name,
+                    "row_fingerprint": "",
+                    "inputs.category": category,
+                    "outputs.result": answer,
+                    f"{_POOLED_KEY}_result": word,
+                    f"{_POOLED_KEY}_reason": reason,
+                }
+
+
+@dataclass(frozen=True, slots=True)
+class PooledRows:
+    """The rows of a run of `bfcl run`, each with its verdict as that of all rows, too."""
+
+    rows: RowSource
+
+    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+        """See RowSource."""
+        for row in self.rows.records(only):
+            judged = next((start for start in _JUDGED if row.get(f"{start}_result", _NULL) in _GIVEN), None)
+            ends = ("_result", "_reason", "_properties")
+            own = {f"{_POOLED_KEY}{end}": row[f"{judged}{end}"] for end in ends if f"{judged}{end}" in row}
+            yield {**row, **own} if own else row
+
+
+Rows = dict[str, tuple[bool | None, str | None, JSON]]
+"""Whether a row passed, why not, and what was answered, where a file beside the verdicts says so."""
+
+
+def find_scores(path: Path) -> BfclScores | None:
+    """The scores of a file or folder; None where there are none.
+
+    Raises:
+        DataError: those of several models, or two of one category.
+    """
+    paths = [path] if path.is_file() else files_below(path)
+    named = [(category, each) for each in paths if (category := _category(each)) is not None]
+    if not named:
+        return None
+    models = sorted({str(_model_folder(each)) for _, each in named})
+    if len(models) > 1:
+        raise DataError(f"{path} holds the scores of {len(models)} runs or models: name one, such as {models[0]}")
+    files: dict[str, Path] = {}
+    for category, each in named:
+        if category in files:
+            raise DataError(f"{files[category]} and {each} are both scores of {category}: name one's folder")
+        files[category] = each
+        summary = each.with_name("summary.json")
+        if each.name.endswith(_VERDICTS) and summary.is_file():
+            read_object(summary)  # checks the version of our verdicts, which stands there
+    order = list(CATEGORIES)
+    known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
+    return BfclScores({name: files[name] for name in known})
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The `….json…` files of a folder and some levels below it, in order; a wrong folder may be a whole disk."""
+    paths: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
+        # Reading a pipe or a device would never end.
+        paths += [path for name in names if ".json" in name and (path := Path(place, name)).is_file()]
+    return sorted(paths)
+
+
+def _category(path: Path) -> str | None:
+    if path.name.endswith(_VERDICTS):
+        return path.name.removesuffix(_VERDICTS) or None
+    named = _SCORE.fullmatch(path.name)
+    return _OLD_NAMES.get(named["category"], named["category"]) if named else None
+
+
+def _model_folder(path: Path) -> Path:
+    folder = path.parent
+    while folder.name in _GROUPS:
+        folder = folder.parent
+    return folder
+
+
+def _verdict_rows(path: Path) -> Rows:
+    rows: Rows = {}
+    named = _Names()
+    for number, value in _lines(path):
+        name, valid = value.get("id"), value.get("valid")
+        if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
+            raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
+        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
+    return rows
+
+
+def _scored_rows(path: Path, category: str) -> Rows:
+    """All rows of a category: those that failed are in the score file, the others only in the result file."""
+    lines = _lines(path)
+    _, counts = next(lines, (0, {}))
+    total, correct = counts.get("total_count"), counts.get("correct_count")
+    if not isinstance(total, int) or not isinstance(correct, int):
+        raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
+    failed: dict[str, str | None] = {}
+    named = _Names()
+    for number, value in lines:
+        name, error = value.get("id"), value.get("error")
+        if not isinstance(name, str):
+            raise DataError(f"{path}: line {number} has no id")
+        kind = value.get("error_type") or (error.get("error_type") if isinstance(error, dict) else None)
+        said = error.get("error_message") if isinstance(error, dict) else error
+        failed[named(_id(name, category))] = _reason(kind, said)
+    if len(failed) != total - correct:
+        raise DataError(
+            f"{path}: it counts {total - correct} failed rows and lists {len(failed)}: damaged or half-written"
+        )
+    asked = _asked(path, category)
+    unknown = failed.keys() - set(asked)
+    if unknown or len(asked) != total:
+        what = f"such as {sorted(unknown)[0]!r} that failed" if unknown else f"{total} rows, not {len(asked)}"
+        raise DataError(f"{_result_file(path)}: not the results of {path}, which has {what}")
+    return {name: (name not in failed, failed.get(name), answer) for name, answer in asked.items()}
+
+
+def _asked(path: Path, category: str) -> dict[str, JSON]:
+    """What was answered, by row."""
+    results = _result_file(path)
+    if not results.is_file():
+        raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
+    answers: dict[str, JSON] = {}
+    named = _Names()
+    for number, value in _lines(results):
+        name = value.get("id")
+        if not isinstance(name, str):
+            raise DataError(f"{results}: line {number} has no id")
+        answers[named(_id(name, category))] = value.get("result")
+    return answers
+
+
+def _result_file(path: Path) -> Path:
+    """Where the leaderboard keeps the results of a score file: the same place below `result` instead of `score`."""
+    name = path.name.removesuffix("_score.json") + "_result.json"
+    parts = list(path.absolute().parts)
+    places = [at for at, part in enumerate(parts[:-1]) if part == "score"]
+    if places:
+        parts[places[-1]] = "result"
+    return Path(*parts[:-1], name)
+
+
+def _id(name: str, category: str) -> str:
+    if category not in CATEGORIES:
+        return name
+    from tunecheck_bfcl._result_files import row_id  # with all that conversations need
+
+    return row_id(name, CATEGORIES[category])
+
+
+class _Names:
+    """Tells rows of the same id apart: the second is called `<id> (2)`."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def __call__(self, name: str) -> str:
+        self._seen[name] += 1
+        return name if self._seen[name] == 1 else f"{name} ({self._seen[name]})"
+
+
+def _reason(kind: JSON, message: JSON) -> str | None:
+    texts = [text for text in (message if isinstance(message, list) else [message]) if isinstance(text, str)]
+    parts = [*([kind] if isinstance(kind, str) else []), *(["; ".join(texts)] if texts else [])]
+    return ": ".join(parts) or None
+
+
+_FIELDS = ("id", "result", "valid", "error", "error_type", "message", "total_count", "correct_count")
+"""What is read of a line; the rest, whole conversations, is passed over."""
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, JSON]]]:
+    with told_as(DataError, path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, _fields(line, path, number)
+
+
+def _fields(line: bytes, path: Path, number: int) -> dict[str, JSON]:
+    try:
+        row = _decode(line)
+        return {key: loads(bytes(row[key])) for key in _FIELDS if key in row}
+    except (msgspec.DecodeError, RecursionError):
+        return _fields_slowly(line, path, number)
+
+
+def _fields_slowly(line: bytes, path: Path, number: int) -> dict[str, JSON]:
+    """Of a line that the fast reader does not take: one with half of a character, for one."""
+    try:
+        row = loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("it is something else")
+        return {key: row[key] for key in _FIELDS if key in row}
+    except ValueError as error:
+        what = " ".join(str(error).split())
+        raise DataError(f"{path}: line {number} is not a JSON object ({what}): damaged or half-written") from None

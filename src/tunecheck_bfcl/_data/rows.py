@@ -1,0 +1,227 @@
+"""Rows of BFCL: an entry of its question files with its answer, functions and tools, one shape for all categories."""
+
+import json
+from collections.abc import Sequence
+
+from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._model import tool_name
+from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
+from tunecheck.datasets._sources import JsonLinesSource, Record
+from tunecheck_bfcl._data.categories import Category, Language
+from tunecheck_bfcl._data.files import BfclFiles
+from tunecheck_bfcl._data.prompts import Wording
+
+Document = dict[str, JSON]
+
+MAX_DEPTH = 64
+"""Deepest schema that is converted; real ones stay below ten."""
+
+_JSON_TYPES = {
+    "array": ("array", "list", "tuple", "Array", "ArrayList", "Queue", "Stack"),
+    "boolean": ("boolean", "bool"),
+    "integer": ("integer", "byte", "short", "long", "Bigint"),
+    "number": ("number", "float", "double"),
+    "object": ("object", "dict", "HashMap", "Hashtable"),
+}
+_JSON_TYPE = {name: to for to, names in _JSON_TYPES.items() for name in names}
+"""The documents' names of types as those of JSON Schema; any other stands for text."""
+
+_LISTS = {"java": ("Array", "ArrayList"), "javascript": ("array",)}
+"""What counts as a list, in each language, when its values are to be given as text."""
+
+
+class RowBuilder:
+    """Makes rows of entries; it reads each simulator's function documents once.
+
+    A single-turn row has `id`, `category`, `check`, `language`, `messages`, `tools`, `functions`, `ground_truth` (the
+    possible answers, or None), and for Java and JavaScript `declared`, the documents with the declared types.
+
+    A multi-turn row has `id`, `category`, `check`, `turns` (messages of each), `tools`, `functions`, `held_out` and
+    `held_out_tools` (by the turn, as text, in which they are added), `initial_config`, `involved_classes`,
+    `ground_truth` (call texts of each turn), `long_context`.
+
+    `functions` are the documents as the model is shown them, `held_out` those that it is shown later; `tools` and
+    `held_out_tools` are the same as OpenAI tools.
+    """
+
+    def __init__(self, files: BfclFiles) -> None:
+        self._files = files
+        self._wording = Wording.read(files.package)
+        self._documents: dict[str, bytes] = {}
+
+    def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
+        """The row of an entry."""
+        if answer is not None and answer.get("id") != entry.get("id"):
+            refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
+        if category.multi_turn:
+            return self._conversation(category, entry, answer or {})
+        return self._question(category, entry, answer)
+
+    def _question(self, category: Category, entry: Record, answer: Record | None) -> Record:
+        turns = _turns(entry)
+        if len(turns) != 1:
+            refuse(f"a single-turn question has one turn, not {len(turns)}")
+        declared = _documents(entry.get("function"), "function")
+        functions = with_hints(declared, category.language, self._wording)
+        row: Record = {
+            "id": as_text(entry.get("id"), "id"),
+            "category": category.name,
+            "check": category.check,
+            "language": category.language,
+            "messages": turns[0],
+            "tools": to_tools(functions, self._wording),
+            "functions": list(functions),
+            "ground_truth": None if answer is None else as_list(answer.get("ground_truth"), "ground_truth"),
+        }
+        if category.language != "python":
+            row["declared"] = list(declared)
+        return row
+
+    def _conversation(self, category: Category, entry: Record, answer: Record) -> Record:
+        turns = _turns(entry)
+        truth = as_list(answer.get("ground_truth"), "ground_truth")
+        if len(truth) != len(turns):
+            refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
+        classes = [
+            as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
+        ]
+        offered = [document for name in classes for document in self._class_documents(name)]
+        held_out = _held_out(entry.get("missed_function"), offered)
+        later = {document["name"] for documents in held_out.values() for document in documents}
+        functions = with_hints([each for each in offered if each["name"] not in later], "python", self._wording)
+        return {
+            "id": as_text(entry.get("id"), "id"),
+            "category": category.name,
+            "check": category.check,
+            "turns": list(turns),
+            "tools": to_tools(functions, self._wording),
+            "functions": list(functions),
+            "held_out": {turn: list(documents) for turn, documents in held_out.items()},
+            "held_out_tools": {turn: to_tools(documents, self._wording) for turn, documents in held_out.items()},
+            "initial_config": as_object(entry.get("initial_config", {}), "initial_config"),
+            "involved_classes": list(classes),
+            "ground_truth": truth,
+            "long_context": category.long_context,
+        }
+
+    def _class_documents(self, simulator: str) -> list[Document]:
+        if simulator not in self._documents:
+            records = JsonLinesSource(self._files.function_docs(simulator)).records()
+            self._documents[simulator] = dumps([record for _, record in records])
+        # Read anew for each row: rows share nothing, so that changing one leaves the others as they are.
+        return _documents(loads(self._documents[simulator]), "the function documents")
+
+
+def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
+    """The documents of the functions that are added in later turns, by turn.
+
+    A name that no involved class has (the unscored category has some) is passed over: then a turn adds nothing.
+    """
+    by_name = {document["name"]: document for document in offered}
+    return {
+        turn: [by_name[name] for name in as_list(names, "missed_function") if isinstance(name, str) and name in by_name]
+        for turn, names in as_object(value if value is not None else {}, "missed_function").items()
+    }
+
+
+def _turns(entry: Record) -> list[JSON]:
+    turns = as_list(entry.get("question"), "question")
+    for turn in turns:
+        for message in as_list(turn, "question"):
+            if "role" not in as_object(message, "a message"):
+                refuse("a message without a role")
+    return turns
+
+
+def _documents(value: JSON, what: str) -> list[Document]:
+    documents = [as_object(document, what) for document in as_list(value, what)]
+    for document in documents:
+        as_text(document.get("name"), f"the name of a function in {what}")
+    return documents
+
+
+def with_hints(documents: Sequence[Document], language: Language, wording: Wording) -> list[Document]:
+    """The documents as a model is shown them: with the language named, and Java and JavaScript values as text."""
+    return [_with_hint(document, language, wording) for document in documents]
+
+
+def _with_hint(document: Document, language: Language, wording: Wording) -> Document:
+    hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
+    hinted = document | {"description": _description(document) + hint}
+    parameters = document.get("parameters")
+    if language == "python" or not isinstance(parameters, dict):
+        return hinted
+    properties = parameters.get("properties")
+    if not isinstance(properties, dict):
+        return hinted
+    as_text = {name: _as_text(schema, language, wording) for name, schema in properties.items()}
+    return hinted | {"parameters": parameters | {"properties": as_text}}
+
+
+def _as_text(schema: JSON, language: Language, wording: Wording) -> JSON:
+    """A parameter whose values are to be written in the language, as text; what that hides is said in words."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = dict(schema)
+    declared = schema.get("type")
+    java = language == "java"
+    if declared == "any":
+        said = wording.java_any if java else wording.javascript_any
+    else:
+        said = f"{wording.java_type if java else wording.javascript_type}{declared}{wording.type_end}"
+    if declared in _LISTS[language]:
+        items = kept.pop("items", None)
+        if isinstance(items, dict):
+            said += f"{wording.items}{items.get('type')}{wording.items_end}"
+    if declared == "dict" and not java and isinstance(schema.get("properties"), dict):
+        said += wording.entries + json.dumps(kept.pop("properties"))
+    return kept | {"type": "string", "description": _description(schema) + said}
+
+
+def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> list[JSON]:
+    """OpenAI tools `{"type": "function", "function": {…}}` for documents, in the same order.
+
+    Types become those of JSON Schema at every depth; a float, a `number` with `format: float` and a word about it. All
+    that a document has besides is kept, its `response` too. Names are as `tool_name` makes them.
+    """
+    tools: list[JSON] = []
+    for document in documents:
+        parameters = document.get("parameters")
+        schema = _schema(parameters, wording or Wording(), 0) if isinstance(parameters, dict) else {"properties": {}}
+        assert isinstance(schema, dict)
+        function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
+        tools.append({"type": "function", "function": document | function})
+    return tools
+
+
+def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
+    """A schema's parts with their types converted; its own type is left to the caller."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return schema
+    converted = dict(schema)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        parts: dict[str, JSON] = {}
+        for name, part in properties.items():
+            parts[name] = typed = _typed(part, wording, depth + 1)
+            if isinstance(typed, dict) and isinstance(part, dict) and part.get("type") == "float":
+                typed.update(description=_description(part) + wording.floating, format="float")
+        converted["properties"] = parts
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            converted[key] = _typed(schema[key], wording, depth + 1)
+    return converted
+
+
+def _typed(schema: JSON, wording: Wording, depth: int) -> JSON:
+    if not isinstance(schema, dict):
+        return schema
+    declared = schema.get("type")
+    converted = _schema(schema, wording, depth)
+    assert isinstance(converted, dict)
+    return converted | {"type": _JSON_TYPE.get(declared, "string") if isinstance(declared, str) else "string"}
+
+
+def _description(schema: Document) -> str:
+    description = schema.get("description")
+    return description if isinstance(description, str) else ""

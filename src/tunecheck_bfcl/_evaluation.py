@@ -1,0 +1,96 @@
+"""BFCL against an endpoint as one run of the pipeline, which leaves result files in the leaderboard's layout, too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from tunecheck._errors import RunError
+from tunecheck.conversations._output import write_result_files
+from tunecheck.conversations._target import ConversationTarget, Mode
+from tunecheck.datasets._reading import Dataset
+from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.evaluation._arguments import RunArguments
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
+from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator
+from tunecheck.runs._store import Run
+from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl._data.loader import select_rows
+from tunecheck_bfcl._decoding import Names
+
+FOLDER = "bfcl"
+"""The folder in a run's own that holds the result files."""
+
+
+@dataclass(frozen=True)
+class BfclOutcome:
+    """What came of a run: its result, and the result files, below `folder`/`model`.
+
+    `asked` is how the model was asked, None where its answers were recorded before, and nobody says how.
+    """
+
+    result: EvaluationResult
+    folder: Path
+    model: str
+    files: Sequence[Path]
+    asked: Mode | None
+
+
+def run_bfcl(
+    target: ConversationTarget,
+    *,
+    categories: str | None = None,
+    ids: Sequence[str] = (),
+    limit: int | None = None,
+    names: Names = "auto",
+    data: Path | None = None,
+    name: str | None = None,
+    **arguments: Unpack[RunArguments],
+) -> BfclOutcome:
+    """Ask an endpoint the rows of some categories, and have their conversations.
+
+    Args:
+        target: the endpoint, and how it is asked; with `compat`, verdicts are the leaderboard's, to the letter.
+        categories: names of categories and groups between commas; by default all that the leaderboard scores.
+        ids: only these rows.
+        limit: only the first rows of each category.
+        names: how functions with dots in their names are expected; see `score_results`.
+        data: a copy of BFCL, if not the usual one.
+        name: the run's.
+        arguments: see `evaluate`.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the data is not there; the text says how to get it.
+        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+    """
+    dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
+    asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
+    result = even_unanswered(
+        evaluate,
+        data=dataset,
+        target=target,
+        evaluators=_evaluators(dataset, target.compat, asked or "auto", names, data),
+        evaluation_name=name or f"bfcl-{target.name}",
+        group_by="category",
+        **arguments,
+    )
+    folder = result.run_dir / FOLDER
+    try:
+        files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
+    return BfclOutcome(result, folder, target.name, files, asked)
+
+
+def _evaluators(dataset: Dataset, compat: bool, mode: AnyMode, names: Names, data: Path | None) -> dict[str, object]:
+    """Those that the rows need: for conversations, for single calls, or both."""
+    columns = dataset.scan().columns
+    how: Compat = "bfcl" if compat else "auto"
+    evaluators: dict[str, object] = {}
+    if "turns" in columns:
+        evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
+            compat=how, mode=mode, data=str(data) if data else None
+        )
+    if "messages" in columns:
+        evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode, names=names)
+    return evaluators

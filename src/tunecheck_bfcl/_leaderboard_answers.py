@@ -1,0 +1,197 @@
+"""A call against its possible answers, judged exactly as BFCL V3/V4 judges it, quirks included.
+
+The error types are those of the leaderboard's result files. The quirks of its `ast_checker.py` are kept on purpose
+(`""` among the answers accepts any empty text or list, dictionaries are compared without types, lists of lists are
+compared raw): published verdicts depend on them. Where its checker crashes, `UnusableAnswerError` is raised.
+"""
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunecheck.calls._model import tool_name
+from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, UnusableAnswerError
+from tunecheck_bfcl._source_values import TYPES, declared_value
+from tunecheck_bfcl._verdicts import Verdict, failed, shown
+
+_PYTHON_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+
+
+class LeaderboardRules(Rules):
+    def __init__(self, language: str, *, dotted: bool) -> None:
+        """`dotted` says that a function's name is called with its dots, not with underscores in their place."""
+        super().__init__(language)
+        self._dotted = dotted
+
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+        """Only the expected name is looked at; a call with several names is decoded with its first."""
+        name = answer.name if self._dotted else tool_name(answer.name)
+        if name not in call:
+            called = ", ".join(call)
+            return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
+        given = call[name]
+        if not isinstance(given, Mapping):
+            raise UnusableAnswerError("the arguments are not an object")
+        return given
+
+    def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        if self.language == "python":
+            return self._python_fault(value, options, schema)
+        types = TYPES[self.language]
+        type_name = _known(schema.get("type"), types)
+        if not isinstance(value, str):
+            return "type_error:java" if self.language == "java" else "type_error:js"
+        elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
+        try:
+            read_value = declared_value(value, self.language, type_name, elements)
+        except (KeyError, ValueError) as error:  # a type without a reader; digits beyond the interpreter's limit
+            raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
+        expected = _Expected(types[type_name][0], None if elements is None else types[_known(elements, types)][0])
+        return _value_fault(read_value, options, expected)
+
+    def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        type_name = schema.get("type")
+        expected = _PYTHON_TYPES[_known(type_name, _PYTHON_TYPES)]
+        elements = None
+        if type_name in ("array", "tuple"):
+            elements = _PYTHON_TYPES[_known(_element_type(schema), _PYTHON_TYPES)]
+        if type_name == "tuple" and type(value) is tuple:
+            value = list(value)
+        if type_name == "float" and type(value) is int:
+            try:
+                value = float(value)
+            except OverflowError:
+                raise UnusableAnswerError("an integer too large for a float") from None
+        return _value_fault(value, options, _Expected(expected, elements))
+
+
+def _known(type_name: object, types: Container[str]) -> str:
+    if isinstance(type_name, str) and type_name in types:
+        return type_name
+    raise UnusableAnswerError(f"the definition has a type {shown(type_name, 60)}")
+
+
+def _element_type(schema: Mapping[str, object]) -> str:
+    items = schema.get("items")
+    element = items.get("type") if isinstance(items, dict) else None
+    if isinstance(element, str):
+        return element
+    raise UnusableAnswerError("the definition of a list does not say of what")
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    kind: type
+    elements: type | None = None
+
+
+def normalised(text: str) -> str:
+    """Text as it is compared: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
+    return _IGNORED.sub("", text).lower().replace("'", '"')
+
+
+def _value_fault(value: object, answers: Sequence[object], expected: _Expected) -> str | None:
+    fault, is_variable = _type_fault(value, answers, expected)
+    if fault is not None:
+        return fault
+    if not is_variable:
+        if expected.kind is dict:
+            return _mapping_fault(value, answers)
+        if expected.kind is list and expected.elements is dict:
+            return _mappings_fault(value, answers)
+        if expected.kind is str:
+            accepted = [normalised(answer) for answer in answers if isinstance(answer, str)]
+            return None if normalised(str(value)) in accepted else "value_error:string"
+        if expected.kind is list:
+            lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
+            return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
+    if isinstance(answers, str) and not isinstance(value, str):
+        raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, no list")
+    return None if value in answers else "value_error:others"
+
+
+def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
+    """The fault of the value's type, and whether the answers are of another type than the definition says.
+
+    The leaderboard calls that other type a variable: the name of one stands where its value would.
+    """
+    answered = next((type(answer) for answer in answers if answer != ""), None)
+    is_variable = answered is not None and answered is not expected.kind
+    if type(value) is not expected.kind:
+        fits = answered is not None and type(value) is answered
+        return (None, True) if fits else ("type_error:simple", is_variable)
+    if expected.elements is None or any(_elements_fit(value, answer, expected.elements) for answer in answers):
+        return None, is_variable
+    return "type_error:nested" if answers else "type_error:simple", is_variable
+
+
+def _elements_fit(value: object, answer: object, elements: type) -> bool:
+    if not isinstance(answer, list) or not isinstance(value, list):
+        return True
+    return all(_type_fault(element, answer, _Expected(elements))[0] is None for element in value)
+
+
+def _comparable(value: object) -> object:
+    return normalised(value) if isinstance(value, str) else value
+
+
+def _elements(value: object) -> Sequence[object]:
+    if value == {}:
+        return ()
+    if isinstance(value, (list, tuple, str)):
+        return value
+    raise UnusableAnswerError(f"the possible answer {value!r:.60} of a list is not a list")
+
+
+def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
+    fault: str | None = "dict_checker:unclear"
+    for answer in answers:
+        if answer == "":
+            continue
+        fault = _one_mapping_fault(value, answer)
+        if fault is None:
+            return None
+    return fault
+
+
+def _one_mapping_fault(value: object, answer: object) -> str | None:
+    if not isinstance(value, dict):
+        raise UnusableAnswerError(f"{value!r:.60} stands where an object is compared")
+    if not isinstance(answer, dict):
+        raise UnusableAnswerError(f"the possible answer {answer!r:.60} of an object is not an object")
+    if any(key not in value and "" not in _elements(each) for key, each in answer.items()):
+        return "value_error:dict_key"
+    for key, item in value.items():
+        if key not in answer:
+            return "value_error:dict_key"
+        if _comparable(item) not in [_comparable(each) for each in _elements(answer[key])]:
+            return "value_error:dict_value"
+    return None
+
+
+def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
+    fault: str | None = "list_dict_checker:unclear"
+    for answer in answers:
+        fault = _one_list_fault(_elements(value), answer)
+        if fault is None:
+            return None
+    return fault
+
+
+def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
+    expected = _elements(answer)
+    if len(value) != len(expected):
+        return "value_error:list_dict_count"
+    faults = (_mapping_fault(item, [each]) for item, each in zip(value, expected, strict=True))
+    return next((fault for fault in faults if fault is not None), None)

@@ -1,0 +1,176 @@
+"""Result files of the leaderboard's layout: which ones there are, whose they are, and their rows, readable or not.
+
+…/<model>/[<group>/]BFCL_v4_<category>_result.json
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck._errors import DataError, told_as
+from tunecheck._json import JSON, loads
+from tunecheck.conversations._inference_log import UNKNOWN, Course
+from tunecheck_bfcl._data.categories import CATEGORIES, Category
+from tunecheck_bfcl._decoding import Mode, mode_of
+
+_NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
+_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+
+_OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
+"""Categories that V3 called otherwise, and so their rows' ids."""
+
+_FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
+"""How a result begins that holds calls as data: one answer, or the first step of a first turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One row of a result file. `problem` says why it cannot be read; then there is no result.
+
+    `course` is what the record says of how the conversation went.
+    """
+
+    id: str
+    result: JSON = None
+    problem: str | None = None
+    course: Course = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    path: Path
+    model: str
+    category: Category
+
+    def rows(self) -> Iterator[Recorded]:
+        with told_as(DataError, self.path):
+            content = self.path.read_bytes()
+        try:
+            array = _array(content)
+        except ValueError as error:
+            yield Recorded("row-1", problem=f"the file is not JSON: {error}")
+            return
+        if array is not None:
+            for number, value in enumerate(array, 1):
+                yield self._record(value, number)
+            return
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if line.strip():
+                yield self._line(line, number)
+
+    def _line(self, line: bytes, number: int) -> Recorded:
+        try:
+            value = loads(line)
+        except ValueError as error:
+            named = _ID.search(line)
+            name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
+            problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
+            return Recorded(row_id(name, self.category), problem=problem)
+        return self._record(value, number)
+
+    def _record(self, value: JSON, number: int) -> Recorded:
+        if not isinstance(value, dict):
+            return Recorded(f"row-{number}", problem=f"row {number} is not an object")
+        name = value.get("id")
+        if not isinstance(name, str) or not name:
+            return Recorded(f"row-{number}", problem=f"row {number} has no id")
+        name = row_id(name, self.category)
+        if "result" not in value:
+            return Recorded(name, problem=f"row {number} has no result")
+        course = Course.read(value) if self.category.multi_turn else UNKNOWN
+        return Recorded(name, value["result"], course=course)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTree:
+    """The result files below a path, by model, and those of categories that are not checked here."""
+
+    models: dict[str, list[ResultFile]]
+    passed_over: list[Path]
+
+
+def find_results(path: Path) -> ResultTree:
+    """The result files of a path, which is one itself or a folder above some.
+
+    Raises:
+        DataError: there is none; or a model has two of the same category.
+    """
+    if path.is_file():
+        paths = [path]
+        if _NAME.fullmatch(path.name) is None:
+            raise DataError(f"{path}: a result file is called BFCL_v4_<category>_result.json")
+    else:
+        paths = sorted(each for each in path.rglob("*_result.json") if _NAME.fullmatch(each.name))
+    if not paths:
+        what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
+        raise DataError(f"{path}: {what}")
+    odd = next((each for each in paths if not each.is_file()), None)
+    if odd is not None:  # reading a pipe or a device would never end
+        raise DataError(f"{odd}: there is no ordinary file")
+    named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
+    known = {each: CATEGORIES[key] for each, name in named.items() if (key := _OLD_NAMES.get(name, name)) in CATEGORIES}
+    if not known:
+        raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in paths[:5])}")
+    folders = {each: _model_folder(each) for each in known}
+    names = _model_names(path, set(folders.values()))
+    models: dict[str, list[ResultFile]] = {}
+    for each, category in known.items():
+        files = models.setdefault(names[folders[each]], [])
+        twin = next((file.path for file in files if file.category is category), None)
+        if twin is not None:
+            raise DataError(f"{twin} and {each} are both {names[folders[each]]}'s results of {category.name}")
+        files.append(ResultFile(each, names[folders[each]], category))
+    order = list(CATEGORIES)
+    for files in models.values():
+        files.sort(key=lambda file: order.index(file.category.name))
+    return ResultTree(models, [each for each in paths if each not in known])
+
+
+def asked_in_mode(files: Sequence[ResultFile]) -> Mode:
+    """How a model was asked: with tools, if any row of its files holds calls as data, or its name says `FC`.
+
+    The answers of a model that was given tools are text where it did not call, and no calls are looked for in them.
+    """
+    for file in files:
+        with file.path.open("rb") as opened:
+            if _FROM_TOOLS.search(opened.read()):
+                return "tools"
+    return mode_of((), named=files[0].model)
+
+
+def row_id(name: str, category: Category) -> str:
+    """A row's id as the data has it: V3 called some rows otherwise (`java_5` is `simple_java_5`)."""
+    stem, _, number = name.rpartition("_")
+    return f"{_OLD_NAMES[stem]}_{number}" if _OLD_NAMES.get(stem) == category.name else name
+
+
+def _array(content: bytes) -> list[JSON] | None:
+    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself."""
+    start = content.lstrip()
+    if start[:1] != b"[":
+        return None
+    try:
+        values = loads(start)
+    except ValueError:
+        loads(start.partition(b"\n")[0])
+        return None
+    return values if isinstance(values, list) else None
+
+
+def _model_folder(path: Path) -> Path:
+    folder = path.resolve().parent
+    while folder.name in _GROUPS:
+        folder = folder.parent
+    return folder
+
+
+def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
+    """What each model is called: its folder's name; the way to it from the path where two have the same."""
+    counts = [folder.name for folder in folders]
+    root = path.resolve()
+    return {
+        folder: folder.name or "model" if counts.count(folder.name) == 1 else folder.relative_to(root).as_posix()
+        for folder in folders
+    }

@@ -1,0 +1,1 @@
+"""The eight simulated services of BFCL."""

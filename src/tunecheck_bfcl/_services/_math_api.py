@@ -1,0 +1,267 @@
+"""MathAPI: arithmetic, statistics and unit conversions. It holds no state."""
+
+import decimal
+import math
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck_bfcl._services._logarithms import Shown, logarithm
+
+_Result = TypeVar("_Result")
+
+_MAX_ROOT_DIGITS = 10_000
+_MAX_BITS = 14_300  # a larger whole number has more digits than Python writes as text, and is not a result either way
+_TWO = "both must be numbers"
+_VALUE = "the value must be a number"
+
+_METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
+_FACTORS = {
+    ("cm", "in"): 0.393701,
+    ("in", "cm"): 2.54,
+    ("m", "ft"): 3.28084,
+    ("ft", "m"): 0.3048,
+    ("m", "yd"): 1.09361,
+    ("yd", "m"): 0.9144,
+    ("km", "miles"): 0.621371,
+    ("miles", "km"): 1.60934,
+    ("kg", "lb"): 2.20462,
+    ("lb", "kg"): 0.453592,
+}
+
+
+class MathAPI(Simulator):
+    """Configuration: none. State: none.
+
+    Numbers may be whole or floating; what comes out follows Python's rules for them.
+    """
+
+    bounded: ClassVar[bool] = True
+
+    @tool
+    def add(self, a: float, b: float) -> dict[str, float]:
+        """Give the sum of two numbers.
+
+        Args:
+            a: The first number.
+            b: The second number.
+        """
+        return {"result": _tried(lambda: a + b, _TWO)}
+
+    @tool
+    def subtract(self, a: float, b: float) -> dict[str, float]:
+        """Take one number from another.
+
+        Args:
+            a: The number to take from.
+            b: The number to take away.
+        """
+        return {"result": _tried(lambda: a - b, _TWO)}
+
+    @tool
+    def multiply(self, a: float, b: float) -> dict[str, float]:
+        """Give the product of two numbers.
+
+        Args:
+            a: The first number.
+            b: The second number.
+        """
+        return {"result": _number(a, _TWO) * _number(b, _TWO)}
+
+    @tool
+    def divide(self, a: float, b: float) -> dict[str, float]:
+        """Give the quotient of two numbers.
+
+        Args:
+            a: The number to divide.
+            b: The number to divide by, not 0.
+        """
+        if b == 0:
+            raise SimulatorError("nothing can be divided by 0")
+        return {"result": _tried(lambda: a / b, _TWO)}
+
+    @tool
+    def power(self, base: float, exponent: float) -> dict[str, float | complex]:
+        """Multiply a number by itself, a given number of times.
+
+        Args:
+            base: The number.
+            exponent: The power.
+        """
+        if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
+            raise SimulatorError("the result has too many digits")
+        return {"result": _tried(lambda: base**exponent, _TWO)}
+
+    @tool
+    def percentage(self, part: float, whole: float) -> dict[str, float]:
+        """Tell how many percent of a whole a part is.
+
+        Args:
+            part: The part.
+            whole: The whole, not 0.
+        """
+        if whole == 0:
+            raise SimulatorError("there is no percentage of a whole of 0")
+        return {"result": _tried(lambda: part / whole * 100, _TWO)}
+
+    @tool
+    def absolute_value(self, number: float) -> dict[str, float]:
+        """Give a number without its sign.
+
+        Args:
+            number: The number.
+        """
+        return {"result": _tried(lambda: abs(number), "the number must be a number")}
+
+    @tool
+    def round_number(self, number: float, decimal_places: int = 0) -> dict[str, float]:
+        """Round a number.
+
+        Args:
+            number: The number.
+            decimal_places: How many decimal places to keep.
+        """
+        if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
+            return {"result": 0}
+        refusal = "the number must be a number, and the decimal places a whole one"
+        return {"result": _tried(lambda: round(number, decimal_places), refusal)}
+
+    @tool
+    def square_root(self, number: float, precision: int) -> dict[str, decimal.Decimal]:
+        """Give the square root of a number.
+
+        Args:
+            number: The number, not negative.
+            precision: How many significant digits to compute.
+        """
+        if isinstance(number, (int, float)) and number < 0:
+            raise SimulatorError("a negative number has no square root")
+        if not isinstance(number, (int, float)) or not isinstance(precision, int):
+            raise SimulatorError("the number must be a number, and the precision a whole one")
+        if not 1 <= precision <= _MAX_ROOT_DIGITS:
+            raise SimulatorError(f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
+        context = decimal.Context(prec=precision)
+        return {"result": context.sqrt(decimal.Decimal(number))}
+
+    @tool
+    def logarithm(self, value: float, base: float, precision: int) -> dict[str, Shown]:
+        """Give the logarithm of a number.
+
+        Args:
+            value: The number.
+            base: The base of the logarithm.
+            precision: How many decimal digits to compute.
+        """
+        return {"result": logarithm(value, base, int(precision))}
+
+    @tool
+    def sum_values(self, numbers: list[float]) -> dict[str, float]:
+        """Add up numbers.
+
+        Args:
+            numbers: The numbers.
+        """
+        return {"result": _of_list(numbers, sum, "sum")}
+
+    @tool
+    def mean(self, numbers: list[float]) -> dict[str, float]:
+        """Give the arithmetic mean of numbers.
+
+        Args:
+            numbers: The numbers.
+        """
+        return {"result": _of_list(numbers, _mean, "mean")}
+
+    @tool
+    def standard_deviation(self, numbers: list[float]) -> dict[str, float]:
+        """Tell how far numbers spread: the standard deviation of all of them (divided by their count).
+
+        Args:
+            numbers: The numbers.
+        """
+        return {"result": _of_list(numbers, _deviation, "standard deviation")}
+
+    @tool
+    def min_value(self, numbers: list[float]) -> dict[str, float]:
+        """Find the least of several numbers.
+
+        Args:
+            numbers: The numbers.
+        """
+        return {"result": _of_list(numbers, min, "least")}
+
+    @tool
+    def max_value(self, numbers: list[float]) -> dict[str, float]:
+        """Find the greatest of several numbers.
+
+        Args:
+            numbers: The numbers.
+        """
+        return {"result": _of_list(numbers, max, "greatest")}
+
+    @tool
+    def si_unit_conversion(self, value: float, unit_in: str, unit_out: str) -> dict[str, float]:
+        """Convert a length from one metric unit into another.
+
+        Args:
+            value: The length.
+            unit_in: The unit it is in: km, m, cm, mm, um or nm.
+            unit_out: The unit to convert it into, one of the same.
+        """
+        number = _number(value, _VALUE)
+        if unit_in not in _METRES or unit_out not in _METRES:
+            raise SimulatorError(_no_conversion(unit_in, unit_out))
+        return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
+
+    @tool
+    def imperial_si_conversion(self, value: float, unit_in: str, unit_out: str) -> dict[str, float]:
+        """Convert a value between an imperial and a metric unit.
+
+        Args:
+            value: The value.
+            unit_in: The unit it is in: in, ft, yd, miles, lb, fahrenheit, cm, m, km, kg or celsius.
+            unit_out: The unit to convert it into.
+        """
+        number = _number(value, _VALUE)
+        if unit_in == unit_out:
+            return {"result": number}
+        if (unit_in, unit_out) == ("celsius", "fahrenheit"):
+            return {"result": number * (9 / 5) + 32}
+        if (unit_in, unit_out) == ("fahrenheit", "celsius"):
+            return {"result": (number - 32) * (5 / 9)}
+        if not isinstance(unit_in, str) or not isinstance(unit_out, str) or (unit_in, unit_out) not in _FACTORS:
+            raise SimulatorError(_no_conversion(unit_in, unit_out))
+        return {"result": number * _FACTORS[unit_in, unit_out]}
+
+
+def _number(value: float, refusal: str) -> float:
+    if not isinstance(value, (int, float)):
+        raise SimulatorError(refusal)
+    return value
+
+
+def _tried(work: Callable[[], _Result], refusal: str) -> _Result:
+    """What the work gives; a refusal where the types of what it works on do not allow it."""
+    try:
+        return work()
+    except TypeError:
+        raise SimulatorError(refusal) from None
+
+
+def _of_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
+    if not numbers:
+        raise SimulatorError(f"an empty list has no {what}")
+    return _tried(lambda: work(numbers), "the list must hold numbers and nothing else")
+
+
+def _mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+def _deviation(numbers: list[float]) -> float:
+    middle = _mean(numbers)
+    return math.sqrt(sum((number - middle) ** 2 for number in numbers) / len(numbers))
+
+
+def _no_conversion(unit_in: str, unit_out: str) -> str:
+    return f"there is no conversion from '{unit_in}' into '{unit_out}'"

@@ -1,0 +1,238 @@
+"""Rows of one question: is what the model called among the possible answers?
+
+As the leaderboard judges (`compat`), or strictly: with none of its quirks, and rows that nobody could pass not scored.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tunecheck.calls._matching.pairing import assign
+from tunecheck.calls._model import FunctionCall, tool_name
+from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._nested import Decoded
+from tunecheck.formats._reading import read_calls, tools_of
+from tunecheck_bfcl._decoding import Mode, Names, as_calls, decode_answer, mode_of
+from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
+from tunecheck_bfcl._leaderboard_answers import LeaderboardRules
+from tunecheck_bfcl._source_literals import source_calls
+from tunecheck_bfcl._strict_answers import StrictRules
+from tunecheck_bfcl._text import UndecodableError
+from tunecheck_bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
+
+_PASSED = Verdict(True)
+
+_ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
+_ABSTAINING = ("irrelevance", "relevance")
+
+
+def check_single_turn(
+    row: Mapping[str, object], result: object, *, compat: bool, mode: Mode | None = None, names: Names = "auto"
+) -> Verdict:
+    """The verdict of one row.
+
+    Args:
+        row: the columns `check` ("simple", "multiple", "parallel", "irrelevance", "relevance"), `language`,
+            `functions` (function documents; `declared` instead, where it is there) and `ground_truth`, the possible
+            answers, as a data set `bfcl:…` has them.
+        result: as in a result file: `[{"f": "<arguments as JSON>"}, …]`, or text.
+        compat: judge exactly as the leaderboard does, error types included; else strictly.
+        mode: how the model was asked, where the result alone does not say: calls in the text of a model that was given
+            tools are not calls to the leaderboard.
+        names: how the model was told to call functions with dots in their names; strictly, either way is right.
+            "auto" goes by the calls of the row: the first that is one of its functions, with or without its dots.
+    """
+    mode = mode or mode_of([result])
+    try:
+        return _as_leaderboard(row, result, mode, names) if compat else _strictly(row, result, mode)
+    except RecursionError:
+        return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
+
+
+def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode, names: Names) -> Verdict:
+    check, language = row.get("check"), _language(row)
+    if check in _ABSTAINING:
+        return _abstention(result, mode, language, calls_wanted=check == "relevance")
+    try:
+        decoded = decode_answer(result, mode, language)
+    except UndecodableError as error:
+        return failed("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
+    calls = as_calls(decoded)
+    if calls is None:
+        return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
+    try:
+        rules = LeaderboardRules(language, dotted=_dotted(names, mode, calls, _documents(row)))
+        return _failure(check, calls, row, rules) or _PASSED
+    except UnusableAnswerError as error:
+        return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
+
+
+def _dotted(names: Names, mode: Mode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+    if names != "auto":
+        return names == "dotted"
+    with_dots = [name for name in offered if "." in name]
+    spelt = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+    return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
+
+
+def _language(row: Mapping[str, object]) -> str:
+    language = row.get("language") or "python"
+    return str(language) if language in ("python", "java") else "javascript"
+
+
+def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool) -> Verdict:
+    try:
+        decoded = decode_answer(result, mode, language)
+    except UndecodableError:
+        decoded = []
+    called = bool(as_calls(decoded))
+    if called == calls_wanted:
+        return _PASSED
+    if called:
+        return failed("irrelevance_error:decoder_success", f"called {shown(decoded)}; no call was asked for")
+    return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+
+
+def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Verdict | None:
+    documents = _documents(row)
+    answers = _expected_calls(row)
+    if check == "parallel":
+        return _unordered_failure(calls, answers, documents, rules)
+    checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
+    if len(calls) != expected:
+        return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+    document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
+    return rules.failure(calls[0], answers[0], Signature.read(document))
+
+
+def _unordered_failure(
+    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: Rules
+) -> Verdict | None:
+    """Each answer takes the first call that fits and is still free; nothing is taken back."""
+    if len(calls) != len(answers):
+        text = f"{len(calls)} calls; expected {len(answers)}"
+        return failed("parallel_function_checker_no_order:wrong_count", text)
+    free = list(range(len(calls)))
+    for answer in answers:
+        signature = Signature.read(documents.get(answer.name))
+        failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
+        fitting = next((place for place, failure in failures if failure is None), None)
+        if fitting is None:
+            reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
+            text = f"no call is the expected one of {answer.name}: {reasons}"
+            return failed("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+        free.remove(fitting)
+    return None
+
+
+def _documents(row: Mapping[str, object]) -> dict[str, object]:
+    """The function documents by name, those with the declared types where the row has them; OpenAI tools are such."""
+    given = row.get("declared") or row.get("functions") or []
+    if not isinstance(given, list):
+        raise UnusableAnswerError("the functions are not a list")
+    tools = [document for document in given if isinstance(document, dict)]
+    documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
+    return {str(document.get("name")): document for document in documents}
+
+
+def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
+    truth = row.get("ground_truth")
+    if not isinstance(truth, list) or not truth:
+        raise UnusableAnswerError("there is no ground truth")
+    return [ExpectedCall.read(answer) for answer in truth]
+
+
+def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
+    check, language = row.get("check"), _language(row)
+    try:
+        answers = [] if check in _ABSTAINING else _expected_calls(row)
+        documents = _documents(row)
+        if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
+            return failed("inference_error", f"no answer was recorded: {shown(result)}")
+        tools = tools_of([*documents.values()])
+        decoded = _decoded(result, mode, language, tools)
+        if check == "irrelevance":
+            return _irrelevance(decoded, result, tools)
+        if check == "relevance":
+            return _relevance(decoded, documents, result)
+        if decoded.problem is not None:
+            return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
+        signatures = [_signature(answer, documents) for answer in answers]
+        return _strict_failure(decoded, answers, signatures, StrictRules(language)) or _PASSED
+    except UnusableAnswerError as error:
+        return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+
+
+def _decoded(result: object, mode: Mode, language: str, tools: ToolDefinitions) -> Decoded:
+    if not isinstance(result, str):
+        return decode_step([result] if isinstance(result, dict) else result)
+    if language != "python":
+        return source_calls(result)
+    if mode == "text":
+        return decode_step(result, text_mode=True, tools=tools)
+    reading = read_calls(result, tools=tools)  # beside tools, a call may come as text in some model's own format
+    return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
+
+
+def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> Verdict:
+    unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
+    attempted = decoded.problem is not None and unreadable
+    if not decoded.calls and not attempted:
+        return _PASSED
+    text = f"called {shown([call.text() for call in decoded.calls] or result)}; no call was asked for"
+    return failed("irrelevance_error:decoder_success", text)
+
+
+def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> Verdict:
+    if not decoded.calls:
+        return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+    offered = {tool_name(name) for name in documents}
+    unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
+    if unknown is None:
+        return _PASSED
+    return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")
+
+
+def _strict_failure(
+    decoded: Decoded, answers: Sequence[ExpectedCall], signatures: Sequence[Signature], rules: Rules
+) -> Verdict | None:
+    checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
+    if len(decoded.calls) != len(answers):
+        return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
+    calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
+    failures: list[list[Verdict | None]] = []
+    for answer, signature in zip(answers, signatures, strict=True):
+        bound = [bind_positional(call, [str(name) for name in signature.properties]) for call in calls]
+        failures.append([rules.failure({call.name: call.arguments}, answer, signature) for call in bound])
+    if len(answers) == 1:
+        return failures[0][0]
+    pairs = assign([[failure is not None for failure in line] for line in failures])
+    wrong = [(answers[row], failure) for row, column in pairs if (failure := failures[row][column]) is not None]
+    if not wrong:
+        return None
+    reasons = "; ".join(f"{answer.name}: {failure.message}" for answer, failure in wrong)
+    return failed(f"{checker}:cannot_find_match", reasons[:1_000])
+
+
+def _signature(answer: ExpectedCall, documents: Mapping[str, object]) -> Signature:
+    """The signature of the answer's function, once it is clear that some call of it can pass."""
+    signature = Signature.read(_whole(documents.get(answer.name)))
+    for name in signature.required_names():
+        if name not in answer.arguments:
+            raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")
+    for name, options in answer.arguments.items():
+        optional = isinstance(options, list) and "" in options and name not in signature.required
+        if not options:
+            raise UnusableAnswerError(f"the argument {shown(name)} of {answer.name} has no possible value")
+        if name not in signature.properties and not optional:
+            raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
+    return signature
+
+
+def _whole(document: object) -> object:
+    """A document with all the parts that JSON Schema lets it leave out."""
+    if not isinstance(document, dict):
+        return document
+    parameters = document.get("parameters")
+    given = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
+    return {**document, "parameters": {"properties": {}, "required": [], **given}}

@@ -1,0 +1,135 @@
+"""What the verdicts of a model come to: accuracies, and the leaderboard's figures of V3 and V4.
+
+A figure is a share from 0 to 1, and None where one of its categories was not scored.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from tunecheck._files import CategorySummary, ModelSummary, VerdictLine
+from tunecheck_bfcl._verdicts import Verdict
+
+_SIMPLE = ("simple_python", "simple_java", "simple_javascript")
+_COMPOSED = ("multiple", "parallel", "parallel_multiple")
+_LIVE = ("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple")
+_ABSTAINING = ("live_irrelevance", "live_relevance")
+_CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+
+FIGURES = {"v3": ("overall", "non_live", "live", "multi_turn"), "v4": ("non_live", "live", "irrelevance", "multi_turn")}
+"""The leaderboard's figures by its version; V4's overall score needs agentic categories that are not checked here."""
+
+Weights = Mapping[str, Fraction]
+"""How much each category's accuracy counts in a figure; they sum up to 1, exactly."""
+
+
+@dataclass(frozen=True)
+class CategoryScore:
+    """The verdicts of one category in the order of its result file; `missing` counts entries without a result."""
+
+    name: str
+    verdicts: Sequence[tuple[str, Verdict]]
+    missing: int = 0
+
+    @cached_property
+    def correct(self) -> int:
+        return sum(verdict.valid is True for _, verdict in self.verdicts)
+
+    @cached_property
+    def total(self) -> int:
+        return sum(verdict.valid is not None for _, verdict in self.verdicts)
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.correct / self.total if self.total else None
+
+    def lines(self) -> list[VerdictLine]:
+        return [verdict.as_line(name) for name, verdict in self.verdicts]
+
+    def summary(self) -> CategorySummary:
+        kinds = Counter(verdict.error_type for _, verdict in self.verdicts if verdict.error_type is not None)
+        return CategorySummary(
+            accuracy=self.accuracy,
+            correct=self.correct,
+            total=self.total,
+            not_scored=len(self.verdicts) - self.total,
+            missing=self.missing,
+            error_types=dict(kinds.most_common()),
+        )
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    name: str
+    categories: Mapping[str, CategoryScore]
+
+    def figures(self, version: str) -> dict[str, float | None]:
+        """The leaderboard's figures of that version, "v3" or "v4", by name."""
+        weights = figure_weights({name: score.total for name, score in self.categories.items()})[version]
+        return {name: self._figure(weights.get(name)) for name in FIGURES[version]}
+
+    def _figure(self, weights: Weights | None) -> float | None:
+        if weights is None:
+            return None
+        scores = {name: self.categories[name] for name in weights}
+        return float(sum(weights[name] * Fraction(score.correct, score.total) for name, score in scores.items()))
+
+    def summary(self, compat: Literal["bfcl", "strict"]) -> ModelSummary:
+        return ModelSummary(
+            compat=compat,
+            model=self.name,
+            categories={name: score.summary() for name, score in self.categories.items()},
+            v3=self.figures("v3"),
+            v4=self.figures("v4"),
+        )
+
+
+def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
+    """What the leaderboard's figures are made of, by version and name, of so many scored rows in each category.
+
+    A figure of which a category is not there, or has no scored row, is left out.
+    """
+    simple, multi_turn = _mean(_alone(_SIMPLE, totals)), _mean(_alone(_CONVERSATIONS, totals))
+    composed = _alone(_COMPOSED, totals)
+    non_live, live = (
+        _mean([simple, *composed, *_alone(["irrelevance"], totals)]),
+        _pooled((*_LIVE, *_ABSTAINING), totals),
+    )
+    figures: dict[str, dict[str, Weights | None]] = {
+        "v3": {
+            "overall": _mean([non_live, live, multi_turn]),
+            "non_live": non_live,
+            "live": live,
+            "multi_turn": multi_turn,
+        },
+        "v4": {
+            "non_live": _mean([simple, *composed]),
+            "live": _pooled(_LIVE, totals),
+            "irrelevance": _mean(_alone(["irrelevance", "live_irrelevance"], totals)),
+            "multi_turn": multi_turn,
+        },
+    }
+    return {
+        version: {name: weights for name, weights in named.items() if weights is not None}
+        for version, named in figures.items()
+    }
+
+
+def _alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
+    return [{category: Fraction(1)} if totals.get(category) else None for category in categories]
+
+
+def _pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
+    rows = [totals.get(category) for category in categories]
+    total = sum(filter(None, rows))
+    return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}
+
+
+def _mean(parts: Sequence[Weights | None]) -> Weights | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return {category: weight / len(parts) for part in known for category, weight in part.items()}

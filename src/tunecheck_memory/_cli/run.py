@@ -1,0 +1,310 @@
+"""`tunecheck memory run`: have the long conversations of a benchmark with an agent, and show its scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from msgspec import to_builtins
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean
+from tunecheck._trust import Trust
+from tunecheck.cli._console import console, cost_text, print_json, print_path
+from tunecheck.cli._invocation import DONE, FAILED, Invocation
+from tunecheck.cli._options import RUNNING, SCORING, command, flag, option
+from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
+from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
+from tunecheck.cli._stored_options import recorded_options
+
+if TYPE_CHECKING:
+    from tunecheck._files import MemorySummary
+    from tunecheck.endpoints._base import Endpoint
+    from tunecheck_memory._clock import ClockName
+    from tunecheck_memory._evaluation import MemoryOutcome
+    from tunecheck_memory._making import Mode
+
+_TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
+
+UNFINISHED = "the unfinished run of these options"
+"""What `--resume` without a run stands for; no run has blanks in its id."""
+
+_INCIDENTAL = frozenset({"name", "concurrency", "max_cost", "prices", "regenerate", "reuse"})
+"""Options in which two runs of the same configuration may differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRunOptions(ModelOptions, ResumableOptions):
+    command: ClassVar[str] = "memory run"
+    anew: ClassVar[str] = "with --fresh"
+    fixed: ClassVar[bool] = True
+
+    config: str | None = option(
+        "The benchmark's configuration: the GoodAI benchmark's files as published, or one of your own.",
+        "CONFIG.yml",
+        _TESTING,
+        flags=("--config", "-c"),
+        acts="loads",
+    )
+    endpoint: str | None = option(
+        "The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
+        "FILE",
+        _TESTING,
+        acts="asks",
+    )
+    max_prompt_size: int | None = option(
+        "Send the agent at most N tokens of the conversation, the oldest exchanges left out; another N may be given "
+        "with --resume.",
+        "N",
+        _TESTING,
+        least=1,
+        fixed=False,
+    )
+    judge: str | None = option(
+        "The model that scores what words cannot, and that tests consult: a definition, or the name of one in "
+        "endpoints/; another one may be given with --resume.",
+        "FILE",
+        SCORING,
+        fixed=False,
+    )
+    unjudged: bool = option(
+        "Without --judge, have tests that only a judge can score all the same; they get no score.",
+        None,
+        SCORING,
+        default=False,
+        fixed=False,
+    )
+    isolated: bool = flag(
+        "Each test in a conversation of its own: nothing in between, and time passes at once.", _TESTING
+    )
+    clock: str | None = option(
+        "virtual: a message takes a second, waits none (default); mirrored: the agent is told when time passes; "
+        "real: waits are waited for.",
+        "CLOCK",
+        _TESTING,
+    )
+    seed: int | None = option(
+        "Of definitions and filler; by default the configuration's, and 0.", "N", _TESTING, least=0
+    )
+    repeat: int | None = option(
+        "Have the conversation K times, side by side: how reliably is each test passed?", "K", _TESTING, least=1
+    )
+    regenerate: bool = flag("Make the definitions anew, though they are there.", _TEXTS)
+    reuse: bool = flag(
+        "Take the definitions that are there as they are, whatever they were made of. By default they are taken "
+        "if they were made of this configuration.",
+        _TEXTS,
+    )
+    definitions: str | None = option(
+        "Where the definitions are kept; by default datasets/memory/<run name>/definitions.",
+        "DIR",
+        _TEXTS,
+        acts="writes",
+    )
+    filler: str | None = option(
+        "Questions and answers to fill the time with; by default a small pool that ships.", "FILE", _TEXTS
+    )
+    wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
+    texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
+    generator: str | None = option(
+        "The model that writes what some kinds of tests are made of: a definition, or the name of one.",
+        "FILE",
+        _TEXTS,
+        acts="asks",
+    )
+    tokenizer: str | None = option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING)
+    resume: str | None = option(
+        "Go on with a run where it stopped, with the options it was started with. RUN: its id, the beginning of "
+        "it, its folder, or last. Without RUN: the unfinished run of these options, or a new one if there is none.",
+        "[RUN]",
+        RUNNING,
+        bare=UNFINISHED,
+        recorded=False,
+    )
+    fresh: bool = flag(
+        "Begin anew, and do not say that a run of this configuration is unfinished. Without --resume a run is "
+        "always a new one, and nothing is ever deleted.",
+        RUNNING,
+        recorded=False,
+    )
+
+    def of_the_same(self) -> dict[str, JSON]:
+        """What makes two runs ones of the same configuration."""
+        return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
+
+
+_MOST_LOOKED_AT = 100
+"""Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
+
+
+@command(MemoryRunOptions)
+def run(options: MemoryRunOptions, invocation: Invocation) -> int:
+    """Interleave the tests of a configuration in one long conversation with an agent, and score what it remembers.
+
+    A run like any other: logged message by message, resumed with --resume exactly where it stopped, read with
+    `tunecheck runs` and `tunecheck report`. What the GoodAI benchmark would have written is below RUN/memory/.
+
+    Exit codes:
+    0 done
+    1 the run failed or was interrupted, or every test has an error
+    2 wrong use or configuration
+    """
+    if options.resume is not None and options.fresh:
+        raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
+    if options.regenerate and options.reuse:
+        raise ConfigurationError("--regenerate makes definitions anew, --reuse takes those there are: give one of them")
+    asked = options.resume
+    options, trust = begin(_with_unfinished(options), invocation)
+    if options.config is None or options.endpoint is None:
+        missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
+        raise ConfigurationError(f"nothing says what to run: give {missing}, or --resume RUN")
+    unfinished = None if options.fresh or asked is not None else _unfinished(options)
+    if unfinished is not None:
+        print(
+            f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
+            f"one:  {clean(invocation.resuming(unfinished))}",
+            file=sys.stderr,
+        )
+    outcome = _run(options, options.config, options.endpoint, trust)
+    invocation.finished = str(outcome.result.run_dir)
+    if options.json:
+        print_json(_summary(outcome))
+    elif options.quiet:
+        print_path(outcome.result.run_dir)
+    else:
+        _print_outcome(outcome)
+    return FAILED if every_row_failed(outcome.result, "test") else DONE
+
+
+def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
+    """The options with the run that a bare `--resume` goes on with; with none, and a line that says so, without one."""
+    if options.resume != UNFINISHED:
+        return options
+    if options.config is None or options.endpoint is None:
+        return replace(options, resume=None)
+    unfinished = _unfinished(options)
+    if unfinished is None:
+        print("note: no run of this configuration is unfinished; this is a new one", file=sys.stderr)
+    return replace(options, resume=unfinished)
+
+
+def _unfinished(options: MemoryRunOptions) -> str | None:
+    """The newest run that was begun with the same options, if it has not finished, nor is being written now."""
+    from tunecheck.runs._store import list_runs
+
+    for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
+        try:
+            begun = recorded_options(MemoryRunOptions, run.id, run.manifest().command)
+            if begun.of_the_same() == options.of_the_same():
+                return None if run.status() in ("finished", "running") else run.id
+        except ConfigurationError:  # of another command, or damaged
+            continue
+    return None
+
+
+def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:
+    from tunecheck_memory._evaluation import run_memory
+
+    judge = None if options.judge is None else _endpoint(options.judge, options.prices, trust)
+    generator = None if options.generator is None else _endpoint(options.generator, options.prices, trust)
+    mode: Mode | None = (
+        "regenerate" if options.regenerate and options.resume is None else "reuse" if options.reuse else None
+    )
+    return run_memory(
+        config,
+        _endpoint(agent, options.prices, trust),
+        judge=judge,
+        generator=generator,
+        definitions=_path(options.definitions),
+        mode=mode,
+        texts=_path(options.texts),
+        filler=_path(options.filler),
+        wording=_path(options.wording),
+        tokenizer=options.tokenizer or "cl100k_base",
+        isolated=options.isolated,
+        seed=options.seed,
+        repeat=options.repeat or 1,
+        max_prompt_size=options.max_prompt_size,
+        clock=cast("ClockName", options.clock or "virtual"),
+        unjudged=options.unjudged,
+        name=options.name,
+        **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust),
+    )
+
+
+def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.endpoints._prices import read_prices
+
+    endpoint = load_named(name, trust)
+    if prices is not None:
+        read_prices(Path(prices)).give(endpoint)
+    return endpoint
+
+
+def _path(option: str | None) -> Path | None:
+    return None if option is None else Path(option)
+
+
+def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
+    return {
+        **run_summary(outcome.result),
+        **to_builtins(outcome.figures),
+        "notes": [*outcome.result.notes],
+        "results": [str(folder) for folder in outcome.results],
+    }
+
+
+def _print_outcome(outcome: MemoryOutcome) -> None:
+    result = outcome.result
+    folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
+    files = ["memory/summary.json  eval_results.jsonl", *folders]
+    print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
+
+
+def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("data set")
+    for name in ("tests", "scored", "mean", "std"):
+        table.add_column(name, justify="right")
+    for title, each in figures.datasets.items():
+        scores = [_score(each.mean), _score(each.std)]
+        table.add_row(clean(title), str(each.tests), str(each.scored), *scores)
+    console(sys.stdout).print(table)
+    print(*_lines(figures, usage), sep="\n")
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
+    accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
+    yield f"score {figures.score:.2f} of {figures.max_score} (± {figures.std:.2f}){accuracy}"
+    parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
+    parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
+    if figures.memory_span is not None:
+        parts.append(f"remembered over {figures.memory_span:,.0f} tokens")
+    yield " · ".join(parts)
+    spent = [line for name in ("target", "judge", "memory") if (line := _spent(name, usage.get(name)))]
+    if spent:
+        yield " · ".join(spent)
+
+
+_WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of the replies"}
+
+
+def _spent(name: str, spent: JSON) -> str:
+    if not isinstance(spent, dict):
+        return ""
+    price = cost_text(spent)
+    return f"{_WHO[name]}: {spent.get('calls'):,} calls{f', cost {price}' if price else ''}"

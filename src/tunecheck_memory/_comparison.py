@@ -1,0 +1,72 @@
+"""Two memory runs side by side: whether they had the same memory span, and what came of each data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._json import JSON, real_number
+from tunecheck.comparison._comparison import DataSetPair, DataSetSide, MemoryPair
+from tunecheck.comparison._run_table import RunInfo
+from tunecheck.runs._store import Run
+
+if TYPE_CHECKING:
+    from tunecheck_memory._run_files import Scored
+
+_SCORE = "outputs.memory.memory"
+_PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
+
+
+def memory_pair(base: RunInfo, new: RunInfo) -> MemoryPair | None:
+    """Both runs' data sets, where both are memory runs in run folders; None of all others."""
+    if not (_settings(base) and _settings(new)):
+        return None
+    sides = [_sides(base), _sides(new)]
+    titles = dict.fromkeys([*sides[0], *sides[1]])
+    pairs = tuple(DataSetPair(title, sides[0].get(title), sides[1].get(title)) for title in titles)
+    return MemoryPair(tuple(memory_warnings(base, new)), pairs)
+
+
+def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[str]:
+    """What makes two memory runs another test of memory, the span first; nothing of all other runs."""
+    told = [_settings(base), _settings(new)]
+    if all(told):
+        yield from _warnings(*told)
+
+
+def _settings(info: RunInfo) -> Mapping[str, JSON]:
+    target = Run(Path(info.place)).manifest().target if info.source == "run" else None
+    memory = target.get("memory") if target is not None else None
+    return memory if isinstance(memory, dict) else {}
+
+
+def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str]:
+    spans = [real_number(each.get("memory_span")) or 0 for each in (base, new)]
+    if spans[0] != spans[1]:
+        yield (
+            f"memory spans differ: {spans[0]:,.0f} tokens in the base, {spans[1]:,.0f} in the new run; "
+            "the same tests are not equally hard"
+        )
+    if base.get("isolated") != new.get("isolated"):
+        yield f"the tests of the {'base' if base.get('isolated') else 'new run'} were isolated: nothing came in between"
+    other = [part for part in _PARTS if base.get(part) != new.get(part)]
+    if other:
+        yield f"the conversations had other {', other '.join(other)}"
+
+
+def _sides(info: RunInfo) -> dict[str, DataSetSide]:
+    from tunecheck_memory._run_files import read_scored  # most runs are none of memory
+
+    by_title: dict[str, list[Scored]] = {}
+    for test in read_scored(Run(Path(info.place)).rows(), _SCORE):
+        by_title.setdefault(test.title, []).append(test)
+    return {title: _side(tests) for title, tests in by_title.items()}
+
+
+def _side(tests: list[Scored]) -> DataSetSide:
+    scores = [test.score for test in tests if test.score is not None]
+    mean = math.fsum(scores) / len(scores) if scores else None
+    deviation = None if mean is None else math.sqrt(math.fsum((each - mean) ** 2 for each in scores) / len(scores))
+    return DataSetSide(len(scores), mean, deviation, math.fsum(test.tokens for test in tests) / len(tests))

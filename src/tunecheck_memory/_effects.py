@@ -1,0 +1,155 @@
+"""What the scheduler asks for, one effect at a time, and what it is told: the seam between deciding and doing.
+
+The scheduler is a generator without input or output: it yields an effect and is sent an `Outcome`. A live session
+carries effects out and logs them, a resumed one takes the outcomes of its event log first, a replay takes them from
+another run's log: all three drive the same generator, so they can only agree.
+
+Names, order and renames of the fields are those of the event log: what is written must stay readable.
+"""
+
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tunecheck._json import JSON
+from tunecheck._targets import CallsMade
+from tunecheck_memory._model import AskJudge, Points
+
+
+class Outcome(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={
+        "at_us": "at",
+        "latency_ms": "ms",
+        "input_tokens": "in",
+        "output_tokens": "out",
+        "cached_input_tokens": "cached",
+    },
+):
+    """The words that came back (replies and judgements), when (`at_us`, µs since 1970, UTC), and what they cost.
+
+    `adopted`: the agent took the suggested reply without being asked. `declined`: the service declined the content; the
+    text is empty, and the agent leaves the exchange out of what it sends next. `asked` characters were sent, where the
+    service did not count the tokens. `masked`: the reply repeated a secret. `reasoning`: what the model thought.
+    """
+
+    at_us: int
+    text: str | None = None
+    latency_ms: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    adopted: bool = False
+    simulated: bool = False
+    declined: bool = False
+    cached_input_tokens: int | None = None
+    asked: int = 0
+    masked: bool = False
+    reasoning: str | None = None
+
+    @property
+    def made(self) -> CallsMade:
+        """The call behind it, where somebody was asked."""
+        return CallsMade(
+            1,
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_input_tokens,
+            self.asked,
+            len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0,
+            int(self.masked),
+        )
+
+    @property
+    def judged_by_model(self) -> bool:
+        """Whether a judgement is a model's, not that of rules about words."""
+        return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
+
+
+class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
+    """`test` is the id of the test that an effect is about."""
+
+
+class Send(_Effect, frozen=True, tag="send"):
+    """Say a message to the agent; `test` is "" for the introduction and filler.
+
+    `suggested` is a reply that the agent may take as its own; `draws` are the random numbers behind a filler.
+    """
+
+    test: str
+    message: str
+    question: bool = False
+    suggested: str | None = None
+    draws: tuple[int, ...] = ()
+
+    @property
+    def filler(self) -> bool:
+        return not self.test
+
+
+class Consult(_Effect, frozen=True, tag="consult"):
+    test: str
+    purpose: str
+    values: dict[str, Any]
+
+    @property
+    def request(self) -> AskJudge:
+        return AskJudge(self.purpose, self.values)
+
+
+class Begin(_Effect, frozen=True, tag="begin"):
+    """`tokens` counts those of the whole conversation before it."""
+
+    test: str
+    tokens: int
+
+
+class End(_Effect, frozen=True, tag="end"):
+    """`points` where the test counted them itself."""
+
+    test: str
+    points: Points | None = None
+
+
+class Waiting(_Effect, frozen=True, tag="wait"):
+    """A test waits for this many more tokens and seconds."""
+
+    test: str
+    tokens: int
+    seconds: int
+
+
+class Register(_Effect, frozen=True, tag="register"):
+    test: str
+
+
+class Deregister(_Effect, frozen=True, tag="deregister"):
+    test: str
+
+
+class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
+    """The agent forgets everything: isolated mode, after a test."""
+
+    test: str
+
+
+class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
+    """Let time pass until then (µs since 1970, UTC), with nothing said."""
+
+    until_us: int
+
+
+class SuiteReset(_Effect, frozen=True, tag="suite_reset"):
+    """The tests begin (the reference writes this after its introduction, and when it resumes a run)."""
+
+
+Effect: TypeAlias = Send | Consult | Begin | End | Waiting | Register | Deregister | Jump | ResetAgent | SuiteReset
+
+Schedule: TypeAlias = Generator[Effect, Outcome, None]
+
+
+def to_data(value: Effect | Outcome) -> dict[str, JSON]:
+    data: dict[str, JSON] = msgspec.to_builtins(value)
+    return data

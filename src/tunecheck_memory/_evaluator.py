@@ -1,0 +1,270 @@
+"""How well an agent remembered, test by test: `MemoryEvaluator`, by words where they suffice, by a judge where not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault, Verdict, to_json, verdict
+from tunecheck._json import JSON, loads, plain, real_number
+from tunecheck.endpoints._base import Endpoint, ModelCalls
+from tunecheck.evaluators._base import Evaluator, Metric
+from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
+from tunecheck.evaluators._judges.texts import given
+from tunecheck_memory._model import Given, Points, Score
+from tunecheck_memory._scoring.by_words import Undecided, judge_by_words, plain_title
+
+if TYPE_CHECKING:
+    from tunecheck_memory._judging import MemoryJudges
+
+
+def read_test(
+    dataset: object,
+    expected: object,
+    responses: object,
+    *,
+    points: object = None,
+    reasons: object = None,
+    **row: object,
+) -> Given:
+    """The test of a row, whose columns may be values, their JSON text, or missing.
+
+    Raises:
+        ValueError: it says no data set, or holds something that is not data.
+    """
+    title = given(dataset)
+    if not isinstance(title, str) or not title.strip():
+        raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
+    arguments = _value(row.pop("arguments", None), "arguments")
+    return Given(
+        title=title.strip(),
+        expected=_as_list(expected, "expected"),
+        responses=_texts(responses, "responses"),
+        args=arguments if isinstance(arguments, dict) else {},
+        points=_points(_value(points, "points"), _texts(reasons, "reasons")),
+        **{name: _texts(value, name) for name, value in row.items()},
+    )
+
+
+def _value(value: object, name: str) -> JSON:
+    """Data, or what JSON text holds; CSV files know no lists."""
+    value = given(value)
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return loads(value)
+        except ValueError:
+            return value
+    try:
+        return plain(value.tolist() if hasattr(value, "tolist") else value)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be read: {error}") from None
+
+
+def _as_list(value: object, name: str) -> list[JSON]:
+    data = _value(value, name)
+    return data if isinstance(data, list) else [] if data is None else [data]
+
+
+def _texts(value: object, name: str) -> list[str]:
+    return [each for each in _as_list(value, name) if isinstance(each, str)]
+
+
+def _points(value: JSON, reasons: list[str]) -> Points | None:
+    """Points of `{"points": 3, "most": 5}`, of `[3, 5]`, or a share from 0 to 1."""
+    if isinstance(value, Mapping):
+        value = [value.get("points"), value.get("most")]
+    pair = value if isinstance(value, list) else [value, 1]
+    if len(pair) != 2:
+        return None
+    scored, most = (
+        float(number) if (number := real_number(each)) is not None and abs(number) <= _MOST_POINTS else None
+        for each in pair
+    )
+    return None if scored is None or most is None else Points(scored, most, tuple(reasons))
+
+
+_METRIC = "memory"
+_MOST_POINTS = 1e15
+_RULES = 2
+"""Goes up where a rule changes, so that recorded verdicts are made anew."""
+
+_DOUBTFUL = frozenset({"jokes", "locations", "locationsdirections", "triggerresponse"})
+_MOST_REASONS = 12
+_NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
+
+
+class MemoryEvaluator(Evaluator):
+    """Scores a long-term memory test from 0 to 1.
+
+    Args:
+        model_config: the judge, in every form that other judges take, for tests that only a judge can score and those
+            of which words are not sure; by default there is none, and the former are not applicable.
+        threshold: from where on a test passes.
+        compat: score as the GoodAI LTM benchmark does, its defects included; scores may then exceed 1.
+        doubtful: ask the judge, where there is one, also of jokes, places and triggers that are not word by word right.
+        samples, combine, parameters: of the judge, as of every other.
+
+    Called with `dataset` (the test's title, such as "Spy Meeting"), `expected` and `responses` (the replies to the
+    test's questions), and where there are such: `arguments` (the data set's in the configuration), `questions`,
+    `script`, `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, of tests that
+    count while they run) with `reasons`, `own_score` (what the rules of somebody's own kind of test gave) and
+    `own_sure` (false: the judge is asked, where there is one). The
+    verdict's `properties` say what it was scored `by`: words, points, rules or judge, and the data set.
+
+    Raises:
+        ConfigurationError: an argument cannot be.
+
+    Raises, when called:
+        ValueError: the row is not a test: its data set or its replies are missing.
+        JudgementError, EndpointError: as every judge, where one is asked.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC),)
+    primary: ClassVar[str] = _METRIC
+    judged: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        model_config: ModelConfig | None = None,
+        *,
+        threshold: float = 0.5,
+        compat: bool = False,
+        doubtful: bool = False,
+        samples: int | None = None,
+        combine: Literal["mean", "majority"] | None = None,
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> None:
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+            raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
+        self._threshold, self._compat, self._doubtful = float(threshold), compat, doubtful
+        self._judges: MemoryJudges | None = None
+        if model_config is not None:
+            from tunecheck_memory._judging import MemoryJudges
+
+            endpoint = judge_endpoint(model_config)
+            self._judges = MemoryJudges(endpoint, samples=samples, combine=combine, parameters=parameters)
+        super().__init__(
+            threshold=self._threshold,
+            compat=compat,
+            doubtful=doubtful,
+            rules=_RULES,
+            judges=None if self._judges is None else self._judges.described(),
+        )
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        return None if self._judges is None else self._judges.endpoint
+
+    @property
+    def concurrency(self) -> int | None:
+        return None if self._judges is None else self._judges.endpoint.concurrency
+
+    async def close(self) -> None:
+        """Close the judge's connections; a later call opens new ones."""
+        if self._judges is not None:
+            await self._judges.close()
+
+    def __call__(
+        self,
+        *,
+        dataset: object,
+        expected: object,
+        responses: object,
+        arguments: object = None,
+        questions: object = None,
+        script: object = None,
+        since_question: object = None,
+        points: object = None,
+        reasons: object = None,
+        own_score: object = None,
+        own_sure: object = None,
+    ) -> Verdict:
+        """Score one test, from any thread, also where an event loop is running."""
+        test = read_test(
+            dataset,
+            expected,
+            responses,
+            arguments=arguments,
+            questions=questions,
+            script=script,
+            since_question=since_question,
+            points=points,
+            reasons=reasons,
+        )
+        result = self._by_words(test, own_score, own_sure)
+        if not isinstance(result, list):
+            return result
+        assert self._judges is not None
+        judge = self._judges.judge(test)
+        return self._judged(test, [judge(**inputs) for inputs in result])
+
+    async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
+        own = row.pop("own_score", None), row.pop("own_sure", None)
+        test = read_test(**row)
+        result = self._by_words(test, *own)
+        if not isinstance(result, list):
+            return result
+        assert self._judges is not None
+        judge = self._judges.judge(test)
+        return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
+
+    def _by_words(self, test: Given, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
+        """The verdict, or the inputs of what has to be asked of the judge."""
+        own, sure = given(own_score), self._compat or given(own_sure) is not False
+        questions = self._judges.questions(test) if self._judges is not None else []
+        if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
+            ruled = Score(min(1.0, max(0.0, float(own))), (), sure)
+            return questions if questions and not sure else self._verdict(test, ruled, "rules")
+        score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
+        if isinstance(score, Score) and not score.sure and questions:
+            return questions
+        if isinstance(score, Undecided):
+            hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
+            return questions or verdict(
+                _METRIC,
+                threshold=self._threshold,
+                reason=score.reason + hint,
+                properties={"dataset": test.title},
+                not_applicable=True,
+            )
+        if self._is_doubtful(test):  # decided to the letter: the score is that of the usual rules
+            score = judge_by_words(test)
+            assert isinstance(score, Score)
+        return self._verdict(test, score, "words" if test.points is None else "points")
+
+    def _is_doubtful(self, test: Given) -> bool:
+        return self._doubtful and self._judges is not None and plain_title(test.title) in _DOUBTFUL
+
+    def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
+        assert self._judges is not None
+        score, reasons, properties = self._judges.together(test, verdicts)
+        return self._verdict(test, Score(score, reasons), "judge", properties)
+
+    def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+        reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
+        reason = "; ".join(reasons) or None
+        properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
+        passed = score.score >= self._threshold
+        if not passed:  # written here: a score by somebody's own rules has no reason, and gets none from its fault
+            fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
+            properties["faults"] = to_json([fault])
+        return verdict(
+            _METRIC, score=score.score, passed=passed, threshold=self._threshold, reason=reason, properties=properties
+        )
+
+    def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
+        """The mean of each data set, their sum (`score`) and mean (`accuracy`): each data set counts the same."""
+        scores: dict[str, list[float]] = {}
+        for row in rows:
+            properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
+            if isinstance(properties, dict) and isinstance(score, (int, float)):
+                title = str(properties.get("dataset")).lower()[:80]
+                words = "".join(letter if letter.isalnum() else " " for letter in title).split()
+                scores.setdefault("_".join(words) or "other", []).append(float(score))
+        means = {f"mean_{name}": math.fsum(each) / len(each) for name, each in scores.items()}
+        if not means:
+            return {}
+        total = math.fsum(means.values())
+        return {"score": total, "accuracy": total / len(means), **means}

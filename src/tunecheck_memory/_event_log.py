@@ -1,0 +1,246 @@
+"""The event log of one session: everything that its conversation came to, in order; its state is a fold over it.
+
+One JSON object a line in `RUN/memory/<session>/events.jsonl`:
+
+    {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: what the events depend on
+    {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before something is asked of the agent or the judge
+    {"k": "done", "n": 12, "outcome": {…}}                          what it came to
+    {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            something that concerns nobody else
+
+Where a run went on with another prompt size or judge, the event from which that holds says so: `"changed": {…}`.
+A `do` without its `done`, at the end, was in flight when the process died: it is carried out again under the same key.
+The last line may be torn; it is cut off.
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError, RunError, told_as
+from tunecheck._files import FORMAT_VERSION, check_first_record
+from tunecheck._json import JSON, loads
+from tunecheck._messages import counted
+from tunecheck._records import RecordFile, WholeRecords, synced_file
+from tunecheck._regular_files import open_regular
+from tunecheck_memory._effects import Effect, Outcome
+
+PROMPT_SIZE, JUDGE = "prompt size", "judge"
+CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
+"""What a session may go on without: what was said keeps, and the events to come depend on the new one."""
+
+FOLDER, EVENTS = "memory", "events.jsonl"
+"""The folder in a run's own, and in it, below each session's, the file of its events."""
+
+
+def session_name(trial: object) -> str:
+    return f"session-{trial}"
+
+
+def event_log_path(run: Path, trial: int) -> Path:
+    return run / FOLDER / session_name(trial) / EVENTS
+
+
+class _Record(msgspec.Struct, frozen=True, tag_field="k"): ...
+
+
+class _Session(_Record, frozen=True, tag="session"):
+    start: int
+    made_of: dict[str, Any]
+    format_version: int = FORMAT_VERSION
+
+
+class _Do(_Record, frozen=True, tag="do", omit_defaults=True):
+    n: int
+    key: str
+    at: int
+    effect: Effect
+    changed: dict[str, Any] | None = None
+
+
+class _Done(_Record, frozen=True, tag="done", omit_defaults=True):
+    n: int
+    outcome: Outcome
+    changed: dict[str, Any] | None = None
+
+
+class _Did(_Record, frozen=True, tag="did", omit_defaults=True):
+    n: int
+    effect: Effect
+    outcome: Outcome
+    changed: dict[str, Any] | None = None
+
+
+AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A recorded effect; `outcome` is None where it was in flight, `key` where nobody was asked.
+
+    `changed` is what the session was made of otherwise from this event on.
+    """
+
+    effect: Effect
+    outcome: Outcome | None
+    key: str | None = None
+    at_us: int = 0
+    changed: dict[str, Any] | None = None
+
+
+class EventLog:
+    """The log of a session at work: `recorded` are its events so far, `start_us` is when its clock began.
+
+    `begun_with` is what the first event depended on, `change` what is otherwise from the next one on. Every method that
+    writes raises RunError where it cannot.
+    """
+
+    def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
+        """Open the log, or begin it; `made_of` names what the events depend on, each with a hash or a setting.
+
+        Raises:
+            ConfigurationError: it was begun with something else; the text says what.
+            RunError: it is damaged, or cannot be written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+        self._file = RecordFile(path, f"the session {path.parent.name}")
+        try:
+            header, self.recorded = _whole(path)[:2]
+            if header is None:
+                header = _Session(start_us, dict(made_of))
+                self._file.append(header)
+            before: dict[str, JSON] = {**header.made_of}
+            for event in self.recorded:
+                before |= event.changed or {}
+            changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
+            if not CHANGEABLE.issuperset(changed):
+                raise ConfigurationError(
+                    f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
+                    "undo that, or start anew with --fresh"
+                )
+        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
+            self._file.close()
+            raise
+        self.start_us = header.start
+        self.begun_with: Mapping[str, JSON] = header.made_of
+        self.change: dict[str, JSON] | None = {name: made_of.get(name) for name in changed} or None
+        self._next = len(self.recorded)
+        if self.change and self.recorded and self.recorded[-1].outcome is None:  # it is asked for again
+            last = self.recorded[-1]
+            self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
+
+    def intend(self, effect: Effect, key: str, at_us: int) -> None:
+        """Record what is about to be asked of the agent or the judge."""
+        self._file.append(_Do(self._next, key, at_us, effect, self._told()))
+
+    def done(self, outcome: Outcome) -> None:
+        self._file.append(_Done(self._next, outcome, self._told()))
+        self._next += 1
+
+    def redone(self, outcome: Outcome) -> None:
+        self._next -= 1
+        self.done(outcome)
+
+    def did(self, effect: Effect, outcome: Outcome) -> None:
+        self._file.append(_Did(self._next, effect, outcome, self._told()))
+        self._next += 1
+
+    def _told(self) -> dict[str, JSON] | None:
+        """The change, once: with the first event from which it holds."""
+        change, self.change = self.change, None
+        return change
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_events(path: Path) -> list[Event]:
+    """The events of a log; raises ConfigurationError where it cannot be read, RunError where it is damaged."""
+    return _whole(path).events
+
+
+def refuse_damage(path: Path, *, accept: bool) -> str | None:
+    """Refuse a log that is damaged; where that is accepted, cut it off there, keep a copy, and say so.
+
+    Raises:
+        RunError: it is damaged, and that is not accepted.
+    """
+    if not accept:
+        _whole(path)
+        return None
+    log = _read(path)
+    if log.problem is None:
+        return None
+    with told_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
+        copy = shutil.copyfile(path, path.with_suffix(".damaged"))
+        file.truncate(log.end)
+        synced_file(path).unlink(missing_ok=True)
+    return f"{path.parent.name} goes on from where its log was damaged; all that it held is in {copy.name}"
+
+
+class _Log(NamedTuple):
+    """What a log holds up to its byte `end`, and what is wrong from there on."""
+
+    header: _Session | None
+    events: list[Event]
+    end: int
+    problem: str | None
+
+
+def _whole(path: Path) -> _Log:
+    log = _read(path)
+    if log.problem is not None:
+        raise RunError(
+            f"{path}: {log.problem}. Put back a whole file, or cut it there with --accept-damage (accept_damage=True), "
+            "or start anew with --fresh"
+        )
+    return log
+
+
+def _read(path: Path) -> _Log:
+    check_first_record(path)
+    header: _Session | None = None
+    events: list[Event] = []
+    end = calls = 0
+    problem: object = None
+    with told_as(ConfigurationError, path), open_regular(path) as file:
+        records = WholeRecords(path, file)
+        for begin, line in records:
+            if problem or records.damage.lost:
+                calls += b'"k":"do"' in line
+                continue
+            try:
+                record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
+                if header is not None:
+                    _add(events, record)
+                elif isinstance(record, _Session):
+                    header = record
+                else:
+                    raise ValueError("no beginning of a session")
+            except ValueError as error:
+                problem = f"the record at byte {begin} cannot be read: {error}"
+            else:
+                end = begin + len(line)
+    lost = records.damage.lost
+    if problem is None and not lost:
+        return _Log(header, events, end, None)
+    again = counted(calls + max(lost, 1), "call")
+    return _Log(header, events, end, f"{problem or records.damage}; to go on from before takes up to {again} again")
+
+
+def _add(events: list[Event], record: AnyRecord) -> None:
+    in_flight = bool(events) and events[-1].outcome is None
+    match record:
+        case _Done(n, outcome, changed) if in_flight and n == len(events) - 1:
+            both = {**(events[-1].changed or {}), **(changed or {})} or None
+            events[-1] = msgspec.structs.replace(events[-1], outcome=outcome, changed=both)
+        case _Do(n, key, at_us, effect, changed) if not in_flight and n == len(events):
+            events.append(Event(effect, None, key, at_us, changed))
+        case _Did(n, effect, outcome, changed) if not in_flight and n == len(events):
+            events.append(Event(effect, outcome, changed=changed))
+        case _:
+            raise ValueError("out of order")

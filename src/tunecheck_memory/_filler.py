@@ -1,0 +1,160 @@
+"""Filler: messages of questions and answers that let tokens pass, drawn at random from a pool."""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tunecheck._describe import read_as
+from tunecheck._errors import DataError, told_as
+from tunecheck._json import JSON, dumps, loads
+from tunecheck_memory._tokens import Tokenizer
+from tunecheck_memory._wording import Wording, fill
+
+OWN = Path(__file__).with_name("data") / "filler.jsonl"
+"""The pool that ships."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """`suggested` is the reply that an agent may take as its own, `draws` the places of the message's entries."""
+
+    message: str
+    suggested: str
+    draws: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FillerPool:
+    """Questions with their answers, in the order of their file, which the draws depend on."""
+
+    pairs: Sequence[tuple[str, str]]
+    name: str = "filler"
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(dumps([list(pair) for pair in self.pairs])).hexdigest()
+
+
+def load_filler(path: Path | str | None = None) -> FillerPool:
+    """The pool of a file, by default the one that ships.
+
+    A file holds lines with `question` and `answer`, or is the reference's `trivia.json`, one object whose list `Data`
+    holds `Question` and `AnswerValue`.
+
+    Raises:
+        DataError: the file cannot be read, or an entry of it is none; names file and line or place.
+    """
+    file = Path(path) if path is not None else OWN
+    with told_as(DataError, file):
+        raw = file.read_bytes()
+    pairs = tuple(_pairs(raw, str(file)))
+    if not pairs:
+        raise DataError(f"{file}: holds no questions")
+    return FillerPool(pairs, file.name)
+
+
+class _Line(msgspec.Struct):
+    question: str
+    answer: str
+
+
+class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerValue"}):
+    question: str
+    answer: str
+
+
+def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
+    try:
+        whole = loads(raw)
+    except ValueError:
+        whole = None  # JSON Lines
+    if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
+        for place, entry in enumerate(entries):
+            yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
+        return
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            where = f"{name}, line {number}"
+            try:
+                yield _pair(loads(line), _Line, where)
+            except ValueError as error:
+                raise DataError(f"{where}: not JSON: {error}") from None
+
+
+def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[str, str]:
+    read: _Line | _Trivia = read_as(entry, form, where, error=DataError)
+    return read.question, read.answer
+
+
+class _Entry(NamedTuple):
+    """A line, what it weighs, and what its answer does in the middle and at the end of a list."""
+
+    line: str
+    tokens: int
+    inner: int
+    last: int
+
+
+class FillerWriter:
+    """Writes filler messages of a wanted size.
+
+    A message is large enough when its preface, its lines, each counted by itself, and its answers as a Python list come
+    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where encodings
+    never join two tokens: none is counted as a whole again for each entry.
+    """
+
+    def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:
+        self._pairs = pool.pairs
+        self._wording = wording
+        self._count = tokenizer.count
+        self._preface = tokenizer.count(wording.filler.preface)
+        self._entries: dict[int, _Entry] = {}
+
+    def write(self, source: random.Random, tokens: int) -> Filler:
+        draws = [source.randrange(len(self._pairs))]
+        answer = repr(self._pairs[draws[0]][1])
+        before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
+        open_list = self._count(f"[{answer},")
+        while before + size < tokens:
+            draws.append(source.randrange(len(self._pairs)))
+            entry = self._entry(draws[-1])
+            before += entry.tokens
+            size = open_list + entry.last
+            open_list += entry.inner
+        lines = "".join(self._entries[place].line for place in draws)
+        return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
+
+    def measure(self, message: str) -> tuple[int, int] | None:
+        """What such a message weighs without its last entry, and with it; None where it is none of this pool."""
+        places = {self._line(place): place for place in range(len(self._pairs))}
+        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(self._wording.filler.preface))
+        if not lines or not places.keys() >= set(lines):
+            return None
+        draws = [places[line] for line in lines]
+        return self._size(draws[:-1]), self._size(draws)
+
+    def _size(self, draws: list[int]) -> int:
+        lines = sum(self._entry(place).tokens for place in draws)
+        return self._preface + lines + self._count(self._answers(draws))
+
+    def _answers(self, draws: list[int]) -> str:
+        return str([self._pairs[place][1] for place in draws])
+
+    def _line(self, place: int) -> str:
+        question, answer = self._pairs[place]
+        return fill(self._wording.filler.line, {"question": question, "answer": answer})
+
+    def _entry(self, place: int) -> _Entry:
+        entry = self._entries.get(place)
+        if entry is None:
+            line, answer = self._line(place), repr(self._pairs[place][1])
+            entry = _Entry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
+            self._entries[place] = entry
+        return entry

@@ -1,0 +1,233 @@
+"""A run as the GoodAI benchmark leaves it: `<benchmark>/results/<agent>/`, its log, definitions and configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck import _yaml as yamltext
+from tunecheck._errors import ConfigurationError, DataError, PluginError
+from tunecheck._json import JSON, whole_number
+from tunecheck._trust import Trust
+from tunecheck_memory._configuration import UNIVERSAL
+from tunecheck_memory._definitions import read_definitions
+from tunecheck_memory._filler import FillerPool
+from tunecheck_memory._goodai.log import EventType, LogFile, read_log
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.registry import Kinds, find_kind, is_kind_file
+from tunecheck_memory._model import Definition
+from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
+from tunecheck_memory._tasks import Test
+from tunecheck_memory._tokens import Tokenizer
+from tunecheck_memory._wording import Wording
+
+
+@dataclass(frozen=True)
+class LegacyConfiguration:
+    """A configuration as it was published, or as a run of ours keeps it.
+
+    `given` says that somebody named the file, and did not just have it lying beside the definitions: only then are
+    data sets in files that it names loaded, which for a Python file means that it is run.
+    """
+
+    document: yamltext.Document
+    given: bool
+
+    @property
+    def memory_span(self) -> int | None:
+        """The memory span of all data sets that have none of their own, in tokens."""
+        return self._span(_below(self.document.value, "datasets", "args"), "datasets", "args")
+
+    @property
+    def filler_seed(self) -> int:
+        """The filler's seed. A run of ours, which says whether it is isolated, keeps it; the reference's is 0."""
+        value = self.document.value
+        seed = _below(value, "datasets", "args", "seed")
+        ours = isinstance(_below(value, "config", "isolated"), bool)
+        return (whole_number(seed) or 0) if ours else 0
+
+    def spans(self, titles: Mapping[str, str]) -> Mapping[str, int]:
+        """By title, the memory spans of data sets that have their own; `titles` are by the names of kinds."""
+        spans = {}
+        for place, entry in enumerate(self._list("datasets", "datasets")):
+            span = self._span(_below(entry, "args"), "datasets", "datasets", place, "args")
+            title = titles.get(str(_below(entry, "name")))
+            if span is not None and title is not None:
+                spans[title] = span
+        return spans
+
+    def incompatibilities(self, titles: Mapping[str, str]) -> list[frozenset[str]]:
+        """Sets of titles of which no two are at work at once; names that are none of these kinds' are passed over."""
+        sets = []
+        for place, group in enumerate(self._list("config", "incompatibilities")):
+            if not isinstance(group, list):
+                where = self.document.where("config", "incompatibilities", place)
+                raise ConfigurationError(f"{where}: incompatibilities are lists of data sets' names")
+            sets.append(frozenset(titles[str(name)] for name in group if str(name) in titles))
+        return sets
+
+    def kinds_of_files(self, trust: Trust | None) -> Iterator[Kind]:
+        """The kinds of data sets that are files, relative to a configuration that was given."""
+        for place, entry in enumerate(self._list("datasets", "datasets") if self.given else ()):
+            name, arguments = _below(entry, "name"), _below(entry, "args")
+            if isinstance(name, str) and is_kind_file(name):
+                where = self.document.where("datasets", "datasets", place)
+                own = arguments if isinstance(arguments, dict) else {}
+                own = {key: value for key, value in own.items() if key not in UNIVERSAL}
+                yield find_kind(name, own, folder=Path(self.document.name).parent, where=where, trust=trust)
+
+    def _list(self, *path: str) -> list[JSON]:
+        value = _below(self.document.value, *path)
+        return value if isinstance(value, list) else []
+
+    def _span(self, arguments: JSON, *path: str | int) -> int | None:
+        span = _below(arguments, "memory_span")
+        if span is not None and (whole_number(span) or 0) <= 0:
+            where = self.document.where(*path, "memory_span")
+            raise ConfigurationError(f"{where}: memory_span must be a whole number over 0")
+        return whole_number(span)
+
+
+def _below(value: JSON, *path: str) -> JSON:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+LOG = "master_log.jsonl"
+
+_SPAN_IN_NAME = re.compile(r"(\d{1,6})\s*k\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LegacyRun:
+    """All that a replay needs. `span_from` says where the memory span comes from.
+
+    `seed` is the filler's. `incompatibilities` are sets of titles; None where no configuration says any, and the
+    kinds' topics decide.
+    """
+
+    log: LogFile
+    tests: Sequence[Test]
+    memory_span: int
+    span_from: str
+    incompatibilities: Sequence[frozenset[str]] | None
+    isolated: bool
+    seed: int = 0
+
+    def settings(
+        self,
+        wording: Wording,
+        filler: FillerPool,
+        tokenizer: Tokenizer,
+        *,
+        seed: int | None = None,
+        max_message_tokens: int = MAX_MESSAGE_TOKENS,
+    ) -> Settings:
+        """How its tests are interleaved; `seed` is the filler's where it is not the run's own."""
+        return Settings(
+            memory_span=self.memory_span,
+            wording=wording,
+            filler=filler,
+            tokenizer=tokenizer,
+            start_us=self.log.events[0].at_us,
+            incompatibilities=self.incompatibilities or (),
+            by_topics=self.incompatibilities is None,
+            isolated=self.isolated,
+            seed=self.seed if seed is None else seed,
+            max_message_tokens=max_message_tokens,
+        )
+
+
+class ScriptedKind(Kind):
+    """A data set that is known by its definitions alone: its tests go by their scripts."""
+
+    resets = True
+
+    @classmethod
+    def of(cls, title: str) -> ScriptedKind:
+        made: type[ScriptedKind] = type("ScriptedKind", (cls,), {"title": title, "name": title})
+        return made()
+
+    def definitions(self, count: int, making: Making) -> list[Definition]:
+        raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
+
+
+def read_legacy_run(
+    folder: Path | str,
+    *,
+    definitions: Path | str | None = None,
+    configuration: Path | str | None = None,
+    memory_span: int | None = None,
+    trust: Trust | None = None,
+) -> LegacyRun:
+    """Read a run's folder, its definitions and their configuration; what is given as an option wins.
+
+    `trust` says who names the kinds of a configuration that is given; without it, somebody who may.
+
+    Raises:
+        DataError: a file is missing or cannot be read; names file and line.
+        ConfigurationError: the memory span is said nowhere.
+    """
+    run = Path(folder)
+    run = run.parent if run.name == LOG else run
+    if not (run / LOG).is_file():
+        raise DataError(f"{run}: has no {LOG}; name a run's folder, <benchmark>/results/<agent>")
+    benchmark = run.resolve().parent.parent
+    made = Path(definitions) if definitions is not None else benchmark / "definitions"
+    log = read_log(run / LOG)
+    if not log.events:
+        raise DataError(f"{log.name}: holds no events")
+    tests = read_definitions(made)
+    known = {definition.id for definition in tests}
+    for event in log.events:
+        if event.test and event.test not in known:
+            raise DataError(f"{log.name}, line {event.line}: the test {event.test!r} has no definition in {made}")
+    file = Path(configuration) if configuration is not None else made / "config.yml"
+    settings = None
+    if configuration is not None or file.is_file():
+        settings = LegacyConfiguration(yamltext.read(file), given=configuration is not None)
+    kinds = _kinds({definition.title for definition in tests}, settings, trust)
+    titles = {kind.name: kind.title for kind in kinds.values()}
+    isolated = log.events[0].type is EventType.BEGIN
+    span, span_from = _span(memory_span, settings, benchmark.name, isolated)
+    spans = settings.spans(titles) if settings is not None and memory_span is None else {}
+    return LegacyRun(
+        log=log,
+        tests=[Test(each, kinds[each.title], spans.get(each.title)) for each in tests],
+        memory_span=span,
+        span_from=span_from,
+        incompatibilities=settings.incompatibilities(titles) if settings is not None else None,
+        isolated=isolated,
+        seed=settings.filler_seed if settings is not None else 0,
+    )
+
+
+def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None, trust: Trust | None) -> dict[str, Kind]:
+    """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
+    installed = Kinds()
+    of_files = settings.kinds_of_files(trust) if settings is not None else ()
+    by_title = {kind.title: kind for kind in of_files}
+    for title in titles:
+        if title not in by_title:
+            try:
+                by_title[title] = installed.by_title(title, {})
+            except PluginError:
+                by_title[title] = ScriptedKind.of(title)
+    return by_title
+
+
+def _span(given: int | None, settings: LegacyConfiguration | None, name: str, isolated: bool) -> tuple[int, str]:
+    if given is not None:
+        return given, "--memory-span"
+    if settings is not None and settings.memory_span is not None:
+        return settings.memory_span, settings.document.name
+    if in_name := _SPAN_IN_NAME.search(name):
+        return int(in_name[1]) * 1_000, f"the folder's name, {name!r}"
+    if isolated:
+        return 1, "isolated tests, which have none"
+    raise ConfigurationError(
+        "the memory span stands in no configuration beside the definitions: give --memory-span or --configuration"
+    )

@@ -1,0 +1,101 @@
+"""Conflicting personal information: what the user says of himself changes in passing; a model writes the content."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck_memory._data import read_words
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.scripts import scripted_test
+from tunecheck_memory._model import Definition
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
+
+ATTEMPTS = 5
+"""How often content is asked for until it can be read."""
+
+_MOST_CHARACTERS = 20_000
+
+_PROMPT = """\
+Write material for a memory test. A person tells about himself or herself, in the first person, in {messages} separate \
+chat messages of one to three sentences each. All of them touch on this subject: {subject}. What is said about it \
+changes along the way: at least once a later message makes an earlier statement untrue, in passing and without saying \
+that something was wrong before. The first messages must hold the outdated statement, a later one the current fact. \
+Mention no other names, and neither the person's own name nor favourite colour.
+Then write one question in the first person whose answer is the current fact, and that answer in a few words.
+Variation number {example}.
+Answer with one JSON object and nothing else:
+{{"content": ["message", "message"], "question": "question", "answer": "answer"}}"""
+
+
+class ConflictingPersonalInfo(Kind):
+    """Three to five statements that a generator endpoint writes about one of our subjects, and its question."""
+
+    name = "conflicting_personal_info"
+    title = "Conflicting Personal Info"
+
+    def definitions(self, count: int, making: Making) -> list[Definition]:
+        """See Kind; each test asks the generator once, more often where its reply cannot be used.
+
+        Raises:
+            ConfigurationError: there is no generator.
+            EndpointError: a call to it failed for good, or none of its replies can be used.
+        """
+        generator = making.generator
+        if generator is None:
+            raise ConfigurationError(
+                "conflicting_personal_info has its content written by a model: give an endpoint with --generator, or "
+                "existing definitions with --definitions"
+            )
+
+        async def write() -> list[Definition]:
+            try:
+                return [await self._definition(str(number), making, generator) for number in range(count)]
+            finally:
+                await generator.close()  # its connections belong to this event loop
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(write())
+        with ThreadPoolExecutor(1) as pool:  # beside a running event loop no other can run on its thread
+            return pool.submit(asyncio.run, write()).result()
+
+    async def _definition(self, example: str, making: Making, generator: Endpoint) -> Definition:
+        from tunecheck.endpoints._base import ChatRequest
+
+        random = making.random(self.title, example)
+        subject, messages = random.choice(read_words("personal_subjects")), random.randint(3, 5)
+        prompt = _PROMPT.format(messages=messages, subject=subject, example=example)
+        problem = ""
+        for attempt in range(ATTEMPTS):
+            key = f"{making.seed}/{self.title}/{example}/{attempt}"
+            request = ChatRequest([{"role": "user", "content": prompt}], idempotency_key=key, roomy=True)
+            completion = await generator.complete(request)
+            try:
+                content, question, answer = read_content(completion.text or "")
+            except ValueError as error:
+                problem = str(error)
+            else:
+                return scripted_test(self, example, content, [question], [answer])
+        raise ReplyError(f"{generator.name} wrote nothing usable in {ATTEMPTS} attempts: {problem}")
+
+
+def read_content(text: str) -> tuple[list[str], str, str]:
+    """The statements, question and answer of a generator's reply."""
+    from tunecheck_memory._lenient_json import read_lenient
+
+    value = read_lenient(text[:_MOST_CHARACTERS])
+    if not isinstance(value, dict):
+        raise ValueError("the reply is not a JSON object")
+    content, question, answer = value.get("content"), value.get("question"), value.get("answer")
+    statements = [each for each in content if isinstance(each, str)] if isinstance(content, list) else []
+    if not isinstance(content, list) or len(statements) != len(content) or len(statements) < 2:
+        raise ValueError("'content' must be a list of two texts or more")
+    if not isinstance(question, str) or not isinstance(answer, str) or not all((*statements, question, answer)):
+        raise ValueError("'question' and 'answer' must be texts, and no text may be empty")
+    return statements, question, answer

@@ -1,0 +1,127 @@
+"""Kinds that tell invented facts in one message, and ask for some of them later: a country, a machine, a table."""
+
+import math
+from random import Random
+from uuid import UUID
+
+import msgspec
+
+from tunecheck._json import JSON, dumps
+from tunecheck_memory._data import read_data
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.scripts import Fact, draw_values, scripted_test, whole
+from tunecheck_memory._model import Definition
+
+_FACTS, _ASKED = 10, 3
+
+
+class _Country(msgspec.Struct, frozen=True):
+    opening: str
+    names: tuple[str, ...]  # each is invented
+    lists: dict[str, tuple[str, ...]]
+    facts: tuple[Fact, ...]
+
+
+class DelayedRecall(Kind):
+    """Ten facts in one message, then three questions, far apart."""
+
+    name = "delayed_recall"
+    title = "Delayed Recall"
+    resets = True
+
+    def definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        country = read_data("country", _Country)
+        values = draw_values(random, country.lists, country.names)
+        facts = [fact.with_values(values) for fact in random.sample(country.facts, _FACTS)]
+        told = "\n".join([country.opening.format(**values), *(fact.fact for fact in facts)])
+        asked = random.sample(facts, _ASKED)
+        return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
+
+
+_STEPS, _MANUAL_RULES = 6, 4
+
+_NEXT = "When working the {machine}: what do I do right after this step: “{step}”?"
+_FIRST = "When working the {machine}: what is the very first step?"
+
+
+class _Manual(msgspec.Struct, frozen=True):
+    opening: str
+    lists: dict[str, tuple[str, ...]]
+    steps: tuple[str, ...]
+    rules: tuple[Fact, ...]
+
+
+class InstructionRecall(Kind):
+    """Six numbered steps and four rules in one message, then a question about a step and two about rules."""
+
+    name = "instruction_recall"
+    title = "Instruction Recall"
+    resets = True
+
+    def definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        manual = read_data("manual", _Manual)
+        values = draw_values(random, manual.lists, ("maker",))
+        machine = f"{values['maker']} {values['machine']}"
+        # Each step draws its own words: "turn the red dial" twice in one manual would make the next step ambiguous.
+        steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
+        values["machine"] = machine
+        rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
+        at = random.randrange(len(steps))
+        question = (_NEXT if at else _FIRST).format(machine=machine, step=steps[at - 1])
+        asked = [Fact("", question, steps[at]), *random.sample(rules, 2)]
+        random.shuffle(asked)
+        numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
+        told = "\n".join([manual.opening.format(machine=machine), *numbered, *(rule.fact for rule in rules)])
+        return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
+
+
+_TABLE = "Keep this JSON object in mind, I am going to ask for one of its values:\n{pairs}"
+_TABLE_QUESTION = (
+    "In the JSON object that I gave you, which value stands under the key {path}? Answer with the value only."
+)
+
+
+class KeyValuePairs(Kind):
+    """`num_kv_pairs` pairs of random identifiers, `nested_levels` objects deep, and the question for one value.
+
+    Without levels it is one flat object. With levels each pair stands in objects within objects, as evenly shared out
+    as they can be; the question names the keys from the innermost to the outermost.
+    """
+
+    name = "kv"
+    title = "Key-Value Pairs"
+
+    def __init__(self, *, num_kv_pairs: int = 140, nested_levels: int = 0) -> None:
+        self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
+        self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
+        self.arguments = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
+        asked = random.randrange(len(pairs))
+        tree, path, value = _grouped(random, pairs, asked, self.nested_levels)
+        keys = " within the key ".join(f'"{key}"' for key in path)
+        statement = _TABLE.format(pairs=dumps(tree).decode())
+        return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
+
+
+def _identifier(random: Random) -> str:
+    return str(UUID(int=random.getrandbits(128), version=4))
+
+
+def _grouped(
+    random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
+) -> tuple[dict[str, JSON], list[str], JSON]:
+    """The entries in objects within objects, the keys from the one asked for to the outermost, and its value."""
+    key, value = entries[asked]
+    path = [key]
+    for level in range(levels, 0, -1):
+        size = max(1, round(math.pow(len(entries), 1 / (level + 1))))
+        groups = [entries[at : at + size] for at in range(0, len(entries), size)]
+        asked //= size
+        entries = [(_identifier(random), dict(group)) for group in groups]
+        path.append(entries[asked][0])
+    return dict(entries), path, value

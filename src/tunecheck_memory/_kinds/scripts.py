@@ -1,0 +1,99 @@
+"""What kinds are made of: checked arguments, scripts with even waits, facts with values put in, invented names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck_memory._definitions import default_waits
+from tunecheck_memory._kind import Kind
+from tunecheck_memory._model import Definition, Wait
+from tunecheck_memory._wording import fill
+
+
+def whole(name: str, value: object, *, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {_shown(value)}")
+    return value
+
+
+def share(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {_shown(value)}")
+    return float(value)
+
+
+def text(name: str, value: object, *, longest: int = 10_000) -> str:
+    if not isinstance(value, str) or len(value) > longest:
+        raise ConfigurationError(f"{name} must be a text of at most {longest:,} characters, not {_shown(value)}")
+    return value
+
+
+def choice(name: str, value: object, known: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in known:
+        hint = did_you_mean(value, known) if isinstance(value, str) else ""
+        raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {_shown(value)}{hint}")
+    return value
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+def scripted_test(
+    kind: Kind,
+    example: str,
+    statements: Sequence[str],
+    questions: Sequence[str],
+    expected: Sequence[JSON],
+    *,
+    waits: Sequence[Wait] | None = None,
+) -> Definition:
+    """A test that says its statements, then asks its questions; its waits are even unless they are given."""
+    count = len(statements) + len(questions)
+    return Definition(
+        title=kind.title,
+        example=example,
+        script=(*statements, *questions),
+        is_question=(False,) * len(statements) + (True,) * len(questions),
+        waits=tuple(waits) if waits is not None else default_waits(count),
+        expected=tuple(expected),
+    )
+
+
+_STARTS = ("B", "Br", "C", "D", "Dr", "F", "G", "Gl", "H", "J", "K", "L", "M", "N", "P", "Qu", "R", "S", "T", "V", "Z")
+_VOWELS = ("a", "e", "i", "o", "u", "ae", "ia", "ou")
+_MIDDLES = ("b", "d", "ff", "g", "l", "ld", "m", "nd", "r", "rr", "sh", "st", "t", "v", "x")
+_ENDS = ("k", "l", "m", "n", "nth", "r", "s", "sk", "th", "x", "a", "o")
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A statement, the question for it, and its answer; a template of them has values in braces."""
+
+    fact: str
+    question: str
+    answer: str
+
+    def with_values(self, values: Mapping[str, str]) -> Fact:
+        return Fact(fill(self.fact, values), fill(self.question, values), fill(self.answer, values))
+
+
+def _invented_name(random: Random) -> str:
+    """A name of two or three syllables that means nothing."""
+    middle = "".join(random.choice(_MIDDLES) + random.choice(_VOWELS) for _ in range(random.choice((1, 1, 2))))
+    return f"{random.choice(_STARTS)}{random.choice(_VOWELS)}{middle}{random.choice(_ENDS)}"
+
+
+def draw_values(random: Random, lists: Mapping[str, Sequence[str]], names: Sequence[str]) -> dict[str, str]:
+    """One word of each list, and an invented name for each of `names`, no two alike."""
+    values = {key: random.choice(words) for key, words in lists.items()}
+    invented: dict[str, None] = {}
+    while len(invented) < len(names):
+        invented[_invented_name(random)] = None
+    return values | dict(zip(names, invented, strict=True))

@@ -1,0 +1,238 @@
+"""A visit to a restaurant: order, be told that a dish is out, notice the wrong one, and recall the drink at the end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from tunecheck._json import JSON
+from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._lenient_json import read_lenient
+from tunecheck_memory._menu import Menu
+from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
+from tunecheck_memory._wording import fill
+
+if TYPE_CHECKING:
+    from tunecheck_memory._wording import Wording
+
+Wanted = Literal["drinks", "dishes"]
+
+_MOST_ITEMS = 50
+_MOST_NAME = 300
+_NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
+
+
+class OrderFailedError(Exception):
+    """The guest's words take the test to its end; the text is the reason."""
+
+
+def read_yes(text: str, key: str) -> bool:
+    """Whether the judge answered yes under this key."""
+    value = _object(text).get(key)
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in ("true", "yes", "false", "no"):
+        raise OrderFailedError(f"The judge's reply has no yes or no under {key!r}: {_shown(text)}")
+    return word in ("true", "yes")
+
+
+def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
+    """What the guest ordered according to the judge: drinks by their names, dishes by their entries in the menu."""
+    reply = _object(text)
+    items = reply.get("order")
+    if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
+        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
+    if len(items) > _MOST_ITEMS:
+        raise OrderFailedError(f"The judge lists {len(items):,} items, and {_MOST_ITEMS} at most are read.")
+    if not items or reply["has_ordered_something"] is False:
+        raise OrderFailedError("Nothing was ordered.")
+    return [_named(item, menu, wanted, text) for item in items]
+
+
+def _named(item: JSON, menu: Menu, wanted: Wanted, text: str) -> str:
+    if not isinstance(item, dict) or not isinstance(item.get("is_drink"), bool):
+        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
+    name = str(item.get("item") or "").strip()[:_MOST_NAME]
+    if item["is_drink"] != (wanted == "drinks"):
+        asked = "something to drink" if wanted == "drinks" else "something to eat"
+        raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
+    if wanted == "drinks":
+        if not name:
+            raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
+        return name
+    if item.get("off_menu") is True and not (name and menu.has(name)):
+        raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
+    entry = menu.dishes.get(_number(item.get("menu_nr")))
+    if entry is None:
+        raise OrderFailedError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
+    return entry
+
+
+def _number(value: JSON) -> int:
+    """The number, or 0, which no dish has."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if isinstance(value, int) or value.is_integer() else 0
+    matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
+    return int(matched[1]) if matched else 0
+
+
+def _object(text: str) -> Mapping[str, JSON]:
+    try:
+        value = read_lenient(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise OrderFailedError(f"The judge's reply cannot be read: {_shown(text)}")
+    return value
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text[:400].split())
+    return json.dumps(line[:120] + ("…" if len(line) > 120 or len(text) > 400 else ""), ensure_ascii=False)
+
+
+_MOST_POINTS = 5.0
+_MOST_REPLY = 20_000
+"""How much of a reply the judge is shown."""
+
+
+class Restaurant(Kind):
+    """A dialogue that a judge follows: its definitions are empty, each test decides as it goes.
+
+    A point each for playing the guest and ordering a drink, for ordering dishes of the menu, for choosing others when
+    one is out, for noticing that a wrong one is brought, and for recalling the drink. The first that fails is the end.
+
+    The judge is asked with these purposes; each reply is one JSON object:
+
+    * `restaurant_follows_role`: the waiter's `line`, the `reply` → `{"follows_role": bool}`
+    * `restaurant_extraction`: `line`, `reply`, `menu` (as the guest saw it), `wanted` ("drinks" or "dishes") →
+      `{"has_ordered_something": bool, "order": [{"is_drink", "item", "menu_nr", "menu_ref", "off_menu"}, …]}`
+    * `restaurant_noticed`: `line`, `reply`, `ordered` and `served` (lists of dishes) → `{"noticed": bool}`
+    * `restaurant_recalls`: `line`, `reply`, `drinks` (a list) → `{"recalls": bool}`
+    """
+
+    name = "restaurant"
+    title = "Restaurant"
+    resets = True
+    consults = True
+
+    def check(self, wording: Wording) -> None:
+        menu = wording.restaurant.menu  # read when it is first asked for
+        assert menu.dishes
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """An empty script: everything is said as the visit goes."""
+        return Definition(self.title, example)
+
+    def steps(self, definition: Definition, scene: Scene) -> Steps:
+        return _Visit(scene).steps()
+
+
+class _Visit:
+    def __init__(self, scene: Scene) -> None:
+        self._random = scene.random
+        self._words = scene.wording.restaurant
+        self._menu = self._words.menu
+        self._points = 0.0
+        self._reasons: list[str] = []
+
+    def steps(self) -> Steps:
+        try:
+            yield Say(self._words.setup)
+            yield Wait(percentage=20)
+            drinks = yield from self._drinks()
+            yield Wait(percentage=40)
+            order = yield from self._dishes(drinks)
+            yield Wait(percentage=60)
+            out = yield from self._another(order)
+            yield Wait(percentage=80)
+            missing = yield from self._mixed_up(order, out)
+            yield Wait(percentage=90)
+            line, reply = yield from self._ask(self._words.amended, item=missing)
+            failed = "The agent did not recall its drink."
+            yield from self._judged("recalls", failed, line=line, reply=reply, drinks=[*drinks])
+            self._point("The agent recalled its drink.")
+        except OrderFailedError as error:
+            self._reasons.append(str(error))
+        return Points(self._points, _MOST_POINTS, tuple(self._reasons))
+
+    def _drinks(self) -> Generator[Step, Replied, list[str]]:
+        line, reply = yield from self._ask(self._words.menu_line, menu=self._menu.text)
+        yield from self._judged("follows_role", "The agent did not play the guest.", line=line, reply=reply)
+        drinks = yield from self._ordered("drinks", line, reply)
+        self._point(f"The agent played the guest and ordered {_listed(drinks)}.")
+        return drinks
+
+    def _dishes(self, drinks: Sequence[str]) -> Generator[Step, Replied, list[str]]:
+        line, reply = yield from self._ask(self._words.drink_served, list=_listed(drinks))
+        order = yield from self._ordered("dishes", line, reply)
+        self._point(f"The agent ordered {_listed(order)}.")
+        yield self._say(self._words.order_taken, list=_listed(order))
+        return order
+
+    def _another(self, order: list[str]) -> Generator[Step, Replied, str]:
+        """A dish is out: the order has others in its place afterwards."""
+        out = self._random.choice(order)
+        line, reply = yield from self._ask(self._words.unavailable, item=out)
+        others = yield from self._ordered("dishes", line, reply)
+        if repeated := [dish for dish in others if dish in order]:
+            raise OrderFailedError(f"The agent ordered {repeated[0]} again.")
+        self._point("The agent ordered something else.")
+        order.remove(out)
+        order.extend(others)
+        yield self._say(self._words.changed, list=_listed(others))
+        return out
+
+    def _mixed_up(self, order: Sequence[str], out: str) -> Generator[Step, Replied, str]:
+        """A wrong dish is brought: which one it stands in for."""
+        missing, served = self._swapped(order, out)
+        line, reply = yield from self._ask(self._words.served, list=_listed(served))
+        failed = "The agent did not notice the wrong dish."
+        yield from self._judged("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
+        self._point("The agent noticed the wrong dish.")
+        yield self._say(self._words.apology)
+        return missing
+
+    def _swapped(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
+        """A dish of the order, and the order with another of its section in its place."""
+        shuffled = list(order)
+        self._random.shuffle(shuffled)
+        for dish in shuffled:
+            entry, section = self._menu.like(dish) or ("", ())
+            if others := [other for other in section if other not in (entry, out)]:
+                served = list(order)
+                served[served.index(dish)] = self._random.choice(others)
+                return entry, served
+        raise OrderFailedError("The menu has nothing that could be brought by mistake.")
+
+    def _say(self, line: str, question: bool = False, **values: str) -> Say:
+        return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
+
+    def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
+        said = self._say(line, question=True, **values)
+        replied = yield said
+        return said.message, (replied.text or "")[:_MOST_REPLY]
+
+    def _judged(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
+        """Ask the judge for a yes; `failed` is the reason where it says no."""
+        replied = yield AskJudge(f"restaurant_{purpose}", values)
+        if not read_yes(replied.text or "", purpose):
+            raise OrderFailedError(failed)
+
+    def _ordered(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
+        values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}
+        replied = yield AskJudge("restaurant_extraction", values)
+        return read_order(replied.text or "", self._menu, wanted)
+
+    def _point(self, reason: str) -> None:
+        self._points += 1
+        self._reasons.append(reason)
+
+
+def _listed(items: Sequence[str]) -> str:
+    """The items as in speech: "a, b and c"."""
+    *before, last = items
+    return f"{', '.join(before)} and {last}" if before else last

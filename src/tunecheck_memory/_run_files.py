@@ -1,0 +1,195 @@
+"""What a memory run leaves beside the files of every run, below `RUN/memory/`, and its figures.
+
+session-1/events.jsonl             a session's events: the truth
+<benchmark>/definitions/…          its tests, as they were
+<benchmark>/results/<agent>/…      what came of them, in the GoodAI benchmark's layout
+summary.json                       the figures
+
+The figures are as the GoodAI benchmark defines them, but for two things: scores stay within 0 and 1, and speed leaves
+out replies that the agent adopted ready-made.
+"""
+
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from msgspec import structs
+
+from tunecheck._errors import RunError
+from tunecheck._files import LeftOut, MemoryFigures, MemorySummary
+from tunecheck._json import JSON, real_number
+from tunecheck._whole_files import write_file
+from tunecheck.runs._store import Run, dumps_readably
+from tunecheck_memory._configuration import Configuration
+from tunecheck_memory._definitions import safe_name, write_definitions
+from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
+from tunecheck_memory._goodai.files import LegacyScore, agent_folder, write_results
+from tunecheck_memory._model import Definition
+from tunecheck_memory._session_state import SessionState
+from tunecheck_memory._target import MemoryTarget
+from tunecheck_memory._tasks import conflicts
+
+ISOLATED = " (isolated)"
+
+
+def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool) -> Path:
+    return run / FOLDER / safe_name(configuration.run_name + (ISOLATED if isolated else ""))
+
+
+def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
+    """Write a run's definitions into its folder, all at once, unless they are there."""
+    folder = benchmark / "definitions"
+    if folder.is_dir():
+        return
+    building = folder.with_name(".definitions")
+    try:
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir(parents=True)
+        (building / "config.yml").write_bytes(_configuration_text(configuration))
+        write_definitions(definitions, building)
+        building.replace(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _configuration_text(configuration: Configuration) -> bytes:
+    """The configuration with the kinds' topics as incompatibilities: the benchmark knows no topics."""
+    import yaml
+
+    settings = configuration.settings()
+    config = settings["config"]
+    assert isinstance(config, dict)
+    names = {each.title: each.kind.name for each in configuration.data_sets}
+    blocked = conflicts((each.kind for each in configuration.data_sets), configuration.incompatibilities, True)
+    config["incompatibilities"] = [
+        [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
+    ]
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """`score` is None where nothing could score the test; `tokens` is its span."""
+
+    title: str
+    trial: int
+    score: float | None
+    tokens: int
+
+
+def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
+    states = [*sessions]
+    by_title: dict[str, list[Scored]] = {}
+    for test in tests:
+        by_title.setdefault(test.title, []).append(test)
+    datasets = {title: _dataset(each) for title, each in by_title.items()}
+    means = [each.mean for each in datasets.values() if each.mean is not None]
+    milliseconds = math.fsum(state.generated_ms for state in states)
+    generated = sum(state.generated_tokens for state in states)
+    perfect = [test.tokens for test in tests if test.score is not None and test.score >= 1]
+    return MemorySummary(
+        datasets=datasets,
+        score=math.fsum(means),
+        accuracy=math.fsum(means) / len(means) if means else None,
+        std=math.fsum(each.std or 0.0 for each in datasets.values()),
+        max_score=len(means),
+        tokens_per_second=1000 * generated / milliseconds if milliseconds > 0 else None,
+        verbosity=_mean([state.agent_tokens for state in states]) or 0.0,
+        memory_span=_mean(perfect),
+        tokens=_mean([state.tokens for state in states]) or 0.0,
+        messages=_mean([state.messages for state in states]) or 0.0,
+        fillers=_mean([state.fillers for state in states]) or 0.0,
+        longest_span=max((test.tokens for test in tests), default=0),
+        sessions=len(states),
+    )
+
+
+def _dataset(tests: Sequence[Scored]) -> MemoryFigures:
+    scores = [test.score for test in tests if test.score is not None]
+    mean = _mean(scores)
+    deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+    return MemoryFigures(len(tests), len(scores), mean, deviation)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]:
+    scored = []
+    for row in rows:
+        score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
+        if isinstance(tokens, int):
+            trial = trial if isinstance(trial, int) else 1
+            scored.append(Scored(str(row.get("inputs.dataset")), trial, real_number(score), tokens))
+    return scored
+
+
+SUMMARY = "summary.json"
+
+EVALUATOR = "memory"
+_SCORE, _REASON = f"outputs.{EVALUATOR}.memory", f"outputs.{EVALUATOR}.memory_reason"
+
+
+def write_run_files(
+    run: Run,
+    target: MemoryTarget,
+    definitions: Sequence[Definition],
+    benchmark: Path,
+    repeat: int,
+    usage: Mapping[str, JSON],
+    left_out: Sequence[LeftOut],
+    *,
+    isolated: bool,
+) -> tuple[MemorySummary, list[Path]]:
+    """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
+    rows = [*run.rows()]
+    events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
+    states = {trial: target.final_state(trial, each) for trial, each in events.items()}
+    figures = structs.replace(
+        run_figures(read_scored(rows, _SCORE), states.values()),
+        usage=dict(usage),
+        left_out=[*left_out],
+        isolated=isolated,
+    )
+    scores, costs = _scores(rows), _costs(usage, repeat)
+    by_id = {definition.id: definition for definition in definitions}
+    folders = []
+    try:
+        for trial, state in states.items():
+            folders.append(agent_folder(benchmark, target.name, trial))
+            write_results(folders[-1], events[trial], state, by_id, scores[trial], costs)
+        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(figures))
+    except OSError as error:
+        raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
+    return figures, folders
+
+
+def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:
+    by_trial: dict[int, dict[str, LegacyScore]] = {}
+    for row in rows:
+        trial, test = row.get("inputs.trial", 1), row.get("inputs.source_id", row.get("row_id"))
+        score, reason = row.get(_SCORE), row.get(_REASON)
+        if isinstance(trial, int):
+            legacy = LegacyScore(real_number(score), [] if reason is None else [str(reason)])
+            by_trial.setdefault(trial, {})[str(test)] = legacy
+    return by_trial
+
+
+def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
+    """In dollars; of several conversations, which were paid for together, no cost is known."""
+    dollars: dict[str, float] = {}
+    for name in ("target", "judge", EVALUATOR):
+        spent = usage.get(name)
+        cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
+        if isinstance(cost, (int, float)):
+            dollars[name] = float(cost)
+    agent = dollars.pop("target", None)
+    return {
+        "agent_costs_usd": agent if repeat == 1 else None,
+        "managing_costs_usd": sum(dollars.values()) if dollars and repeat == 1 else None,
+    }

@@ -1,0 +1,271 @@
+"""The scheduler: interleaves tests in one conversation. It decides, and does nothing itself.
+
+`schedule()` yields effects and is sent what each came to (`tunecheck_memory._effects`). The rules are those of the
+GoodAI benchmark: a test that has waited long enough goes on before a new one begins; two tests that are incompatible
+are never begun at once; when all wait, time moves before tokens do; and tokens move by filler.
+"""
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from tunecheck_memory._effects import (
+    Begin,
+    Consult,
+    Deregister,
+    Effect,
+    End,
+    Jump,
+    Outcome,
+    Register,
+    ResetAgent,
+    Schedule,
+    Send,
+    SuiteReset,
+    Waiting,
+)
+from tunecheck_memory._filler import FillerPool, FillerWriter
+from tunecheck_memory._model import AskJudge, Say, Wait
+from tunecheck_memory._tasks import Task, Test, conflicts
+from tunecheck_memory._tokens import Tokenizer
+from tunecheck_memory._wording import Wording
+
+MAX_MESSAGE_TOKENS = 4096
+"""Largest filler message, in tokens with its answers."""
+
+_ISOLATED_FILLER = 100
+"""Tokens of filler at a time while the callback of an isolated test looks on."""
+
+_SECOND = 1_000_000
+
+_T = TypeVar("_T")
+_Doing: TypeAlias = Generator[Effect, Outcome, _T]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tests are interleaved.
+
+    `incompatibilities` are sets of titles of data sets, of which no two are at work at once; `by_topics` adds those
+    that share a topic. `start_us` is the clock at the beginning, `seed` the filler's. `isolated` runs one test after
+    another, without introduction or waits for tokens, and resets the agent after each.
+    """
+
+    memory_span: int
+    wording: Wording
+    filler: FillerPool
+    tokenizer: Tokenizer
+    start_us: int = 0
+    incompatibilities: Sequence[frozenset[str]] = ()
+    by_topics: bool = True
+    isolated: bool = False
+    introduce: bool = True
+    seed: int = 0
+    max_message_tokens: int = MAX_MESSAGE_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTarget:
+    tokens: int
+    at_us: int
+
+
+def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
+    return Scheduler(tests, settings).run()
+
+
+class Scheduler:
+    """A fold over the outcomes that it was sent.
+
+    `tokens` counts all that was said by both sides, `now_us` is the time of the last outcome, `draws` is the source of
+    the filler's random numbers. `waiting` holds what each waiting test waits for, in the order in which they began to.
+    """
+
+    def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
+        self.tokens = 0
+        self.now_us = settings.start_us
+        self.draws = random.Random(settings.seed)
+        self.waiting: dict[str, WaitTarget] = {}
+        self.tasks: dict[str, Task] = {}
+        self.callbacks: dict[str, Task] = {}
+        self.settings = settings
+        self._count = settings.tokenizer.count
+        self._filler = FillerWriter(settings.filler, settings.wording, settings.tokenizer)
+        ordered = sorted(tests, key=lambda test: test.id)
+        self._conflicts = conflicts((test.kind for test in ordered), settings.incompatibilities, settings.by_topics)
+        self._at_work: set[str] = set()
+        self._blocks: Counter[str] = Counter()
+        self._to_begin: dict[str, deque[str]] = {}
+        for test in ordered:
+            if test.id in self.tasks:
+                raise ValueError(f"two tests are called {test.id!r}")
+            self.tasks[test.id] = Task(test, settings.wording, lambda: self.now_us)
+            self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
+
+    def run(self) -> Schedule:
+        settings = self.settings
+        if settings.introduce and not settings.isolated:
+            yield from self._say(Send("", settings.wording.introduction))
+            yield from self._note(SuiteReset())
+        yield from self.go_on()
+
+    def go_on(self) -> Schedule:
+        while self.tasks:
+            task = yield from self._pick()
+            finished = yield from self._turn(task)
+            yield from self._ask_callbacks()
+            if self.settings.isolated and task.replies is not None:
+                while self.callbacks:
+                    yield from self._fill(_ISOLATED_FILLER)
+                    yield from self._ask_callbacks()
+                finished = True
+            if finished or (task.over and task.has_said_all):  # at once, though it was put to wait for its callback
+                self.waiting.pop(task.id, None)
+                yield from self._finish(task)
+
+    def _pick(self) -> _Doing[Task]:
+        # The first that has not begun and that no test at work blocks.
+        startable = min(
+            (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
+        )
+        task = self._ready() or self.tasks.get(startable)  # else time passes first, then filler
+        while task is None:
+            task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
+        if self.waiting.pop(task.id, None) is None:
+            self.start(task)
+        if task.begun_at is None:
+            task.begun_at = self.tokens
+            yield from self._note(Begin(task.id, self.tokens))
+        return task
+
+    def _ready(self) -> Task | None:
+        """Of the tests that have waited long enough, the one whose count of tokens came first."""
+        ready = [id_ for id_ in self.waiting if self._is_free(id_)]
+        return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
+
+    def _is_free(self, id_: str) -> bool:
+        target = self.waiting[id_]
+        return target.tokens <= self.tokens and target.at_us <= self.now_us
+
+    def _let_time_pass(self) -> _Doing[Task | None]:
+        """Go from one waiting test's time to the next, until a test is free; gives that test."""
+        while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
+            first = min(later, key=lambda id_: self.waiting[id_].at_us)
+            yield from self._note(Jump(self.waiting[first].at_us + _SECOND))
+            if self._is_free(first):
+                return self.tasks[first]
+        return None
+
+    def _let_tokens_pass(self) -> _Doing[Task | None]:
+        while later := [id_ for id_, target in self.waiting.items() if target.tokens > self.tokens]:
+            first = min(later, key=lambda id_: self.waiting[id_].tokens)
+            yield from self._fill(self.waiting[first].tokens - self.tokens)
+            if self._is_free(first):
+                return self.tasks[first]
+        return None
+
+    def _turn(self, task: Task) -> _Doing[bool]:
+        """Let a test go on until it waits or ends; whether it has ended."""
+        while (step := task.next()) is not None:
+            begun_us = self.now_us
+            if isinstance(step, Say):
+                reply = yield from self._say(Send(task.id, step.message, step.question))
+                task.came_to(reply, begun_us)
+                if step.register:
+                    yield from self._note(Register(task.id))
+                    task.replies = [reply]
+                    self.callbacks[task.id] = task
+                if task.looks_on and self.settings.isolated:
+                    return False
+            elif isinstance(step, AskJudge):
+                outcome = yield from self._note(Consult(task.id, step.purpose, dict(step.values)))
+                task.came_to(outcome.text or "", begun_us)
+            elif not self.settings.isolated:
+                yield from self._wait(task, step)
+                return False
+            elif step.seconds:
+                yield from self._note(Jump(self.now_us + step.seconds * _SECOND))
+        if task.looks_on:
+            yield from self._wait(task, Wait(tokens=1))
+        return not task.looks_on
+
+    def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
+        tokens = self.to_wait(task, wait)
+        yield from self._note(Waiting(task.id, tokens, wait.seconds))
+        self.set_waiting(task, tokens, wait.seconds)
+
+    def _ask_callbacks(self) -> _Doing[None]:
+        for id_, task in list(self.callbacks.items()):
+            if task.is_seen():
+                task.over = True
+                del self.callbacks[id_]
+                yield from self._note(Deregister(id_))
+
+    def _finish(self, task: Task) -> _Doing[None]:
+        farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
+        if farewell is not None:
+            yield from self._say(Send(task.id, farewell))
+        self.end(task)
+        yield from self._note(End(task.id, task.points))
+        if self.settings.isolated:
+            yield from self._note(ResetAgent(task.id))
+
+    def _fill(self, tokens: int) -> _Doing[None]:
+        while tokens > 0:
+            before = self.tokens
+            filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
+            # While a callback counts replies, none is suggested: the agent must really answer.
+            suggested = None if self.callbacks else filler.suggested
+            yield from self._say(Send("", filler.message, suggested=suggested, draws=filler.draws))
+            tokens -= self.tokens - before
+
+    def _say(self, send: Send) -> _Doing[str]:
+        outcome = yield from self._note(send)
+        reply = outcome.text or ""
+        self.count_exchange(send, reply)
+        return reply
+
+    def _note(self, effect: Effect) -> _Doing[Outcome]:
+        outcome = yield effect
+        self.now_us = max(self.now_us, outcome.at_us)
+        return outcome
+
+    def count_exchange(self, send: Send, reply: str) -> None:
+        reply_tokens = self._count(reply)
+        self.tokens += self._count(send.message) + reply_tokens
+        if send.test:
+            self.tasks[send.test].reply_tokens = reply_tokens
+        for task in self.callbacks.values():
+            if task.replies is not None:
+                task.replies.append(reply)
+
+    def start(self, task: Task) -> None:
+        """A test is at work: nothing that is incompatible with it may begin until it ends."""
+        title = task.test.definition.title
+        self._to_begin[title].remove(task.id)
+        self._at_work.add(task.id)
+        self._blocks.update(self._conflicts[title])
+
+    def to_wait(self, task: Task, wait: Wait) -> int:
+        """The tokens that a wait comes to now, less the reply to the test's last message."""
+        tokens = wait.tokens
+        if wait.percentage > 0:
+            span = task.test.memory_span or self.settings.memory_span
+            share = math.floor(span / 100 * wait.percentage)
+            tokens = max(0, share - (self.tokens - (task.begun_at or 0)), tokens)
+        return max(0, tokens - task.reply_tokens) if tokens > 1 else tokens
+
+    def set_waiting(self, task: Task, tokens: int, seconds: int) -> None:
+        self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
+
+    def end(self, task: Task) -> None:
+        title = task.test.definition.title
+        del self.tasks[task.id]
+        if task.id in self._at_work:
+            self._at_work.remove(task.id)
+            self._blocks.subtract(self._conflicts[title])
+        else:
+            self._to_begin[title].remove(task.id)

@@ -1,0 +1,103 @@
+"""What all scorers share: the words of a reply, taken in bounds, and the error where words do not suffice."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tunecheck._json import JSON
+from tunecheck_memory._model import Given
+
+MAX_CHARACTERS = 50_000
+"""As much of a reply as is looked at; the longest recorded one has 8,000."""
+
+MAX_EXPECTED = 2_000
+"""Longest list of expectations; a test has three."""
+
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "`": "'", "\u00a0": " "})
+
+
+class UndecidedError(Exception):
+    """Words do not suffice to score a test; the text says why. A person or a model may know more."""
+
+
+class NoExpectationError(UndecidedError):
+    def __init__(self) -> None:
+        super().__init__("what was expected cannot be read")
+
+
+def last_reply(given: Given) -> str:
+    """The reply to the last question."""
+    return replies(given)[-1]
+
+
+def replies(given: Given) -> list[str]:
+    """The replies to the questions, at least one."""
+    if not (answers := texts(given.responses)):
+        raise UndecidedError("there is no reply to score")
+    return answers
+
+
+def texts(values: Sequence[JSON]) -> list[str]:
+    """The texts among values from outside, each in bounds."""
+    if not isinstance(values, (list, tuple)):
+        return []
+    return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
+
+
+def expected_texts(given: Given) -> list[str]:
+    expected = given.expected
+    if (
+        not isinstance(expected, (list, tuple))
+        or len(expected) > MAX_EXPECTED
+        or not all(isinstance(each, str) for each in expected)
+    ):
+        raise NoExpectationError
+    return texts(expected)
+
+
+def expected_text(given: Given) -> str:
+    """The last of the expected texts, which answers the last question."""
+    expected = expected_texts(given)
+    if not expected or not expected[-1].strip():
+        raise NoExpectationError
+    return expected[-1]
+
+
+_DENIAL = re.compile(
+    r"(?:\bnot|n't|\bno longer|\bnever|\brather than|\binstead of|\bneither|\bnor)"
+    r"(?! (?:only|just|merely|until|before|least|sure)\b)\W+(?:\w+\W+){0,3}$",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(r"\W{0,3}(?:is|was|are|were)(?:n't| not| no longer| never)\b", re.IGNORECASE)
+_BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
+
+
+def is_denied(text: str, start: int, end: int) -> bool:
+    """Whether a text says that it is not what stands there: "not at dawn", "rather than Bob", "Bob is no longer"."""
+    before = _BREAK.split(text[max(0, start - 60) : start])[-1]
+    return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
+
+
+_DECLINES = re.compile(
+    r"\b(?:do(?:n't| not)|can(?:'t|not| not)|could(?:n't| not)|unable to|haven't|have not|no|without)\b[^.!?\n]{0,40}"
+    r"\b(?:access|recall|remember|retain|know|see|information|record|memory|context|provided?|shared?|mentioned)\b",
+    re.IGNORECASE,
+)
+
+
+def declines(text: str) -> bool:
+    """Whether a text says that its writer does not know, or has nothing to know it from."""
+    return _DECLINES.search(text.translate(_QUOTES)) is not None
+
+
+def named(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
+    """Where a text has a word or a phrase as words of their own."""
+    return re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE)
+
+
+def mentions(word: str, text: str, *, cased: bool = False) -> bool:
+    return next(named(word, text, cased=cased), None) is not None
+
+
+def plain_words(text: str) -> str:
+    """The text with straight quotes and without the stars and underscores of emphasis."""
+    return re.sub(r"[*_#]+", "", text.translate(_QUOTES))

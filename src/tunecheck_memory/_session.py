@@ -1,0 +1,258 @@
+"""A session: one long conversation at work. Carries out what the scheduler asks for, and logs it first.
+
+schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
+    ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
+    └────────────────────────────── session state ───────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
+from tunecheck._json import JSON, whole_number
+from tunecheck._targets import CallsMade, CostTracker
+from tunecheck.endpoints._base import Completion
+from tunecheck_memory._agents import Agent, AgentReply
+from tunecheck_memory._clock import Clock
+from tunecheck_memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
+from tunecheck_memory._event_log import PROMPT_SIZE, Event, EventLog
+from tunecheck_memory._model import AskJudge
+from tunecheck_memory._session_state import SessionState, TestState
+
+_YIELD_EVERY = 64
+"""Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
+
+_SHOWN = 160
+
+
+class Judge(Protocol):
+    async def ask(self, request: AskJudge, *, key: str) -> str:
+        """The judgement as a JSON object's text; `key` is the same whenever the same question is asked again.
+
+        Raises:
+            ConfigurationError: the judge does not know this question.
+            EndpointError: the call to a model failed for good.
+        """
+
+
+class SessionStoppedError(RunError): ...
+
+
+@dataclass(eq=False, kw_only=True)
+class Session:
+    """One conversation; `run` has it from the beginning, or goes on where its log ends.
+
+    Args:
+        schedule: makes the generator of effects, always the same.
+        agent: what the log holds it observes without being asked.
+        make_judge: makes whom dynamic tests consult, when the first of them does.
+        key: the idempotency key of the n-th event.
+        ended: told of each test that is over.
+        costs, judge_costs: count the calls to the agent and to the judge.
+    """
+
+    schedule: Callable[[], Schedule]
+    agent: Agent
+    make_judge: Callable[[], Judge]
+    clock: Clock
+    log: EventLog
+    key: Callable[[int], str]
+    state: SessionState
+    ended: Callable[[TestState], None] = lambda state: None
+    costs: CostTracker | None = None
+    judge_costs: CostTracker | None = None
+
+    def __post_init__(self) -> None:
+        self._judge: Judge | None = None
+        self._stopping = asyncio.Event()
+        self._number = 0
+
+    def stop(self) -> None:
+        """Begin nothing more; an exchange under way may finish, and is recorded. `run` then raises."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Have the conversation to its end.
+
+        Raises:
+            ConfigurationError: what was recorded is not what these tests and settings come to.
+            RunError: the agent or the judge failed for good, or the log cannot be written.
+            SessionStoppedError: it was asked to stop.
+        """
+        self.clock.set(self.log.start_us)
+        schedule = self.schedule()
+        effect = self._advance(schedule, None)
+        for event in self.log.recorded:
+            self._change(event.changed)
+            if effect is None or to_data(effect) != to_data(event.effect):
+                raise ConfigurationError(
+                    f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the "
+                    "definitions, the settings or the program have changed since; undo that, or start anew with --fresh"
+                )
+            effect = await self._settle(schedule, event.effect, await self._recorded(event))
+        self._change(self.log.change)
+        while effect is not None:
+            effect = await self._settle(schedule, effect, await self._execute(effect))
+
+    def _change(self, changed: Mapping[str, JSON] | None) -> None:
+        if changed is not None and PROMPT_SIZE in changed:
+            self.agent.resize(whole_number(changed[PROMPT_SIZE]))
+
+    async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
+        self._number += 1
+        ended = self.state.note(effect, outcome)
+        if ended is not None:
+            self.ended(ended)
+        if self._number % _YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+        return self._advance(schedule, outcome)
+
+    def _advance(self, schedule: Schedule, outcome: Outcome | None) -> Effect | None:
+        try:
+            return next(schedule) if outcome is None else schedule.send(outcome)
+        except StopIteration:
+            return None
+        except TunecheckError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a kind of tests may be somebody's own code
+            raise RunError(
+                f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
+            ) from error
+
+    async def _recorded(self, event: Event) -> Outcome:
+        if event.outcome is None:  # in flight when the process died
+            self.clock.set(event.at_us)
+            outcome = await self._asked(event.effect, event.key or self.key(self._number), event.at_us)
+            self.log.redone(outcome)
+            return outcome
+        effect, outcome = event.effect, event.outcome
+        self.clock.set(outcome.at_us)
+        if isinstance(effect, Send):
+            if self.costs is not None and _was_asked(outcome):
+                self.costs.record(outcome.made)
+            self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
+        elif isinstance(effect, Consult) and self.judge_costs is not None and outcome.judged_by_model:
+            self.judge_costs.record(outcome.made)
+        elif isinstance(effect, ResetAgent):
+            self.agent.observe_reset()
+        return outcome
+
+    async def _execute(self, effect: Effect) -> Outcome:
+        if self._stopping.is_set():
+            raise SessionStoppedError("the session was stopped")
+        if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
+            key, at_us = self.key(self._number), self.clock.now()
+            self.log.intend(effect, key, at_us)
+            outcome = await self._asked(effect, key, at_us)
+            self.log.done(outcome)
+            return outcome
+        at_us = await self._waited(effect.until_us) if isinstance(effect, Jump) else self.clock.now()
+        outcome = Outcome(at_us)
+        self.log.did(effect, outcome)
+        return outcome
+
+    async def _waited(self, until_us: int) -> int:
+        # Real time may be long, and the run may be stopped meanwhile.
+        jump = asyncio.ensure_future(self.clock.jump(until_us))
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
+            if jump.done():
+                return jump.result()
+            raise SessionStoppedError("the session was stopped")
+        finally:
+            jump.cancel()
+            stop.cancel()
+
+    async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
+        try:
+            if isinstance(effect, Send):
+                async with _one_call(self.costs) as count:
+                    reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+                    told = {name: getattr(reply, name) for name in AgentReply.__slots__}
+                    outcome = Outcome(self.clock.exchanged(), **told)
+                    if _was_asked(outcome):
+                        count(outcome.made)
+                return outcome
+            if isinstance(effect, Consult):
+                return await self._judged(effect, key)
+            if isinstance(effect, ResetAgent):
+                await self.agent.reset(key, at_us)
+            elif isinstance(effect, Jump):
+                await self.agent.advance(at_us, effect.until_us, key)
+                return Outcome(await self.clock.jump(effect.until_us))
+            return Outcome(self.clock.now())
+        except EndpointError as error:
+            way = _WINDOW_ADVICE if isinstance(effect, Send) and _is_too_long(error) else ""
+            raise RunError(f"at {_shown(effect)}: {error}{way}") from error
+
+    async def _judged(self, effect: Consult, key: str) -> Outcome:
+        judge = self._judge = self._judge or self.make_judge()
+        completions: Sequence[Completion] = getattr(judge, "completions", ())
+        before = len(completions)
+        async with _one_call(self.judge_costs) as count:
+            text = await judge.ask(effect.request, key=key)
+            outcome = _judgement(self.clock.now(), text, completions[before:], getattr(judge, "asked", ())[before:])
+            if outcome.judged_by_model:
+                count(outcome.made)
+        return outcome
+
+
+def _judgement(at_us: int, text: str, made: Sequence[Completion], asked: Sequence[int]) -> Outcome:
+    pairs = zip(made, asked, strict=True)
+    return Outcome(
+        at_us=at_us,
+        text=text,
+        latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
+        input_tokens=_sum([each.usage.input_tokens for each in made]),
+        output_tokens=_sum([each.usage.output_tokens for each in made]),
+        cached_input_tokens=_sum([each.usage.cached_input_tokens for each in made]),
+        asked=sum(characters for each, characters in pairs if each.usage.input_tokens is None),
+        simulated=any(each.simulated for each in made),
+        masked=any(each.masked for each in made),
+    )
+
+
+_TOO_LONG = re.compile(
+    r"context.{0,3}(?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,40}tokens"
+    r"|reduce the length|string_above_max_length|max_model_len",
+    re.IGNORECASE,
+)
+_WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens than it takes, --max-prompt-size N"
+
+
+def _is_too_long(error: EndpointError) -> bool:
+    return error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
+
+
+def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
+    return contextlib.nullcontext(lambda made: None) if costs is None else costs.one_call()
+
+
+def _was_asked(outcome: Outcome) -> bool:
+    return not outcome.adopted and not outcome.simulated
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _shown(effect: Effect | None) -> str:
+    if effect is None:
+        return "the end"
+    if isinstance(effect, Send):
+        whose = effect.test or ("filler" if effect.draws else "the introduction")
+        message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
+        return f"a message of {whose}: {message!r}"
+    data = to_data(effect)
+    what = str(data.pop("do")).replace("_", " ")
+    return " ".join([what, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

@@ -1,0 +1,354 @@
+"""The memory target: an agent that answers many rows in one long conversation, a session for each repetition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._json import JSON, content_hash, whole_number
+from tunecheck._targets import CallContext, CallsMade, CostTracker, EndpointUsage, Row, TargetOutput
+from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._target import AskingTarget
+from tunecheck_memory._agents import Agent, agent_for
+from tunecheck_memory._clock import ClockName, make_clock
+from tunecheck_memory._definitions import definition_data
+from tunecheck_memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
+from tunecheck_memory._kind import Kind
+from tunecheck_memory._model import Given, Score
+from tunecheck_memory._session import Judge, Session
+from tunecheck_memory._session_state import SessionState, TestState
+from tunecheck_memory._tokens import CountingOnce
+
+if TYPE_CHECKING:
+    from tunecheck_memory._scheduler import Settings
+    from tunecheck_memory._tasks import Test
+    from tunecheck_memory._wording import Wording
+
+
+class MemoryTarget(AskingTarget):
+    """Answers a row, which names a test, when that test is over in the row's session.
+
+    The first row of a session starts it; what it comes to is logged event by event in the run's folder, from where
+    it goes on after it was cut off. Rows of one repetition are one session.
+
+    Args:
+        endpoint: the agent: a model, or an agent with a memory of its own.
+        tests: all tests of a session.
+        settings: how they are interleaved.
+        judge: makes whom the dynamic tests of a session consult, `judge_endpoint` is the model behind it, if there is
+            one; `judged_by` says who that is, for the manifest.
+        max_prompt_size: tokens of conversation that the agent is sent at most.
+        clock: `virtual`, `mirrored` (the agent is told when time passes) or `real` (it is waited for).
+        prepare: called with the run's folder before the first session begins.
+        notes: remarks for the run.
+
+    Raises:
+        ConfigurationError: the prompt size leaves no room, or the agent could not heed it.
+    """
+
+    tracks_each_call = True
+    evaluators_may_change = True
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tests: Sequence[Test],
+        settings: Settings,
+        *,
+        judge: Callable[[], Judge],
+        judged_by: Mapping[str, JSON],
+        judge_endpoint: Endpoint | None = None,
+        max_prompt_size: int | None = None,
+        clock: ClockName = "virtual",
+        prepare: Callable[[Path], None] = lambda folder: None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(endpoint)
+        self.answers_can_be_reused = False
+        self.columns = OUTPUT_COLUMNS
+        self._tests = {test.id: test for test in tests}
+        self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
+        self._judge = judge
+        self._judged_by = dict(judged_by)
+        self._judge_endpoint = judge_endpoint
+        self._max_prompt_size = max_prompt_size
+        self._clock: ClockName = clock
+        self._prepare = prepare
+        self.notes: Sequence[str] = tuple(notes)
+        self._running: dict[int, _Running] = {}
+        self._stopped = False
+        self._made_of = self._describe_parts()
+        self._kept = {name: part for name, part in self._made_of.items() if name not in CHANGEABLE}
+        make_clock(clock)
+        self._agent("", max_prompt_size)
+
+    def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
+        tokenizer = self._settings.tokenizer
+        return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Wait for the end of the row's test; raises RunError where the conversation cannot go on."""
+        trial = row.values.get(TRIAL, 1)
+        assert isinstance(trial, int)
+        test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
+        try:
+            running = self._running.get(trial)
+            if running is None:
+                running = self._running[trial] = self._start(trial, context)
+            state = await running.ended(test.id)
+        except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
+            raise RunError(str(error)) from error
+        return output_columns(state, test, session_name(trial))
+
+    def _start(self, trial: int, context: CallContext) -> _Running:
+        from tunecheck_memory._scheduler import schedule
+
+        if context.folder is None:
+            raise RunError("a memory session keeps its events in a run's folder, and there is none")
+        if not self._running:
+            self._prepare(context.folder)
+        clock = make_clock(self._clock)
+        log = EventLog(event_log_path(context.folder, trial), clock.now(), self._made_of)
+        settings = replace(self._settings, start_us=log.start_us)
+        running = _Running(self._tests)
+        session = Session(
+            schedule=lambda: schedule(self._tests.values(), settings),
+            agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(PROMPT_SIZE))),
+            make_judge=self._judge,
+            clock=clock,
+            log=log,
+            key=partial(_event_key, context.run_id, trial),
+            state=self.state_of(()),
+            ended=running.note,
+            costs=_costs(context, "target", self.endpoint, trial),
+            judge_costs=_costs(context, "judge", self._judge_endpoint, trial),
+        )
+        running.start(session, log)
+        if self._stopped:
+            session.stop()
+        return running
+
+    def state_of(self, events: Iterable[Event]) -> SessionState:
+        """What the tests of a session came to, by its events."""
+        return SessionState.of(events, self._settings.tokenizer.count)
+
+    def final_state(self, trial: int, events: Iterable[Event]) -> SessionState:
+        """The state of a session that is over, worked out from its events only where another process had it."""
+        running = self._running.get(trial)
+        return self.state_of(events) if running is None else running.session.state
+
+    def group_key(self, row: Row) -> str | None:
+        return session_name(row.values.get(TRIAL, 1))
+
+    def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
+        """The test's share of what the whole conversation took."""
+        made = share_of(output, "share")
+        return made.input_tokens, made.output_tokens
+
+    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
+        conversation = str(output.get("session"))
+        yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
+        yield EndpointUsage("judge", self._judge_endpoint, conversation, share_of(output, "judged"))
+
+    def inputs(self, row: Row) -> JSON:
+        return [dict(row.values), self._kept]
+
+    def _describe_parts(self) -> dict[str, JSON]:
+        settings = self._settings
+        tests: list[JSON] = [
+            [
+                test.id,
+                definition_data(test.definition),
+                test.kind.name,
+                dict(test.kind.arguments),
+                test.memory_span,
+                test.seed,
+            ]
+            for test in self._tests.values()
+        ]
+        return {
+            "tests": content_hash(tests),
+            "settings": content_hash(_interleaving(settings)),
+            "wording": _wording_hash(settings.wording),
+            "filler": settings.filler.sha256,
+            "tokenizer": settings.tokenizer.name,
+            "clock": self._clock,
+            PROMPT_SIZE: self._max_prompt_size,
+            JUDGE: dict(self._judged_by),
+        }
+
+    def fingerprint(self) -> str | None:
+        return content_hash([super().fingerprint(), self._kept])
+
+    def describe(self) -> dict[str, JSON]:
+        return {**super().describe(), "memory": {**_interleaving(self._settings), **self._made_of}}
+
+    def stop(self) -> None:
+        self._stopped = True
+        for running in self._running.values():
+            running.session.stop()
+
+    async def close(self) -> None:
+        for running in self._running.values():
+            await running.close()
+        await super().close()
+
+
+class _Running:
+    """A session at work in the background."""
+
+    session: Session
+
+    def __init__(self, tests: Mapping[str, Test]) -> None:
+        self._ended: dict[str, asyncio.Future[TestState]] = {
+            test: asyncio.get_running_loop().create_future() for test in tests
+        }
+
+    def start(self, session: Session, log: EventLog) -> None:
+        async def run() -> None:
+            with contextlib.closing(log):
+                await session.run()
+
+        self.session = session
+        self._task = asyncio.create_task(run())
+
+    def note(self, state: TestState) -> None:
+        self._ended[state.id].set_result(state)
+
+    async def ended(self, test: str) -> TestState:
+        future = self._ended[test]
+        await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        self._task.result()
+        raise RunError(f"the conversation is over, and {test} is not")
+
+    async def close(self) -> None:
+        """End it where it is; what it asked for and was not answered is asked again when it goes on."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        if not self._task.cancelled():
+            self._task.exception()
+
+
+def _event_key(run_id: str, trial: int, number: int) -> str:
+    text = "\0".join((run_id, "memory", str(trial), str(number)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> CostTracker | None:
+    return context.costs.of_endpoint(name, endpoint, session_name(trial)) if context.costs is not None else None
+
+
+def _interleaving(settings: Settings) -> dict[str, JSON]:
+    return {
+        "memory_span": settings.memory_span,
+        "incompatibilities": [[*sorted(together)] for together in settings.incompatibilities],
+        "by_topics": settings.by_topics,
+        "isolated": settings.isolated,
+        "introduce": settings.introduce,
+        "seed": settings.seed,
+        "max_message_tokens": settings.max_message_tokens,
+    }
+
+
+def _wording_hash(wording: Wording) -> str:
+    """Of every text and the menu, wherever the files lie."""
+    texts: dict[str, Any] = msgspec.to_builtins(wording)
+    texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}
+    lines = texts["restaurant"]
+    lines["menu_line"], menu = lines.pop("menu"), Path(lines.pop("menu_file"))
+    return content_hash([texts, hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
+
+
+OUTPUT_COLUMNS = frozenset(
+    "response responses questions since_question points reasons own_score own_sure log session began ended tokens "
+    "characters needles usage share judged latency_ms simulated".split()
+)
+
+
+def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
+    """A finished test's columns.
+
+    response: the last reply to a question.
+    responses, questions: all of them, in order.
+    since_question: every reply in the conversation from the question's own on; only of a test with a callback.
+    points, reasons: `{"points", "most"}` and why, where the test counted itself.
+    own_score: what the rules of somebody's own kind of test give, with its `reasons`; None of all others.
+    own_sure: whether those rules are sure of it.
+    log: the test's own events: `{"what", "message", "tokens", "at", …}`, where `message` and `tokens` count what was
+        said in the whole conversation before it; statements and questions say their `size` in tokens with the reply,
+        and the model's `reasoning` where there was any.
+    session: the conversation's name.
+    began, ended: `{"message", "tokens", "at"}`.
+    tokens, characters: of the whole conversation while the test lasted: how far it had to remember.
+    needles: statements, as opposed to questions.
+    usage: what its own messages took; share: what the conversation took since the test before it ended, so that the
+        shares of all tests come to the whole; simulated replies are left out.
+    judged: what its questions to the judge took; None where no model was asked.
+    latency_ms: sum over its own messages.
+    """
+    assert state.ended is not None
+    definition, points, own = test.definition, state.points, _own_score(state, test)
+    reasons = own.reasons if own is not None else points.reasons if points is not None else ()
+    counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
+    return {
+        "response": state.responses[-1] if state.responses else None,
+        "responses": [*state.responses],
+        "questions": [*state.questions],
+        "since_question": [*state.since_question],
+        "points": counted,
+        "reasons": [*reasons],
+        "own_score": None if own is None else own.score,
+        "own_sure": None if own is None else own.sure,
+        "log": state.log,
+        "session": session,
+        "began": state.begun.data(),
+        "ended": state.ended.data(),
+        "tokens": state.ended.tokens - state.begun.tokens,
+        "characters": state.characters,
+        "needles": len(definition.script) - sum(definition.is_question[: len(definition.script)]),
+        "usage": state.spent.data(),
+        "share": state.share.data(),
+        "judged": state.judged.data() if state.judged.made.calls else None,
+        "latency_ms": state.spent.latency_ms,
+        "simulated": state.simulated,
+    }
+
+
+def _own_score(state: TestState, test: Test) -> Score | None:
+    """The score by a kind's own rules; what these raise becomes the row's error."""
+    if type(test.kind).score is Kind.score:
+        return None
+    given = Given(
+        title=test.definition.title,
+        expected=test.definition.expected,
+        responses=state.responses,
+        args=test.kind.arguments,
+        questions=state.questions,
+        since_question=state.since_question,
+        points=state.points,
+        script=test.definition.script,
+    )
+    score: object = test.kind.score(given)
+    if score is not None and not isinstance(score, Score):
+        raise TypeError(f"the score of {state.id} is a {type(score).__name__}; expected a Score, or None")
+    return score
+
+
+def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
+    """The calls that one of the columns `share` and `judged` tells of."""
+    share = output.get(column)
+    counts = share if isinstance(share, dict) else {}
+    told = {each.name: whole_number(counts.get(each.name)) for each in fields(CallsMade)}
+    return CallsMade(**{name: count for name, count in told.items() if count is not None})

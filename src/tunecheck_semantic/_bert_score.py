@@ -1,0 +1,85 @@
+"""BERTScore: how well the tokens of two texts can be matched by meaning."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, ClassVar
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Verdict
+from tunecheck._json import JSON
+from tunecheck.evaluators._base import Metric
+from tunecheck.evaluators._text.evaluators import TextPair
+from tunecheck_semantic._blueprint import read_blueprint
+from tunecheck_semantic._pairs import SemanticEvaluator, check_installed, cut_texts
+
+if TYPE_CHECKING:
+    from tunecheck_semantic._local import Encoded
+
+
+class BertScoreEvaluator(SemanticEvaluator):
+    """BERTScore of Zhang et al. (2020), from -1 to 1: the F1 of precision and recall, which stand in the properties.
+
+    Each token of the response is matched with the most similar one of the ground truth (precision), and the other way
+    round (recall), by the cosine of their states in a local model; the marks at a text's ends may be matched, but do
+    not count. No weighting by rareness, no rescaling. `model` is a folder, the name of an installed package that
+    carries a model, or a name in the Hugging Face cache; `layer` the layer whose states are compared (default: the
+    last).
+
+    Raises, when made:
+        ConfigurationError: there is no such model, or it is of a kind that is not run here.
+        MissingExtraError: the extra `semantic` is not installed.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("bert_score", range=(-1, 1)),)
+    primary = "bert_score"
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        layer: int | None = None,
+        threshold: float = 0.5,
+        render_calls: bool = False,
+    ) -> None:
+        name = os.fspath(model)
+        super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
+        check_installed("bert_score")
+        self._blueprint = read_blueprint(name)
+        layers = self._blueprint.architecture.layers
+        if layer is not None and not (type(layer) is int and 1 <= layer <= layers):
+            raise ConfigurationError(f"layer must be a whole number from 1 to {layers}, not {layer!r}")
+        self._layer = layer or layers
+
+    @property
+    def arguments(self) -> dict[str, JSON]:
+        """The constructor's arguments, and a digest of the model's content."""
+        return {**super().arguments, "model_digest": self._blueprint.digest()}
+
+    def _judge(self, pair: TextPair) -> Verdict:
+        from tunecheck_semantic._local import load_model
+
+        texts = [pair.candidate.strip(), pair.reference.strip()]
+        candidate, reference = load_model(self._blueprint).encode(texts, self._layer)
+        precision, recall = _matched(candidate, reference)
+        total = precision + recall
+        properties: dict[str, JSON] = {
+            "bert_score_precision": round(precision, 6),
+            "bert_score_recall": round(recall, 6),
+            "layer": self._layer,
+            **cut_texts(candidate.truncated, reference.truncated),
+        }
+        return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.fault, properties)
+
+
+def _matched(candidate: Encoded, reference: Encoded) -> tuple[float, float]:
+    """Precision and recall: the mean of each word token's best cosine, in the other text (equation 1 of the paper)."""
+    import numpy as np
+
+    given, wanted = (
+        each.states / np.linalg.norm(each.states, axis=1, keepdims=True) for each in (candidate, reference)
+    )
+    cosines = given @ wanted.T
+    best = (cosines.max(axis=1)[candidate.is_word], cosines.max(axis=0)[reference.is_word])
+    precision, recall = (float(values.mean()) if len(values) else 0.0 for values in best)
+    return precision, recall

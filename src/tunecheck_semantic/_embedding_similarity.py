@@ -1,0 +1,189 @@
+"""Embedding similarity: how near the embeddings of two texts are, by a local model or an embeddings endpoint."""
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck._faults import Verdict
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
+from tunecheck.evaluators._base import Metric
+from tunecheck.evaluators._judges.loop import JudgeLoop
+from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed
+from tunecheck.evaluators._text.evaluators import TextPair
+from tunecheck_semantic._blueprint import Blueprint, is_file, is_folder, read_blueprint
+from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
+from tunecheck_semantic._pairs import SemanticEvaluator, check_installed, cut_texts
+
+_DEFINITIONS = (".yaml", ".yml")
+_MOST_ROWS = 512
+_REMEMBERED = 4096
+
+_CallWith = Callable[..., Coroutine[Any, Any, Verdict]]
+
+
+class EmbeddingSimilarityEvaluator(SemanticEvaluator):
+    """The cosine of the embeddings of response and ground truth, from -1 to 1.
+
+    `model` is a local model: a folder, the name of an installed package that carries one, or a name in the Hugging
+    Face cache; or the file or name of an endpoint's definition. `model_config` is an endpoint with `/embeddings`: an
+    endpoint of kind openai or azure_openai, its definition (mapping, file or name), or one of Azure's model
+    configurations. One of the two is given.
+
+    Raises, when made:
+        ConfigurationError: there is no such model or endpoint, or it is of a kind that is not asked here.
+        MissingExtraError: the model is local, and the extra `semantic` is not installed.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("embedding_similarity", range=(-1, 1)),)
+    primary = "embedding_similarity"
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        model_config: ModelConfig | None = None,
+        threshold: float = 0.7,
+        render_calls: bool = False,
+    ) -> None:
+        if (model is None) == (model_config is None):
+            raise ConfigurationError("give either model (a local embedding model) or model_config (an endpoint)")
+        if model is not None and _is_definition(Path(model)):
+            model, model_config = None, model
+        name = None if model is None else os.fspath(model)
+        super().__init__(model=name, threshold=threshold, render_calls=render_calls)
+        self._blueprint: Blueprint | None = None
+        if name is not None:
+            check_installed("embedding_similarity with a local model")
+            self._blueprint = read_blueprint(name)
+            if self._blueprint.pooling is None:
+                raise ConfigurationError(self._blueprint.pooling_problem)
+        self._embeddings: EmbeddingEndpoint | None = None
+        if model_config is not None:
+            self._connect(judge_endpoint(model_config))
+
+    @property
+    def arguments(self) -> dict[str, JSON]:
+        """The constructor's arguments, and of the model what its embeddings depend on."""
+        if self._embeddings is not None:
+            return {**super().arguments, "model_config": self._embeddings.answer_settings()}
+        return {**super().arguments, "model_digest": self._local.digest()}
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The endpoint that it asks, None where the model is local."""
+        return self._embeddings
+
+    @property
+    def concurrency(self) -> int | None:
+        """Rows at once: enough to fill batches for all the calls that the endpoint takes at once."""
+        endpoint = self._embeddings
+        return None if endpoint is None else min(_MOST_ROWS, (endpoint.concurrency or 1) * EmbeddingEndpoint.most_texts)
+
+    def __call__(self, *, response: object, ground_truth: object) -> Verdict:
+        """The verdict on one row: the metric's eight keys.
+
+        Raises:
+            ValueError: there is no ground truth.
+            TypeError: a value is neither text nor a call nor a message.
+            EndpointError: a call failed for good.
+        """
+        if self._embeddings is None:
+            return super().__call__(response=response, ground_truth=ground_truth)
+        read = self._read(response, ground_truth)
+        return self._loop.run(self._ask(self._direct, self._embeddings, read)) if isinstance(read, TextPair) else read
+
+    @property
+    def call_with(self) -> _CallWith:
+        """`call_with(calls, response=…, ground_truth=…)`: the verdict, where `calls` asks the endpoint.
+
+        A local model has none: it is run in worker processes instead.
+        """
+        if self._embeddings is None:
+            raise AttributeError("call_with")
+        return self._call_with
+
+    async def close(self) -> None:
+        """Close connections."""
+        if self._embeddings is not None:
+            await self._embeddings.close()
+            await asyncio.to_thread(self._loop.close)
+
+    async def _call_with(self, calls: ModelCalls, *, response: object, ground_truth: object) -> Verdict:
+        assert self._embeddings is not None
+        read = self._read(response, ground_truth)
+        return await self._ask(calls, self._embeddings, read) if isinstance(read, TextPair) else read
+
+    async def _ask(self, calls: ModelCalls, endpoint: EmbeddingEndpoint, pair: TextPair) -> Verdict:
+        requests = [text_request(text) for text in dict.fromkeys((pair.candidate, pair.reference))]
+        completions = await asyncio.gather(*(calls.complete(endpoint, request) for request in requests))
+        vectors = [unpacked_vector(completion.text or "") for completion in completions]
+        try:
+            score = cosine(vectors[0], vectors[-1])
+        except ValueError as error:
+            raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
+        return self._verdict(score, pair.fault, _tokens(completions))
+
+    def _judge(self, pair: TextPair) -> Verdict:
+        from tunecheck_semantic._local import load_model
+
+        texts = [pair.candidate, pair.reference]
+        (given, given_cut), (wanted, wanted_cut) = load_model(self._local).embed(texts)
+        score = cosine(given.tolist(), wanted.tolist())
+        return self._verdict(score, pair.fault, cut_texts(given_cut, wanted_cut))
+
+    @property
+    def _local(self) -> Blueprint:
+        assert self._blueprint is not None
+        return self._blueprint
+
+    def _connect(self, chat: Endpoint) -> None:
+        self._embeddings = EmbeddingEndpoint(chat)
+        self._loop = JudgeLoop(self._embeddings.close)
+        self._direct = _Remembering()
+
+    def __getstate__(self) -> dict[str, object]:
+        dropped = ("_embeddings", "_loop", "_direct")
+        state = {name: value for name, value in vars(self).items() if name not in dropped}
+        return {**state, "chat": None if self._embeddings is None else packed(self._embeddings.chat)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        chat = state.pop("chat")
+        vars(self).update(state)
+        self._embeddings = None
+        if isinstance(chat, Packed):
+            self._connect(chat.endpoint())
+
+
+class _Remembering(DirectCalls):
+    """Asks the endpoint straight, but for what it was asked a short while ago. For one event loop."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Completion] = OrderedDict()
+
+    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        text = str(request.messages[-1]["content"])
+        if text not in self._known:
+            self._known[text] = await super().complete(endpoint, request, sample=sample)
+        self._known.move_to_end(text)
+        completion = self._known[text]
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return completion
+
+
+def _is_definition(path: Path) -> bool:
+    """Whether a model's name is that of an endpoint's definition; a folder is always a model."""
+    if is_folder(path):
+        return False
+    return path.suffix in _DEFINITIONS or any(is_file(Path("endpoints") / (path.name + end)) for end in _DEFINITIONS)
+
+
+def _tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
+    counts = [completion.usage.input_tokens for completion in completions]
+    known = [count for count in counts if count is not None]
+    return {"input_tokens": sum(known)} if known else {}

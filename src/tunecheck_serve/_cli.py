@@ -1,0 +1,148 @@
+"""`tunecheck serve`: a local server with a model's answers, or an agent with a memory, for trying things out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean
+from tunecheck._trust import Trust
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import CommandOptions, command, flag, option
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
+    from tunecheck_serve._middleware import Served, Service
+    from tunecheck_serve._sources import AnswerSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(CommandOptions):
+    replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
+    simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
+    script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")
+    memory_agent: bool = flag("A small agent with its own memory: /reply, /reset, /advance.")
+    evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
+    set: dict[str, JSON] | None = option(
+        "With --evaluator: a parameter of it, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
+    )
+    judge: str | None = option("With --evaluator: the model that it asks, if it asks one.", "FILE")
+    dataset: str | None = option("With --replay: the data set whose row ids FILE goes by.", "DATASET")
+    host: str = option("Others can reach it only with a key.", "HOST", default="127.0.0.1")
+    port: int = option("0: any free one.", "PORT", default=8080, least=0, most=65_535)
+    key_env: str | None = option("Ask for the key that this environment variable holds.", "NAME")
+    latency_ms: float = option("Wait before each answer.", "MS", default=0.0, least=0)
+    fault: list[str] | None = option("Fail so often on purpose, e.g. 429=0.05 (repeatable).", "STATUS=RATE")
+    seed: int | None = option("Of the simulated model and the faults.", "N", least=0)
+    quiet: bool = flag("No line for each request.")
+
+
+@command(ServeOptions)
+def serve(options: ServeOptions, invocation: Invocation) -> int:
+    """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
+
+    With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md); with --evaluator, one
+    that scores rows for endpoint-based evaluators of Azure AI Foundry.
+    """
+    import asyncio
+
+    from tunecheck_serve._middleware import ServerOptions, parse_faults
+    from tunecheck_serve._server import key_from, run_server
+
+    served = ServerOptions(
+        key=key_from(options.key_env),
+        latency_ms=options.latency_ms,
+        faults=parse_faults(options.fault or []),
+        seed=options.seed or 0,
+        on_request=None if options.quiet else _log,
+    )
+
+    def ready(url: str) -> None:
+        what, paths = _what(options)
+        print(f"serving {clean(what)} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
+
+    asyncio.run(run_server(_source(options), served, host=options.host, port=options.port, on_ready=ready))
+    return 0
+
+
+def _source(options: ServeOptions) -> AnswerSource | Service:
+    from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, load_named
+    from tunecheck.endpoints._replay import ReplayEndpoint
+    from tunecheck_serve._agent import NoteAgent
+    from tunecheck_serve._script import ScriptSource, read_script
+    from tunecheck_serve._sources import EndpointSource
+
+    sources = (options.replay, options.simulated, options.script, options.memory_agent or None, options.evaluator)
+    if sources.count(None) != len(sources) - 1:
+        raise ConfigurationError(
+            "say what to serve: --replay FILE, --simulated DATASET, --script FILE, --memory-agent, or --evaluator NAME"
+        )
+    if options.dataset is not None and options.replay is None:
+        raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+    if options.evaluator is not None:
+        return _evaluator(options, options.evaluator)
+    if options.set or options.judge:
+        raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
+    if options.memory_agent:
+        return NoteAgent()
+    if options.script is not None:
+        return ScriptSource(read_script(options.script))
+    if options.simulated is not None:
+        endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
+        return _rows(endpoint, options.simulated)
+    assert options.replay is not None
+    replayed = ReplayEndpoint(options.replay)
+    dataset = options.dataset or _bfcl_rows(Path(options.replay))
+    return EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+
+
+def _evaluator(options: ServeOptions, name: str) -> Service:
+    from tunecheck.cli._entries import settings_by_evaluator
+    from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck_serve._evaluator import ServedEvaluator
+
+    judge = None if options.judge is None else load_named(options.judge, Trust())
+    evaluators = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, Trust())
+    return ServedEvaluator(name, evaluators[name])
+
+
+def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.simulators._backend import Backends
+    from tunecheck_serve._conversations import RowSource
+
+    opened = open_dataset(dataset)
+    return RowSource(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
+
+
+def _bfcl_rows(path: Path) -> str | None:
+    """The rows that result files of BFCL answer, as a data set; None where there are no such files."""
+    from tunecheck_bfcl._result_files import find_results
+
+    if not (path.is_dir() or path.name.endswith("_result.json")):
+        return None
+    files = (file for model in find_results(path).models.values() for file in model)
+    return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
+
+
+def _what(options: ServeOptions) -> tuple[str, str]:
+    """What is served, and by which paths."""
+    if options.evaluator is not None:
+        return f"the evaluator {options.evaluator}", "/evaluate"
+    if options.memory_agent:
+        return "an agent with a memory", "/reply, /reset, /advance"
+    paths = "/score, /v1/chat/completions"
+    if options.replay is not None:
+        return f"answers of {options.replay}", paths
+    return "SIMULATED answers" + ("" if options.script is None else f" by the script {options.script}"), paths
+
+
+def _log(served: Served) -> None:
+    again = " (repeated)" if served.repeated else ""
+    line = f"{served.method} {clean(served.path, 200)} {served.status} {served.duration_ms:.0f} ms{again}"
+    print(line, file=sys.stderr)

@@ -1,0 +1,191 @@
+"""Rows behind a local server: which row, turn and step a request asks is seen from its messages, nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunecheck._json import JSON
+from tunecheck._targets import Row
+from tunecheck.conversations._expected_answers import question_row, step_row
+from tunecheck.conversations._scenario import Scenario, Tool, read_scenario
+from tunecheck.conversations._speakers import Message, RecordedModel
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._recorded import NoAnswerError, content_key
+from tunecheck.endpoints._target import EndpointTarget, openai_tools
+from tunecheck.simulators._backend import Backends
+from tunecheck_serve._sources import AnswerSource
+
+_SYSTEM = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A row that can be asked for, with the keys of its turns' messages; one of a single question has no `scenario`."""
+
+    row: Row
+    messages: Sequence[Message]
+    turns: Sequence[Sequence[bytes]]
+    scenario: Scenario | None = None
+
+    def tools(self, turn: int) -> list[Tool]:
+        """What is offered in a turn."""
+        if self.scenario is None:
+            column = self.row.values.get("tools")
+            return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []
+        added = (offer.tools for at, offer in self.scenario.held_out.items() if at <= turn)
+        return [*self.scenario.offer.tools, *(tool for tools in added for tool in tools)]
+
+    def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
+        """The turn and step (counted from 0) that a request asks; None where it is not of this row.
+
+        `steps`: how many answers each turn has, for a request in whose messages results look like a user's.
+        """
+        turns, turn, step = self.turns, 0, 0
+        spoken = _spoken(request.messages)
+        if self.scenario is None:
+            return (0, 0) if _keys(spoken) == turns[0] else None
+        if _keys(spoken[: len(turns[0])]) != turns[0]:
+            return None
+        left: Sequence[bytes] = ()
+        for message in spoken[len(turns[0]) :]:
+            role = message.get("role")
+            following = turns[turn + 1] if turn + 1 < len(turns) else None
+            if role == "assistant":
+                step += 1
+            elif left and content_key([message]) == left[0]:
+                left = left[1:]
+            elif following and content_key([message]) == following[0]:
+                turn, step, left = turn + 1, 0, following[1:]
+            elif role == "user" and (request.tools or step >= _at(steps, turn)):  # else it may hold results
+                if following is None or following:
+                    return None
+                turn, step = turn + 1, 0  # it says that functions were added
+        return turn, step
+
+
+class RowSource(AnswerSource):
+    """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
+
+    Of several rows with the same messages, the first is taken whose tools are those of the request.
+
+    Args:
+        endpoint: what is asked.
+        rows: the rows that can be asked for. Those from which no request can be made are left out.
+        backends: finds the simulators of conversations.
+        target: makes the request of a row; by default, as when a run asks the endpoint.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
+    ) -> None:
+        self.name = endpoint.name
+        self._endpoint = endpoint
+        self._known: dict[bytes, list[_Known]] = {}
+        target = target or EndpointTarget(endpoint)
+        for row in rows:
+            try:
+                known = _known(row, backends, target)
+            except ValueError:
+                continue
+            first = _keys(_spoken(known.messages)[:1])
+            if first:
+                self._known.setdefault(first[0], []).append(known)
+
+    async def answer(self, request: ChatRequest) -> Completion:
+        known, turn, step = self._find(request)
+        model = self._recorded(known)
+        if model is not None:
+            completion = await model.answer(turn, step, request.messages, request.tools)
+            if completion is None:
+                where = f"row {known.row.id}, turn {turn}, step {step}"
+                raise NoAnswerError(f"{where}: the recorded conversation has no answer there")
+            return completion
+        tools = _shown(known, turn, request)
+        row = known.row
+        if self._endpoint.simulated:
+            row = question_row(row, tools) if known.scenario is None else step_row(row, turn, step, tools)
+        return await self._endpoint.complete(replace(request, tools=request.tools or tools or None, row=row))
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+    def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
+        first = _keys(_spoken(request.messages)[:1])
+        found: list[tuple[int, _Known, int, int]] = []
+        for known in self._known.get(first[0], ()) if first else ():
+            place = known.place(request, self._steps(known))
+            if place is not None:
+                found.append((_likeness(known, place[0], request), known, *place))
+        if not found:
+            raise NoAnswerError("no row of the data set has these messages")
+        _, known, turn, step = max(found, key=lambda each: each[0])
+        return known, turn, step
+
+    def _recorded(self, known: _Known) -> RecordedModel | None:
+        record = self._record(known)
+        if record is None:
+            return None
+        return RecordedModel(record if known.scenario is not None else {"result": [[record["result"]]]})
+
+    def _record(self, known: _Known) -> Mapping[str, JSON] | None:
+        try:
+            return self._endpoint.recorded_result(known.row)
+        except NoAnswerError:
+            return None  # it may still be recorded by its messages
+
+    def _steps(self, known: _Known) -> Sequence[int]:
+        if known.scenario is None:
+            return [1]
+        record = self._record(known)
+        if record is not None:
+            turns = record.get("result")
+            return [len(turn) if isinstance(turn, list) else 1 for turn in turns] if isinstance(turns, list) else []
+        truth = known.row.values.get("ground_truth")
+        return [2 if calls else 1 for calls in truth] if isinstance(truth, list) else []
+
+
+def _known(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
+    if row.values.get("turns") is None:
+        messages = target.request(row).messages
+        return _Known(row, messages, [_keys(_spoken(messages))])
+    scenario = read_scenario(row, backends)
+    return _Known(row, scenario.turns[0], [_keys(_spoken(turn)) for turn in scenario.turns], scenario)
+
+
+def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
+    """The functions that the model was told of: in the prompt, where the request offers no tools."""
+    functions = known.row.values.get("functions")
+    if known.scenario is not None:
+        return known.scenario.all_tools()
+    if request.tools is None and isinstance(functions, list):
+        return [{"type": "function", "function": function} for function in functions]
+    return known.tools(turn)
+
+
+def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
+    """How well a request fits a row beside its turns: by the system message, and by the tools that it offers."""
+    same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
+    if request.tools:
+        return same + 2 * (_names(request.tools) == _names(known.tools(turn)))
+    names = _names(known.tools(0))  # those of later turns are told by the user
+    prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
+    told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
+    return same + 2 * len(names) * told
+
+
+def _names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:
+    functions = (tool.get("function") for tool in tools)
+    return {function.get("name") for function in functions if isinstance(function, dict)}
+
+
+def _spoken(messages: Sequence[Message]) -> list[Message]:
+    return [message for message in messages if message.get("role") not in _SYSTEM]
+
+
+def _keys(messages: Iterable[Message]) -> list[bytes]:
+    return [content_key([message]) for message in messages]
+
+
+def _at(steps: Sequence[int], turn: int) -> int:
+    return steps[turn] if turn < len(steps) else 1

@@ -1,0 +1,177 @@
+"""`tunecheck serve`: a local server that speaks Azure ML's scoring call and chat completions, for trying things out.
+
+An agent with its own memory, or an evaluator, is a `Service` with paths of its own.
+"""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import signal
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from aiohttp import web
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._urls import is_loopback
+from tunecheck_serve import _wire as wire
+from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply
+from tunecheck_serve._sources import AnswerSource
+
+MAX_BODY_BYTES = 16 << 20
+"""Largest request that is read."""
+
+
+def make_app(source: AnswerSource | Service, options: ServerOptions | None = None) -> web.Application:
+    """The server of a model's answers, or of another service, as an aiohttp application."""
+    middleware = Middleware(options or ServerOptions())
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
+    if isinstance(source, Service):
+        source.add_to(app, middleware)
+    else:
+        server = _ModelServer(source, middleware)
+        chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
+        app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
+        app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
+        app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
+        app.add_routes([web.post("/score", server.score)])
+        app.on_cleanup.append(server.close)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
+    # aiohttp logs a traceback for each request that is no HTTP; its sender is told by the reply's status.
+    quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
+    runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:  # OverflowError: a port that is not a port
+            raise ConfigurationError(
+                f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
+            ) from None
+        taken = runner.addresses[0][1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
+    finally:
+        await runner.cleanup()
+
+
+async def run_server(
+    source: AnswerSource | Service,
+    options: ServerOptions | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    on_ready: Callable[[str], None] | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until `stop` is set, or the process is asked to end (SIGINT, SIGTERM); requests in flight are finished.
+
+    `on_ready` is called with the address once it answers.
+    """
+    options = options or ServerOptions()
+    if not is_loopback(host) and not options.key:
+        raise ConfigurationError(f"serving on {host} would let others in: ask for a key (--key-env NAME)")
+    stop = stop or asyncio.Event()
+    options = replace(options, local_only=is_loopback(host))
+    async with running(make_app(source, options), host, port) as url:
+        with stopped_by_signals(stop):
+            if on_ready:
+                on_ready(url)
+            await stop.wait()
+
+
+def key_from(variable: str | None) -> str | None:
+    """The key that an environment variable holds; None where none is named."""
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ConfigurationError(f"the environment variable {variable}, which should hold the key, is not set")
+    return key
+
+
+@contextlib.contextmanager
+def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Within this block, SIGINT and SIGTERM set the event."""
+    loop = asyncio.get_running_loop()
+    taken = []
+    for name in (signal.SIGINT, signal.SIGTERM):
+        # Not possible on Windows, nor outside the main thread: there, `stop` or a KeyboardInterrupt ends it.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(name, stop.set)
+            taken.append(name)
+    try:
+        yield
+    finally:
+        for name in taken:
+            loop.remove_signal_handler(name)
+
+
+class _ModelServer:
+    def __init__(self, source: AnswerSource, middleware: Middleware) -> None:
+        self._source = source
+        self._middleware = middleware
+        self._replies: ReplyStore[Completion] = ReplyStore()
+
+    async def health(self, _: web.Request) -> web.Response:
+        counts = {**self._middleware.counts(), **self._source.health()}
+        return json_reply({"status": "ok", "model": self._source.name, **counts})
+
+    async def models(self, _: web.Request) -> web.Response:
+        return json_reply(wire.model_list(self._source.name))
+
+    async def score(self, request: web.Request) -> web.Response:
+        completion, headers = await self._completion(request, wire.score_question(await request.read()))
+        return json_reply(wire.score_reply(completion), headers=headers)
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        asked = wire.chat_question(await request.read())
+        self._check_streaming(asked.stream)
+        completion, headers = await self._completion(request, asked)
+        model = request.match_info.get("deployment") or asked.model or self._source.name
+        id_ = headers[REQUEST_ID]
+        if not asked.stream:
+            return json_reply(wire.chat_completion(completion, model=model, request_id=id_), headers=headers)
+        pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
+        return await _streamed(request, pieces, headers)
+
+    def _check_streaming(self, asked: bool) -> None:
+        if self._source.streaming == ("refused" if asked else "only"):
+            only = "This model only supports streaming: set stream to true."
+            text = "Streaming is not supported." if asked else only
+            raise wire.ProblemError(wire.Problem(400, text, code="unsupported_value", param="stream"))
+
+    async def close(self, _: web.Application) -> None:
+        await self._source.close()
+
+    async def _completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
+        ask = functools.partial(self._source.answer, asked.request)
+        completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
+        # A recorded id, as a header can carry it.
+        recorded = (completion.request_id or "")[:200]
+        id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
+        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **self._source.headers, **headers}
+
+
+async def _streamed(
+    request: web.Request, pieces: Iterable[Mapping[str, object]], headers: Mapping[str, str]
+) -> web.StreamResponse:
+    about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+    response = web.StreamResponse(headers={**about, **headers})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):  # the client has heard enough
+        for piece in pieces:
+            await response.write(b"data: " + dumps(piece) + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+    return response

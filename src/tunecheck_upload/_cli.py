@@ -1,0 +1,132 @@
+"""`tunecheck upload`: a finished run into Azure AI Foundry or onto an MLflow server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+
+if TYPE_CHECKING:
+    from tunecheck.runs._store import Run
+    from tunecheck_upload._uploader import Uploaded, Uploader
+
+Upload: TypeAlias = "Callable[..., Uploaded]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationOptions(CommandOptions):
+    """Where runs are uploaded to."""
+
+    project: str | None = option(
+        "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
+        "a YAML file that says either.",
+        "PROJECT",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    foundry: str | None = option(
+        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "API",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
+    runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN")
+    allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
+    again: bool = flag("Upload the run anew where it was deleted at the destination.")
+
+
+@command(UploadOptions)
+def upload(options: UploadOptions, invocation: Invocation) -> int:
+    """Upload finished runs: metrics, rows, logs of conversations and the report.
+
+    An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. What
+    was done is kept in the run's upload.json. One that fails keeps no other from being uploaded.
+
+    Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
+    """
+    from tunecheck.cli._running import note_changed
+    from tunecheck.runs._store import find_run
+
+    if options.project is None and options.mlflow is None:
+        raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
+    runs = [find_run(name, options.folder) for name in options.runs]
+    uploads = prepare_uploads(options, options.project, allow_simulated=options.allow_simulated)
+    failures: list[TunecheckError] = []
+    for run in runs:
+        note_changed(run)
+        done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
+        for each in done:
+            if options.json:
+                print_json(as_json(each))
+            else:
+                print(*shown(each), sep="\n")
+        failures += [] if failure is None else [failure]
+    for failure in failures[:-1]:
+        print(f"error: {clean(failure, 2_000)}", file=sys.stderr)
+    if failures:
+        raise failures[-1]
+    return 0
+
+
+def prepare_uploads(
+    options: DestinationOptions, project: str | None, *, allow_simulated: bool, simulated: bool = False
+) -> list[Upload]:
+    """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
+    if options.foundry is not None and project is None:
+        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
+    uploaders: list[Uploader] = []
+    if project is not None:
+        from tunecheck_azure._foundry.upload import FoundryUploader
+
+        uploaders.append(FoundryUploader(project, api=options.foundry, allow_simulated=allow_simulated))
+    if options.mlflow is not None:
+        from tunecheck_mlflow._upload import MlflowUploader
+
+        uploaders.append(MlflowUploader(options.mlflow, allow_simulated=allow_simulated))
+    for uploader in uploaders:
+        uploader.check(simulated=simulated)
+    return [uploader.upload for uploader in uploaders]
+
+
+def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], TunecheckError | None]:
+    """Upload a run to each destination; gives what was done, and the first failure, which stops no other."""
+    done: list[Uploaded] = []
+    failure: TunecheckError | None = None
+    for upload in uploads:
+        try:
+            done.append(upload(run))
+        except TunecheckError as error:
+            failure = failure or error
+    return done, failure
+
+
+def shown(done: Uploaded) -> Iterator[str]:
+    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
+    yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
+    if done.left_out:
+        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
+    if done.url:
+        yield clean(done.url, 2_000)
+
+
+def as_json(done: Uploaded) -> dict[str, JSON]:
+    names = ("to", "run_id", "url", "files", "metrics", "left_out", "unchanged")
+    values = {name: getattr(done, name) for name in names}
+    return values | {"files": list(done.files), "left_out": list(done.left_out)}

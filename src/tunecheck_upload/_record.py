@@ -1,0 +1,131 @@
+"""`upload.json` in a run's folder: what was sent where, so that an upload is resumed, not done a second time."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._files import FORMAT_VERSION
+from tunecheck._json import JSON, dumps, loads, plain
+from tunecheck._locks import lock
+from tunecheck._regular_files import read_regular
+from tunecheck._trust import is_signed, signature
+from tunecheck._whole_files import write_file
+from tunecheck.runs._store import Run, dumps_readably, utc_now
+from tunecheck_upload._calls import Step
+
+
+class DoneStep(msgspec.Struct):
+    step: str
+    at: str
+
+
+class Destination(msgspec.Struct, omit_defaults=True):
+    """What was sent to one destination.
+
+    `marker` is a fresh id that the run at the destination carries, too: by it a run is found again whose creation was
+    sent and never answered (`run_asked_for`). `fingerprint` is that of the contents there, `result_of` of those that a
+    Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there, and
+    `traces_of` that of the table whose rows are there as traces.
+    """
+
+    marker: str
+    complete: bool
+    steps: list[DoneStep]
+    run_asked_for: bool = False
+    run_id: str | None = None
+    experiment_id: str | None = None
+    moment_ms: int | None = None
+    result_name: str | None = None
+    result_id: str | None = None
+    result_of: str | None = None
+    version: int = 0
+    artifacts: dict[str, str] = {}
+    traces_of: str | None = None
+    fingerprint: str | None = None
+    url: str | None = None
+
+
+class UploadFile(msgspec.Struct):
+    """`signature` is that of the user who uploaded: what it says is sent to, and changed there."""
+
+    format_version: int = FORMAT_VERSION
+    uploads: dict[str, Destination] = {}
+    signature: str | None = None
+
+    def content(self, run: Run) -> JSON:
+        """What is signed."""
+        return [str(run.folder.resolve()), plain(self.uploads)]
+
+
+class UploadRecord:
+    """The part of `upload.json` that is about one destination. What changes is saved before it is relied on."""
+
+    def __init__(self, run: Run, destination: str) -> None:
+        self.path = run.upload_file
+        self._run = run
+        self._file = _read(run, self.path)
+        self._destination = destination
+        self.known = self._file.uploads.setdefault(destination, _fresh())
+
+    def renew(self) -> None:
+        """Forget what was sent: it is no longer there."""
+        self.known = self._file.uploads[self._destination] = _fresh()
+        self.save()
+
+    def save(self, step: Step | None = None) -> None:
+        """Write the file, with the note that a step is done."""
+        if step is not None:
+            kept = [done for done in self.known.steps if done.step != step.words]
+            self.known.steps = [*kept, DoneStep(step.words, utc_now().isoformat())]
+        self._file.signature = signature(self._file.content(self._run))
+        try:
+            write_file(self.path, dumps_readably(loads(dumps(self._file))))
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+
+    def moment(self) -> int:
+        """When what is being sent was first sent, in milliseconds: one figure logged twice then counts once."""
+        if self.known.moment_ms is None:
+            self.known.moment_ms = time.time_ns() // 1_000_000
+            self.save()
+        return self.known.moment_ms
+
+
+def _fresh() -> Destination:
+    return Destination(str(uuid.uuid4()), complete=False, steps=[])
+
+
+def _read(run: Run, path: Path) -> UploadFile:
+    read = _parsed(path)
+    content = read.content(run)
+    # Who can keep no key cannot tell theirs from others'.
+    if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
+        raise ConfigurationError(
+            f"{path}: you did not upload this run from here, and this file says what to change over there; "
+            "remove it to upload the run anew"
+        )
+    return read
+
+
+def _parsed(path: Path) -> UploadFile:
+    try:
+        return msgspec.convert(loads(read_regular(path)), UploadFile)
+    except FileNotFoundError:
+        return UploadFile()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: cannot be read: {error}; without that file the run would be uploaded anew"
+        ) from None
+
+
+@contextlib.contextmanager
+def one_at_a_time(run: Run) -> Iterator[None]:
+    """Keep a second upload of the same run out while one is under way."""
+    run.manifest()  # a run that cannot be read is left as it is
+    with lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
+        yield
