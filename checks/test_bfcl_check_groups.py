@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.bfcl.test_bfcl_check_groups import (
+    CONVERSATION,
+    QUESTION,
+    check_that_each_row_has_one_verdict,
+    counts,
+    workspace,
+)
 from tests.bfcl_copy import bfcl_copy
-from tests.test_bfcl_check_groups import CONVERSATION, QUESTION, check_that_each_row_has_one_verdict, counts, workspace
 
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.evaluation._evaluate import evaluate

@@ -10,8 +10,8 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.bfcl.test_bfcl_check_defects import judged, right, wrong
 from tests.bfcl_check_parts import Row, entries, lamp_row, steps
-from tests.test_bfcl_check_defects import judged, right, wrong
 
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._base import Simulator

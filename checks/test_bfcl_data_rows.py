@@ -8,8 +8,8 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.bfcl.test_bfcl_data_rows import _rows, copy
 from tests.bfcl_reference import reference_python
-from tests.test_bfcl_data_rows import _rows, copy
 
 from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
 from tunecheck_bfcl._data.loader import load_bfcl

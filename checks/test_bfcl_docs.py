@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.test_bfcl_docs import Run, blocks, process, run, workspace
+from tests.bfcl.test_bfcl_docs import Run, blocks, process, run, workspace
 
 __all__ = ["run", "workspace"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.bfcl.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
 from tests.bfcl_copy import bfcl_copy
-from tests.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
 
 from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint

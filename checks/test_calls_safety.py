@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.test_calls_safety import check, random_texts
+from tests.core.test_calls_safety import check, random_texts
 
 from tunecheck.formats._reading import read_calls, read_python_calls
 

@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline_parts import strict_json, strict_lines
-from tests.test_evaluate_kill import (
+from tests.core.test_evaluate_kill import (
     ROWS,
     Server,
     begin,
@@ -20,6 +19,7 @@ from tests.test_evaluate_kill import (
     unbroken,
     wait_for_lines,
 )
+from tests.pipeline_parts import strict_json, strict_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.bfcl_copy import bfcl_copy
-from tests.test_formats_prompts import PROFILES
+from tests.core.test_formats_prompts import PROFILES
 
 from tunecheck._json import JSON
 from tunecheck.conversations._target import ConversationTarget

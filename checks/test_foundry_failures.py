@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.azure.test_foundry_failures import STEPS, place
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import certificates, fake, run, uploader
-from tests.test_foundry_failures import STEPS, place
 
 from tunecheck_upload._calls import UploadError
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import ReferenceEnvironment
+from tests.core.test_real_servers import KEY, LLAMA_SERVER, free_port, running
 from tests.judge_parts import prompt_file
-from tests.test_real_servers import KEY, LLAMA_SERVER, free_port, running
 
 from tunecheck import DifferenceEvaluator, JudgementError, PromptyEvaluator, evaluate, load_endpoint
 from tunecheck._errors import EndpointError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.core.test_judges_scripted import RULES, row
 from tests.judge_scripts import JudgedWorkspace, health, serving
-from tests.test_judges_scripted import RULES, row
 
 if TYPE_CHECKING:
     from pathlib import Path

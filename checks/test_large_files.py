@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.core.test_runs_hostile import foreign, limited, made
 from tests.platforms import posix_only
-from tests.test_runs_hostile import foreign, limited, made
 
 __all__ = ["foreign", "made"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.test_memory_scoring_hostile import TITLES, judge_both_ways, repetitions
+from tests.memory.test_memory_scoring_hostile import TITLES, judge_both_ways, repetitions
 
 
 @pytest.mark.timeout(200)

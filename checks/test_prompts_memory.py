@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from tests.core.test_prompts_hostile import TOO_MUCH, memory_for
 from tests.prompts_parts import make
-from tests.test_prompts_hostile import TOO_MUCH, memory_for
 
 from tunecheck._errors import PromptRenderError
 

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.core.test_report_hostile import browser
 from tests.report_parts import looking_at, make_run, report_of, row, tool_call
-from tests.test_report_hostile import browser
 
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run

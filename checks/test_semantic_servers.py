@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
+from tests.core.test_real_servers import free_port, running
 from tests.pipeline_parts import column, run
 from tests.reference_environments import AZURE
 from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, packages
-from tests.test_real_servers import free_port, running
 
 from tunecheck._errors import RefusedError
 from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator

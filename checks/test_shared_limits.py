@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.core.test_storage import azurite_variables
 from tests.foundry_azurite import ACCOUNT, KEY
 from tests.platforms import posix_only
 from tests.shared_runs import Workspace, finished, workers_below
-from tests.test_storage import azurite_variables
 
 from tunecheck.runs._claims import STALE_S
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tests.cli_parts import inside
 from tests.conftest import ReferenceEnvironment
+from tests.core.test_real_servers import free_port, running
 from tests.platforms import posix_only
-from tests.test_real_servers import free_port, running
 
 from tunecheck import load_endpoint
 from tunecheck._causes import CAUSES

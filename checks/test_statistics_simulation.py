@@ -11,7 +11,7 @@ from itertools import product
 import numpy
 import pytest
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
-from tests.test_statistics_figures import Z, tables
+from tests.core.test_statistics_figures import Z, tables
 
 from tunecheck.statistics._paired import mcnemar, tango
 from tunecheck.statistics._sequential import EarlyTest

@@ -20,7 +20,7 @@ from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint, default_d
 from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES
 from tunecheck.formats._reading import read_calls
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 ASKED = [{"role": "user", "content": "Transfer 2500 euros to Maria on 2026-03-05, please"}]
 TOOLS = [

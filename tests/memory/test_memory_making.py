@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.test_memory_kinds_chapterbreak import write_book
+from tests.memory.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck._errors import ConfigurationError
 from tunecheck_memory._configuration import read_configuration

@@ -336,7 +336,7 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, complaint:
 
 
 def test_the_script_in_the_documentation_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
     (written,) = re.findall(r"```yaml\n(name: judge.*?\nrules:.*?)```\n", page, re.DOTALL)
     rules = read_script(script(tmp_path, written)).rules
     assert [rule.name for rule in rules[:2]] == ["storm", "rule 2"]

@@ -30,7 +30,7 @@ from tunecheck.formats._reading import read_calls
 # Making the environments is most of it, the first time; the servers are ended with all their children.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), posix_only]
 
-LLAMA_SERVER = Path(__file__).with_name("llama_server.py")
+LLAMA_SERVER = Path(__file__).parents[1] / "llama_server.py"
 KEY = "a-key-for-tests-only"
 
 PLAIN_SCORE = """

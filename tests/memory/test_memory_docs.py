@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.agent_parts import serving as serving_agent
 from tests.cli_parts import ROOT, Said, command, environment, inside
+from tests.core.test_judges_docs import RUN_ID, serving as serving_script
 from tests.report_parts import browser_at_work, looking_at
-from tests.test_judges_docs import RUN_ID, serving as serving_script
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._plugins import discover, find

@@ -13,7 +13,7 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._reading import Dataset, open_dataset
 from tunecheck.formats._reading import read_calls
 
-FILE = Path(__file__).resolve().parent.parent / "datasets" / "val.jsonl"
+FILE = Path(__file__).resolve().parents[2] / "datasets" / "val.jsonl"
 
 
 @pytest.fixture(scope="module")

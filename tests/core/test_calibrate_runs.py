@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.core.test_pipeline_model_calls import CHEAP, Model
 from tests.pipeline_parts import strict_json
-from tests.test_pipeline_model_calls import CHEAP, Model
 
 from tunecheck import Calibration, FunctionCallMatchEvaluator, Metric, calibrate, verdict
 from tunecheck._errors import ConfigurationError, EndpointError, RunError

@@ -30,7 +30,7 @@ from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run
 from tunecheck_memory._session_log import shown_log
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

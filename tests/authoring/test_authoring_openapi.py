@@ -309,7 +309,7 @@ def test_no_call_of_an_authored_turn_is_made_for_nothing(folder: Path, capsys: p
 
 def test_the_way_from_an_openapi_file_to_a_scored_endpoint_is_as_the_docs_tell(folder: Path) -> None:
     """Runs the page's file and commands; an endpoint that calls nothing is scored, and passes nothing."""
-    page = (Path(__file__).parents[1] / "docs" / "authoring.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
     section = page.partition("## From an OpenAPI file")[2].partition("\n## ")[0]
     _, openapi, _, commands, *_ = re.split(r"```(?:yaml|sh)?\n", section)
     (folder / "parcels.yaml").write_text(openapi)

@@ -12,7 +12,7 @@ from tests.cli_parts import here, replay, rows, workspace
 
 from tunecheck.cli._evaluate.options import Options
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "gates.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "gates.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:

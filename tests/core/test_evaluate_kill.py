@@ -19,7 +19,7 @@ from tests.platforms import posix_only
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 ROWS = 300
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.test_memory_run import CONFIG, Recalling
+from tests.memory.test_memory_run import CONFIG, Recalling
 
 from tunecheck import select
 from tunecheck.cli._app import main

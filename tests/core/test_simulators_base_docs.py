@@ -10,7 +10,7 @@ import pytest
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "own-simulators.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-simulators.md"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, ev
 
 SCRIPT = """\
 import sys
-from tests.test_conversation_resume import run
+from tests.core.test_conversation_resume import run
 run(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
 """
 
@@ -78,7 +78,7 @@ def asked(server: Server) -> list[str]:
 
 
 def kill_after(server: Server, count: int, folder: Path) -> None:
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     process = subprocess.Popen([sys.executable, "run.py", server.url], cwd=folder, env=environment)
     deadline = time.monotonic() + 60

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import FIRST_TIME, Said, command, environment, here, process, write_lines
-from tests.test_schemas import check
+from tests.core.test_schemas import check
 
 JUDGE = '''
 """A judge of this workspace: asks a model whether the response is right."""

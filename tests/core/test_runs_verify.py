@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.core.test_runs_damage import begun, cut, flip, unsealed
 from tests.pipeline_parts import Answering, rows_of, run
-from tests.test_runs_damage import begun, cut, flip, unsealed
 
 from tunecheck.cli._app import main
 from tunecheck.comparison._compare import compare

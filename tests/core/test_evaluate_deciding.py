@@ -89,7 +89,7 @@ def test_a_run_killed_before_it_is_decided_resumes_to_the_same_decision(
     stopped: EvaluationResult, base: Path, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "tests.deciding_run", str(tmp_path), str(base), "12"]
-    process = subprocess.Popen(command, cwd=Path(__file__).parent.parent)
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
     while not (journals := list(tmp_path.glob("*/journal.jsonl"))) or journals[0].read_bytes().count(b'"answer"') < 12:
         assert process.poll() is None
         time.sleep(0.005)

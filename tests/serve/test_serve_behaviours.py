@@ -204,7 +204,7 @@ def test_a_behaviour_that_there_is_not_is_named(tmp_path: Path, text: str, compl
 
 
 def test_the_script_of_the_documentation_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
     (written,) = re.findall(r"```yaml\n(name: qwen.*?)```\n", page, re.DOTALL)
     path = tmp_path / "script.yaml"
     path.write_text(written, "utf-8")

@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck.endpoints import ChatRequest, EndpointTarget, check_endpoint, load_endpoint
 from tunecheck.prompts._loading import load_prompt
 
-PAGE = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, workspace
-from tests.test_schemas import check
+from tests.core.test_schemas import check
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import test_runs_claims as claims
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
+from tests.core import test_runs_claims as claims
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 

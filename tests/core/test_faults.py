@@ -119,7 +119,7 @@ def test_every_code_has_a_title() -> None:
 
 
 def test_every_code_is_documented() -> None:
-    text = (Path(__file__).parents[1] / "docs" / "own-evaluators.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "own-evaluators.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert documented == {code.partition(".")[0] for code in CODES}
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.core.test_pipeline_model_calls import CHEAP, Judge, Model, judged, rows
 from tests.judge_parts import JudgeServer, Scripted, judgement, prompt_file
 from tests.pipeline_parts import run
-from tests.test_pipeline_model_calls import CHEAP, Judge, Model, judged, rows
 
 from tunecheck import (
     BertScoreEvaluator,
