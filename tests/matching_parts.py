@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import Match, match_calls
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import Match, MatchPolicy, match_calls
 
 
 def call(name: str, **arguments: JSON) -> FunctionCall:

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from tunecheck._causes import CUT_OFF
 from tunecheck._faults import CODES, Fault, cut, shown_value
 from tunecheck._json import JSON, canonical
-from tunecheck.calls._matching.match import argument_faults, as_value, call_faults, match_calls
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text
+from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
 from tunecheck.conversations._inference_log import Course
 from tunecheck.datasets._multi_turn_replay import leaves
 from tunecheck_bfcl._turns_made import Made, Sides

@@ -5,10 +5,10 @@ As the leaderboard judges (`compat`), or strictly: with none of its quirks, and 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tunecheck.calls._matching.pairing import assign
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import assign
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded
 from tunecheck.formats._reading import read_calls, tools_of

@@ -241,7 +241,7 @@ def test_code_in_place_of_a_literal_is_a_problem(payload: str) -> None:
 
 WATCHED = """
 import sys, json
-from tunecheck.calls import read_calls, read_python_calls
+from tunecheck.formats import read_calls, read_python_calls
 texts = json.loads(sys.stdin.read())
 read_calls("[f(a='\\\\N{BULLET}')]")  # loads the table of character names, once
 seen = []

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
-from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import match_calls
 from tunecheck.formats._reading import OneRow, begin_row, once, read_calls, read_once, remembered_texts, tools_once
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import verdict
 from tunecheck._json import dumps
-from tunecheck.calls._matching.values import MatchPolicy
+from tunecheck.calls.matching import MatchPolicy
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._calls.evaluators import (
     ArgumentMatchEvaluator,

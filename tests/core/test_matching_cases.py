@@ -6,10 +6,9 @@ import pytest
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import Match, match_calls
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import Match, MatchPolicy, match_calls
 
 A, B = FunctionCall("f", {"x": "a"}), FunctionCall("f", {"x": "b"})
 

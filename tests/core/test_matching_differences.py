@@ -6,9 +6,8 @@ import pytest
 from tests.matching_parts import call
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.values import Difference, MatchPolicy
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls.matching import Difference, MatchPolicy, match_calls
 
 
 def differences(

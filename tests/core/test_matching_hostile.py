@@ -9,9 +9,8 @@ import pytest
 from tests.matching_parts import call, passes
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls.matching import MatchPolicy, match_calls
 
 
 def numbered(count: int, start: int = 0) -> list[FunctionCall]:

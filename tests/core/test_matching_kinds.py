@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.kinds import KINDS, kind_of_wrong
+from tunecheck.calls.matching import KINDS
+from tunecheck.calls.matching._kinds import kind_of_wrong
 
 AS_TEXT: list[tuple[JSON, JSON]] = [
     (5, "5"),

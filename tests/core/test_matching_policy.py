@@ -11,9 +11,8 @@ from tests.matching_parts import call, matched, passes, tools
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import MatchPolicy, PolicyOptions, match_calls
 
 
 def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:

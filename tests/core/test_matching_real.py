@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls.matching import match_calls
 from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator, FunctionCallMatchEvaluator
 from tunecheck.formats._reading import read_calls
 

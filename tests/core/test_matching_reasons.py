@@ -7,10 +7,9 @@ from tests.matching_parts import call, tools
 
 from tunecheck._faults import Fault, sentence, shown_value
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import argument_faults, call_faults, match_calls, schema_faults
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls, schema_faults
 
 
 def reason(

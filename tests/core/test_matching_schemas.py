@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 from tests.matching_parts import call, passes, tools
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._schemas import Check, FunctionDefinition, ToolDefinitions
+from tunecheck.calls.matching import match_calls
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

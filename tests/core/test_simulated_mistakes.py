@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls.matching import match_calls
 from tunecheck.endpoints._simulated.mistakes import (
     ANSWER_MISTAKES,
     CALL_MISTAKES,

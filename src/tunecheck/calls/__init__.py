@@ -1,35 +1,30 @@
-"""Function calls as data: one shape for all of them, the matching of calls, and the wire formats they are written in.
+"""Function calls as data: the shape that all of them have, tool definitions, writing, and typed matching.
 
-`tunecheck.formats`, one layer up, reads calls; `read_calls` and `read_python_calls` are found here too.
+_model (a call, a reading) is used by all; _schemas reads tool definitions; _strict_json and _python_text read values;
+_writing writes calls in wire formats; `tunecheck.calls.matching` compares them. `tunecheck.formats`, one layer up,
+reads calls.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
+from tunecheck.calls._python_text import bind_positional, positional_count
+from tunecheck.calls._schemas import TOOL_COLUMNS, FunctionDefinition, ToolDefinitions
+from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, quoted
 from tunecheck.calls._writing import FORMATS, canonical_text, write_calls
-
-if TYPE_CHECKING:
-    from tunecheck.formats._reading import read_calls, read_python_calls
-
-_READERS = ("read_calls", "read_python_calls")
 
 __all__ = [
     "FORMATS",
+    "MAX_CHARACTERS",
+    "TOOL_COLUMNS",
     "FunctionCall",
+    "FunctionDefinition",
     "Reading",
+    "ToolDefinitions",
+    "UnreadableError",
     "bind_positional",
     "canonical_text",
-    "read_calls",
-    "read_python_calls",
+    "plain_name",
+    "positional_count",
+    "quoted",
+    "tool_name",
     "write_calls",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Load a reader of calls from the room above."""
-    if name not in _READERS:
-        raise AttributeError(f"module 'tunecheck.calls' has no attribute {name!r}")
-    value: object = getattr(import_module("tunecheck.formats._reading"), name)
-    return value

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.match import named_arguments
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
+from tunecheck.calls.matching import named_arguments
 from tunecheck.formats._reading import read_calls
 
 _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")

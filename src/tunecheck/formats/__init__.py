@@ -8,7 +8,9 @@ reading of calls goes through `read_calls`.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls import Reading
+from tunecheck.formats._choosing import AUTO, chosen
+from tunecheck.formats._reading import read_calls, read_python_calls, thought_of, tools_of, without_thoughts
 
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile, Thought
@@ -24,15 +26,22 @@ _HOMES = {
 }
 
 __all__ = [
+    "AUTO",
     "AnyOf",
     "JsonCalls",
     "NamedCalls",
     "Profile",
     "PythonCalls",
+    "Reading",
     "TaggedCalls",
     "Thought",
     "ToolPrompt",
+    "chosen",
     "read_calls",
+    "read_python_calls",
+    "thought_of",
+    "tools_of",
+    "without_thoughts",
 ]
 
 

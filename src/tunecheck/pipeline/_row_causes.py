@@ -145,12 +145,12 @@ def _compared(answer: Answer) -> Iterator[Fault]:
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
         return
-    from tunecheck.calls._matching.match import (  # rows of texts need none of it
+    from tunecheck.calls.matching import (  # rows of texts need none of it
+        MatchPolicy,
         argument_faults,
         call_faults,
         match_calls,
     )
-    from tunecheck.calls._matching.values import MatchPolicy
 
     # What the leaderboard accepts is not to blame.
     loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
-from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._schemas import TOOL_COLUMNS
+from tunecheck.calls.matching import MatchPolicy
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, counted_metrics

@@ -14,11 +14,19 @@ from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
-from tunecheck.calls._matching.kinds import KINDS
-from tunecheck.calls._matching.match import Match, Pair, argument_faults, call_faults, match_calls, schema_faults
-from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import (
+    KINDS,
+    Match,
+    MatchPolicy,
+    Pair,
+    PolicyOptions,
+    argument_faults,
+    call_faults,
+    match_calls,
+    schema_faults,
+)
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
@@ -222,7 +230,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
     their schema, how many are `schema_invalid` and how many call an `unknown` function, with the first few
     `schema_violations` and `unknown_functions` by name. What is zero or empty is left out.
 
-    Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
+    Keyword arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
         ConfigurationError: there is no policy of that name, or its value is invalid.
@@ -330,7 +338,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
     partner, how many arguments are `right` of the `total` on either side, and how many are wrong in which way
     (`wrong`: counts by `FAULTS`; an argument wrong in two places in two ways counts for both).
 
-    Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
+    Keyword arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
         ConfigurationError: there is no policy of that name, or its value is invalid.
@@ -405,7 +413,7 @@ class MatchEvaluator(CallEvaluator):
     `fcall_match` and `fcall_args_match` are the two verdicts on a call row, and null on an answer row. `match_score`
     is 1.0 or 0.0 on a call row, and on an answer row the F measure of ROUGE-L with Porter's stemmer (Lin 2004), 0.0
     where a call was made instead; the row passes from `threshold` on. Other keyword arguments are the policies of
-    `tunecheck.calls._matching.values.MatchPolicy`.
+    `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
         ConfigurationError: the threshold is not a number from 0 to 1, there is no policy of that name, or its value is

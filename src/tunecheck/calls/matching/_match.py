@@ -11,11 +11,11 @@ from msgspec import UNSET
 
 from tunecheck._faults import MOST_VALUE, Fault, cut
 from tunecheck._json import JSON
-from tunecheck.calls._matching.pairing import Positions, pair_up
-from tunecheck.calls._matching.values import Comparison, Difference, MatchPolicy
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching._pairing import Positions, pair_up
+from tunecheck.calls.matching._values import Comparison, Difference, MatchPolicy
 
 _PREFIX = "functions."
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.dates_and_times import same_moment
+from tunecheck.calls.matching._dates_and_times import same_moment
 
 KINDS = (
     "number_as_text",

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TypeVar
 
 from tunecheck._json import JSON, canonical
-from tunecheck.calls._matching.kinds import closeness
-from tunecheck.calls._matching.values import Comparison, MatchPolicy, frozen
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import Schema, ToolDefinitions
+from tunecheck.calls.matching._kinds import closeness
+from tunecheck.calls.matching._values import Comparison, MatchPolicy, frozen
 
 _Cost = TypeVar("_Cost", int, int | None)
 

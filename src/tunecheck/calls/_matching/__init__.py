@@ -1,1 +1,0 @@
-"""Typed matching of calls that explains itself: pairs, kinds of differences, policies."""
