@@ -56,8 +56,8 @@ def steps(steps: int) -> dict[str, float]:
 
 def run(url: str, data: str) -> Figures:
     """One run, in this process."""
-    from tunecheck.conversations._target import ConversationTarget
     from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.episodes._target import ConversationTarget
     from tunecheck.evaluation._evaluate import evaluate
 
     definition = {"kind": "openai", "url": url, "model": "m", "auth": {"type": "none"}}

@@ -8,8 +8,8 @@ import pytest
 from tests.bfcl.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
 from tests.bfcl_copy import bfcl_copy
 
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
 

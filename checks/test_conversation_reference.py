@@ -13,8 +13,8 @@ from tests.bfcl_reference import reference_python
 from tests.conversation_parts import Values, serving
 
 from tunecheck._targets import CallContext, Row
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.datasets._reading import open_dataset
+from tunecheck.episodes._target import ConversationTarget
 
 TOOL_ANSWERS: list[Any] = [
     [["ls", "{}"], ["pwd", "{}"]], "ok", [["cd", '{"folder":"document"}'], ["cd", '{"folder":"nope"}']],

@@ -10,9 +10,9 @@ from tests.bfcl_copy import bfcl_copy
 from tests.core.test_formats_prompts import PROFILES
 
 from tunecheck._json import JSON
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._answers import read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats import Profile, read_calls
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results

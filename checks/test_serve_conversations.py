@@ -13,12 +13,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.serve_parts import serving
 
 from tunecheck._targets import CallContext, Row, TargetOutput
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import Backends
 from tunecheck_bfcl._data.categories import CATEGORIES as BFCL

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck._targets import CallContext, Row
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.episodes._target import ConversationTarget
 
 Values = dict[str, Any]
 Answer = Any

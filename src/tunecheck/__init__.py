@@ -42,11 +42,11 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     )
     from tunecheck.comparison._pairing import NothingPairsError as NothingPairsError
     from tunecheck.comparison._selection import select as select
-    from tunecheck.conversations._target import ConversationTarget as ConversationTarget
     from tunecheck.endpoints._base import Endpoint as Endpoint
     from tunecheck.endpoints._definition import load_endpoint as load_endpoint
     from tunecheck.endpoints._recorded import NoAnswerError as NoAnswerError
     from tunecheck.endpoints._target import EndpointTarget as EndpointTarget
+    from tunecheck.episodes._target import ConversationTarget as ConversationTarget
     from tunecheck.evaluation._calibration.calibrate import calibrate as calibrate
     from tunecheck.evaluation._calibration.labelled_run import Calibration as Calibration
     from tunecheck.evaluation._evaluate import (
@@ -113,7 +113,7 @@ _HOMES = {
     "tunecheck.comparison._comparison": "Comparison MetricComparison Selection",
     "tunecheck.comparison._pairing": "NothingPairsError",
     "tunecheck.comparison._selection": "select",
-    "tunecheck.conversations._target": "ConversationTarget",
+    "tunecheck.episodes._target": "ConversationTarget",
     "tunecheck.endpoints._base": "Endpoint",
     "tunecheck.endpoints._definition": "load_endpoint",
     "tunecheck.endpoints._recorded": "NoAnswerError",

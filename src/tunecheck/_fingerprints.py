@@ -16,7 +16,7 @@ from types import CodeType, FunctionType, MethodDescriptorType, MethodType, Wrap
 from tunecheck._json import JSON, content_hash
 from tunecheck._version import is_shipped
 
-_OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "conversations")
+_OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "episodes")
 """Our own evaluators share code; a change in any of these rooms counts as a change of each."""
 
 

@@ -13,12 +13,12 @@ from tunecheck._json import JSON
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
-from tunecheck.conversations._dialects import ToolsDialect
-from tunecheck.conversations._expected_answers import step_row
-from tunecheck.conversations._scenario import Scenario, read_scenario
-from tunecheck.conversations._wording import OwnWording
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._multi_turn_replay import Replay
+from tunecheck.episodes._dialects import ToolsDialect
+from tunecheck.episodes._expected_answers import step_row
+from tunecheck.episodes._scenario import Scenario, read_scenario
+from tunecheck.episodes._wording import OwnWording
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends
 from tunecheck_authoring._answers import Answer, Message

@@ -9,10 +9,10 @@ from tunecheck._files import RunFile
 from tunecheck._json import JSON, dumps
 from tunecheck._targets import Row
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.conversations._expected_answers import question_row
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._target import openai_tools, read_messages
+from tunecheck.episodes._expected_answers import question_row
 from tunecheck.formats._reading import read_calls
 from tunecheck.pipeline._finished_rows import evidence_of
 from tunecheck.runs._values import value_reader

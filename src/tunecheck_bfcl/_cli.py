@@ -25,7 +25,7 @@ from tunecheck.cli._shared_options import ASKING, ConversationOptions, JsonOptio
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary
-    from tunecheck.conversations._target import ConversationTarget, Mode as AskingMode
+    from tunecheck.episodes._target import ConversationTarget, Mode as AskingMode
     from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._entries import CheckRow
@@ -112,7 +112,7 @@ def _names(options: NamesOptions) -> Names:
 
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
     from tunecheck.cli._named_endpoints import load_named
-    from tunecheck.conversations._target import STEP_LIMIT, ConversationTarget
+    from tunecheck.episodes._target import STEP_LIMIT, ConversationTarget
     from tunecheck.formats._choosing import AUTO
 
     assert options.endpoint is not None

@@ -12,8 +12,8 @@ from tunecheck._json import JSON, canonical
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
-from tunecheck.conversations._inference_log import Course
 from tunecheck.datasets._multi_turn_replay import leaves
+from tunecheck.episodes._inference_log import Course
 from tunecheck_bfcl._turns_made import Made, Sides
 
 _LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)

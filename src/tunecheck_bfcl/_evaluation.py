@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Unpack
 
 from tunecheck._errors import RunError
-from tunecheck.conversations._output import write_result_files
-from tunecheck.conversations._target import ConversationTarget, Mode
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.episodes._output import write_result_files
+from tunecheck.episodes._target import ConversationTarget, Mode
 from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
 from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator

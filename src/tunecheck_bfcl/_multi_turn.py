@@ -10,10 +10,10 @@ from typing import TypeAlias, cast
 from tunecheck._errors import DataError, PluginError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
-from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._inference_log import UNKNOWN, Course
-from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.datasets._judging import Judging
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._inference_log import UNKNOWN, Course
+from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.simulators._backend import Result
 from tunecheck_bfcl._conversation_causes import causes_of_calls, causes_of_ending
 from tunecheck_bfcl._decoding import Mode, mode_of

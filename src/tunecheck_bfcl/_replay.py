@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tunecheck._json import dumps
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.conversations._nested import NestedCall, make_call
+from tunecheck.episodes._nested import NestedCall, make_call
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, Result, failure
 from tunecheck.simulators._base import Simulator

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, loads
-from tunecheck.conversations._inference_log import UNKNOWN, Course
+from tunecheck.episodes._inference_log import UNKNOWN, Course
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._decoding import Mode, mode_of
 

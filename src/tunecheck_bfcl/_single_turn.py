@@ -9,8 +9,8 @@ from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import assign
-from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._nested import Decoded
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._nested import Decoded
 from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck_bfcl._decoding import Mode, Names, as_calls, decode_answer, mode_of
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from tunecheck.calls._strict_json import MAX_CHARACTERS
-from tunecheck.conversations._nested import Decoded, NestedCall
+from tunecheck.episodes._nested import Decoded, NestedCall
 
 _DEEPEST = 50
 _LONGEST = 100_000

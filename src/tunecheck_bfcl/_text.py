@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 
 from tunecheck.calls._arithmetic import Folded, checked, computed
-from tunecheck.conversations._nested import Decoded, NestedCall
+from tunecheck.episodes._nested import Decoded, NestedCall
 
 MOST_CHARACTERS = 1_000_000
 

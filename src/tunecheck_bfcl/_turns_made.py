@@ -12,8 +12,8 @@ from typing import cast
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
-from tunecheck.conversations._nested import NestedCall, make_call
 from tunecheck.datasets._multi_turn_replay import leaves
+from tunecheck.episodes._nested import NestedCall, make_call
 from tunecheck.simulators._backend import Backend, Result
 from tunecheck.simulators._base import ArgumentError
 from tunecheck_bfcl._entries import Entry

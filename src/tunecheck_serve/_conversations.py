@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
-from tunecheck.conversations._expected_answers import question_row, step_row
-from tunecheck.conversations._scenario import Scenario, Tool, read_scenario
-from tunecheck.conversations._speakers import Message, RecordedModel
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
 from tunecheck.endpoints._target import EndpointTarget, openai_tools
+from tunecheck.episodes._expected_answers import question_row, step_row
+from tunecheck.episodes._scenario import Scenario, Tool, read_scenario
+from tunecheck.episodes._speakers import Message, RecordedModel
 from tunecheck.simulators._backend import Backends
 from tunecheck_serve._sources import AnswerSource
 

@@ -8,7 +8,7 @@ import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, lamp_row, plain, steps
 
 from tunecheck._errors import DataError
-from tunecheck.conversations._inference_log import Course
+from tunecheck.episodes._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck_bfcl._multi_turn import check_multi_turn
 from tunecheck_bfcl._replay import Simulators

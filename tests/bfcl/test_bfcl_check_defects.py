@@ -20,8 +20,8 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.conversations._inference_log import Course
-from tunecheck.conversations._nested import NestedCall
+from tunecheck.episodes._inference_log import Course
+from tunecheck.episodes._nested import NestedCall
 from tunecheck.simulators._long_context import LongContext
 from tunecheck_bfcl._entries import CheckRow, Entry
 from tunecheck_bfcl._multi_turn import check_multi_turn

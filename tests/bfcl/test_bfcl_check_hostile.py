@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.bfcl_check_parts import Lamp, Row, lamp_row
 
 from tunecheck._json import dumps_line
-from tunecheck.conversations._inference_log import Course
+from tunecheck.episodes._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck_bfcl._call_check import CallCheckEvaluator
 from tunecheck_bfcl._multi_turn import check_multi_turn

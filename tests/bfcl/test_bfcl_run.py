@@ -15,8 +15,8 @@ from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
 
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.runs._store import Run
 from tunecheck_bfcl._evaluation import run_bfcl

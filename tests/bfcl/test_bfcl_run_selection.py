@@ -10,7 +10,7 @@ import pytest
 from tests.bfcl_data_parts import make_tree, question, write_lines
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.conversations._output import write_result_files
+from tunecheck.episodes._output import write_result_files
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
 

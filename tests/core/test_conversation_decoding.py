@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._nested import NestedCall
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._nested import NestedCall
 
 
 def texts(step: Any, **options: Any) -> list[str] | None:

@@ -11,9 +11,9 @@ from tests.conversation_parts import Values, said, serving, shelf_row, shelf_wor
 from tests.pipeline_parts import column, metrics_of, rows_of
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._drivers import is_driver
 from tunecheck.evaluation._evaluate import evaluate
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 
-from tunecheck.conversations._output import result_line
-from tunecheck.conversations._target import ConversationTarget
+from tunecheck.episodes._output import result_line
+from tunecheck.episodes._target import ConversationTarget
 
 LOOK = [call("look", {}, "c1")]
 

@@ -10,9 +10,9 @@ import pytest
 from tests.conversation_parts import Values, context, had, log_items, said, shelf_row, shelf_workspace, states
 
 from tunecheck._errors import DataError, EndpointError
-from tunecheck.conversations._output import result_line, result_path
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.episodes._output import result_line, result_path
+from tunecheck.episodes._target import ConversationTarget
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from tests.conversation_parts import Server, Values, context, said, serving, she
 from tests.pipeline_parts import column, records, rows_of, strict_lines
 
 from tunecheck._errors import EndpointError
-from tunecheck.conversations._target import ConversationTarget
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, evaluate
 
 SCRIPT = """\

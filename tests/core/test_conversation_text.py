@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
 
-from tunecheck.conversations._wording import BfclWording, OwnWording
+from tunecheck.episodes._wording import BfclWording, OwnWording
 
 
 @pytest.fixture(autouse=True)

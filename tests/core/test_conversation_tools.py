@@ -21,7 +21,7 @@ from tests.conversation_parts import (
 )
 
 from tunecheck._errors import ConfigurationError, EndpointError, PluginError
-from tunecheck.conversations._target import ConversationTarget
+from tunecheck.episodes._target import ConversationTarget
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
 
 from tunecheck._targets import CallContext, Row
-from tunecheck.conversations._speakers import Message
-from tunecheck.conversations._target import ConversationTarget
-from tunecheck.conversations._wording import OwnWording
+from tunecheck.episodes._speakers import Message
+from tunecheck.episodes._target import ConversationTarget
+from tunecheck.episodes._wording import OwnWording
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from tunecheck import FunctionCallMatchEvaluator, evaluate
 from tunecheck._errors import ConfigurationError
 from tunecheck._targets import Row
 from tunecheck._trust import Trust
-from tunecheck.conversations._output import result_line
-from tunecheck.conversations._target import ConversationTarget
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.episodes._output import result_line
+from tunecheck.episodes._target import ConversationTarget
 
 PUT = '<tool_call>\n{"name": "put", "arguments": {"name": "cup", "count": 2}}\n</tool_call>'
 PUT_XML = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP = "tunecheck.targets"
 
-_OWN = {"conversation": ("tunecheck.conversations._target", "ConversationTarget")}
+_OWN = {"conversation": ("tunecheck.episodes._target", "ConversationTarget")}
 
 
 def is_driver(name: str | None) -> bool:

@@ -9,7 +9,7 @@ from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
-from tunecheck.conversations._inference_log import Course
+from tunecheck.episodes._inference_log import Course
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._multi_turn import check_multi_turn
@@ -154,7 +154,7 @@ class MultiTurnStateEvaluator(Evaluator):
 
     @cached_property
     def _padded(self) -> Simulators:
-        from tunecheck.conversations._wording import BfclCopy
+        from tunecheck.episodes._wording import BfclCopy
 
         constants = BfclCopy(Path(self._data) if self._data else None).long_context
         return Simulators(long_context=constants, time_limit_s=self._time_limit_s, trust=self._trust)

@@ -10,7 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
-from tunecheck.conversations._inference_log import Course
+from tunecheck.episodes._inference_log import Course
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut

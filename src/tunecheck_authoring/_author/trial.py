@@ -14,9 +14,9 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
-from tunecheck.conversations._nested import NestedCall
 from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
 from tunecheck.datasets._right_calls import right_calls
+from tunecheck.episodes._nested import NestedCall
 from tunecheck.simulators._backend import Backends
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
 from tunecheck_authoring._author.values import free_values, others

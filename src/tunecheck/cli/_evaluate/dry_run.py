@@ -153,9 +153,9 @@ def _check(job: Job, target: Target | None) -> MappingLayers:
 
 
 def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
-    from tunecheck.conversations._target import ConversationTarget
     from tunecheck.endpoints._base import ChatRequest, output_limit
     from tunecheck.endpoints._target import EndpointTarget
+    from tunecheck.episodes._target import ConversationTarget
     from tunecheck.pipeline._costs import expected_usage
 
     ground_truth = _ground_truth_reader(layers)

@@ -13,13 +13,13 @@ from tunecheck._causes import error_cause
 from tunecheck._errors import EndpointError
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
-from tunecheck.conversations._decoding import is_answer
-from tunecheck.conversations._dialects import Dialect
-from tunecheck.conversations._inference_log import UNKNOWN, Course, InferenceLog
-from tunecheck.conversations._nested import Decoded, NestedCall, make_call
-from tunecheck.conversations._scenario import Scenario
-from tunecheck.conversations._speakers import Message, Model, User
 from tunecheck.endpoints._base import Completion, SentBack
+from tunecheck.episodes._decoding import is_answer
+from tunecheck.episodes._dialects import Dialect
+from tunecheck.episodes._inference_log import UNKNOWN, Course, InferenceLog
+from tunecheck.episodes._nested import Decoded, NestedCall, make_call
+from tunecheck.episodes._scenario import Scenario
+from tunecheck.episodes._speakers import Message, Model, User
 from tunecheck.simulators._backend import Backend
 
 MOST_TURNS = 200

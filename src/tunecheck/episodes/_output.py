@@ -10,9 +10,9 @@ from msgspec import structs
 from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
 from tunecheck._whole_files import replacing
-from tunecheck.conversations._driver import Steps
-from tunecheck.conversations._inference_log import UNKNOWN, Course
 from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.episodes._driver import Steps
+from tunecheck.episodes._inference_log import UNKNOWN, Course
 from tunecheck_bfcl._data.categories import CATEGORIES
 
 Number = TypeVar("Number", int, float)

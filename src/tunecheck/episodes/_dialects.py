@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from tunecheck._json import JSON, dumps, find
 from tunecheck.calls._model import tool_name
-from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._nested import Decoded, NestedCall
-from tunecheck.conversations._scenario import Offer
-from tunecheck.conversations._speakers import Message
-from tunecheck.conversations._wording import Wording
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes._scenario import Offer
+from tunecheck.episodes._speakers import Message
+from tunecheck.episodes._wording import Wording
 from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import thought_of

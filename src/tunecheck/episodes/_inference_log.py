@@ -14,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from tunecheck._json import JSON
-from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._nested import Decoded
-from tunecheck.conversations._speakers import Message, at
 from tunecheck.endpoints._base import Completion
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._nested import Decoded
+from tunecheck.episodes._speakers import Message, at
 from tunecheck.simulators._backend import Backend
 
 

@@ -11,16 +11,16 @@ from tunecheck._fingerprints import fingerprint, package_source_hash
 from tunecheck._json import JSON, content_hash
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
-from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
-from tunecheck.conversations._driver import Conversation
-from tunecheck.conversations._expected_answers import question_row
-from tunecheck.conversations._inference_log import Course, InferenceLog, input_entry
-from tunecheck.conversations._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
-from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
-from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
-from tunecheck.conversations._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import AskingTarget, EndpointTarget, ask
+from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
+from tunecheck.episodes._driver import Conversation
+from tunecheck.episodes._expected_answers import question_row
+from tunecheck.episodes._inference_log import Course, InferenceLog, input_entry
+from tunecheck.episodes._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
+from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
+from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
+from tunecheck.episodes._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.simulators._backend import Backends
@@ -259,7 +259,7 @@ class ConversationTarget(AskingTarget):
         if asked is None or user is None:
             return None
         wording = self._wording.fingerprint() if self._wording is not None else ""
-        source = package_source_hash(("calls", "conversations", "simulators"))
+        source = package_source_hash(("calls", "episodes", "simulators"))
         return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
 
     def describe(self) -> dict[str, JSON]:

@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias
 
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
-from tunecheck.conversations._expected_answers import step_row
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
 from tunecheck.endpoints._target import ask
+from tunecheck.episodes._expected_answers import step_row
 
 Message: TypeAlias = Mapping[str, JSON]
 """An OpenAI message."""

@@ -12,7 +12,7 @@ from typing import cast
 from tunecheck._json import JSON, plain
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import MAX_CALLS, MAX_CHARACTERS, MAX_TEXT_DEPTH, UnreadableError, decode
-from tunecheck.conversations._nested import Decoded, NestedCall
+from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.formats._reading import read_calls
 from tunecheck_bfcl._text import decode_text_as_bfcl
 

@@ -8,8 +8,8 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
-from tunecheck.conversations._speakers import Message
 from tunecheck.endpoints._target import openai_tools
+from tunecheck.episodes._speakers import Message
 from tunecheck.simulators._backend import Backends
 
 COLUMNS = (
