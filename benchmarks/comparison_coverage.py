@@ -21,7 +21,7 @@ from tunecheck.statistics._decisions import smallest_difference
 from tunecheck.statistics._paired import paired_binary, paired_scores
 
 SEED = 20_250_101
-TESTS = ("exact", "mid-p", "wilcoxon")
+TESTS = ("exact", "mid-p")
 
 
 def equal_worlds() -> Iterator[World]:

@@ -57,11 +57,6 @@ def score_interval(b: int, c: int, n: int, confidence: float) -> list[float]:
     ]
 
 
-def wilcoxon(values: list[float], exact: bool) -> list[float]:
-    found = stats.wilcoxon(values, zero_method="wilcox", method="exact" if exact else "asymptotic")
-    return [found.statistic, found.pvalue]
-
-
 def flips(values: list[float]) -> float:
     def total(x: Any, axis: int) -> Any:
         return numpy.sum(x, axis=axis)

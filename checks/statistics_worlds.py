@@ -151,8 +151,6 @@ def _holds(estimate: Estimate, truth: float) -> bool:
 
 def _p_values(found: PairedBinary | PairedScores) -> Iterator[tuple[str, float]]:
     given = {"exact": found.p_exact, "mid-p": found.p_value}
-    if isinstance(found, PairedScores) and found.wilcoxon:
-        given["wilcoxon"] = found.wilcoxon.p_value
     for name, p_value in given.items():
         if p_value is not None:
             yield name, p_value

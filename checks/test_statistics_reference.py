@@ -15,15 +15,7 @@ import pytest
 from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-from tunecheck.statistics._paired import (
-    flip_counts,
-    flip_scores,
-    mcnemar,
-    paired_binary,
-    paired_scores,
-    signed_ranks,
-    tango,
-)
+from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores, tango
 from tunecheck.statistics._results import Estimate
 
 Question = tuple[str, dict[str, Any]]
@@ -47,8 +39,8 @@ def smooth(n: int) -> list[float]:
 
 
 def t_questions() -> Iterator[Question]:
-    for degrees in (1, 2, 3, 4, 7, 19, 59, 99, 199, 200, 201, 999, 4_999, 5_001, 49_999, 1e9, 0.5, 2.5):
-        for probability in (2e-9, 1e-6, 0.005, 0.025, 0.1, 0.3, 0.45, 0.6, 0.8, 0.9, 0.975, 0.9995):
+    for degrees in (1, 2, 3, 4, 7, 19, 59, 99, 199, 200, 201, 999, 4_999, 5_001, 49_999, 10**9):
+        for probability in (1e-6, 0.005, 0.025, 0.1, 0.3, 0.45, 0.6, 0.8, 0.9, 0.975, 0.9995):
             yield "t_quantile", {"probability": probability, "degrees": degrees}
 
 
@@ -68,14 +60,6 @@ def binary_questions() -> Iterator[Question]:
 
 
 def score_questions() -> Iterator[Question]:
-    for n in (*range(1, 13), 25, 49, 50):
-        yield "wilcoxon", {"values": smooth(n), "exact": True}
-    for n in (51, 52, 200):
-        yield "wilcoxon", {"values": smooth(n), "exact": False}
-    for n in range(4, 64):
-        values = [0.125, 0.125, *grid(n, 4)]  # a tie at least
-        yield "wilcoxon", {"values": values, "exact": False}
-        yield "wilcoxon", {"values": [0.0, *smooth(n % 20 + 1), 0.0], "exact": True}
     for n in range(2, 13):
         yield "flips", {"values": smooth(n)}
         yield "flips", {"values": [1.0, *grid(n, 3)]}
@@ -154,14 +138,6 @@ def test_the_interval_of_a_difference_of_verdicts_is_the_score_interval(answered
         # Its maximum of the likelihood is known to the root of the float's precision.
         assert limits(found) == pytest.approx(expected, abs=1e-5)
         assert tango(b, c, n, 0.0) == pytest.approx(((c - b) / n, (c - b) / n), abs=1e-12)
-
-
-def test_signed_ranks_are_scipys(answered: Answered) -> None:
-    for question, (statistic, p_value) in answered("wilcoxon"):
-        found = signed_ranks(numpy.array(question["values"]))
-        assert found is not None
-        assert found.exact is question["exact"]
-        assert (found.statistic, found.p_value) == pytest.approx((statistic, p_value), rel=1e-9)
 
 
 def test_counting_all_signs_is_scipys_permutation_test(answered: Answered) -> None:

@@ -41,7 +41,7 @@ def test_the_same_the_other_way_round_is_worse(tmp_path: Path) -> None:
     assert found.difference.value == pytest.approx(-0.08)
 
 
-def test_scores_are_compared_as_means_with_a_permutation_test_and_wilcoxons(tmp_path: Path) -> None:
+def test_scores_are_compared_as_means_with_a_permutation_test(tmp_path: Path) -> None:
     before = [0.1 * (number % 7) for number in range(12)]
     after = [value + 0.01 * (number + 1) for number, value in enumerate(before)]
     found = compare(scores(tmp_path, "a", before), scores(tmp_path, "b", after)).metrics["bleu"]
@@ -50,8 +50,6 @@ def test_scores_are_compared_as_means_with_a_permutation_test_and_wilcoxons(tmp_
     # All twelve up, or all twelve down; mid-p counts these two by half.
     assert found.p_exact == pytest.approx(2 / 2**12)
     assert found.p_value == found.p_permutation == pytest.approx(1 / 2**12)
-    assert found.wilcoxon is not None
-    assert found.wilcoxon.p_value == pytest.approx(2 / 2**12)
     assert found.verdict == "better"
     assert found.b is None
 

@@ -117,13 +117,6 @@ def test_a_configuration_file_decides_as_well(tunecheck: Tunecheck) -> None:
     assert (found["decision"]["outcome"], found["decision"]["seed"]) == ("worse", 3)
 
 
-def test_a_dry_run_says_about_how_many_rows_it_takes(tunecheck: Tunecheck) -> None:
-    said = tunecheck(*evaluate("bad", "--no-worse-than", "good", "--margin", "0.2", "--until-decided", "--dry-run"))
-    assert "a model that is identical is decided after about " in said.out
-    found = tunecheck(*evaluate("bad", *UNTIL_WORSE, "--dry-run", "--json")).json()
-    assert 0 < found["rows_to_decide"] <= COUNT
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

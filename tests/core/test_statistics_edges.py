@@ -24,7 +24,6 @@ def test_of_no_rows_nothing_is_defined() -> None:
         assert found.difference.remark == "there are no rows"
         assert smallest_difference(found).value is None
         assert non_inferiority(found.difference, 0.1).shown is None
-    assert scores.wilcoxon is None
     assert estimate_proportion([]).value is None
     assert estimate_mean([], []).value is None
     assert pass_at_k([], 1) is None
@@ -112,7 +111,7 @@ def test_rounding_of_a_sum_is_no_change() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e200])
 def test_what_is_no_usual_number_is_refused_by_name(bad: float) -> None:
     found = paired_scores([0.5, 0.5, 0.5], [0.5, bad, 0.5])
-    assert (found.difference.value, found.base.value, found.p_value, found.wilcoxon) == (None, None, None, None)
+    assert (found.difference.value, found.base.value, found.p_value) == (None, None, None)
     assert str(found.difference.remark).startswith(f"number 1 is {bad!r}: only finite numbers")
     assert estimate_mean([bad]).value is None
 

@@ -63,8 +63,6 @@ def test_swapping_two_runs_turns_the_difference_of_scores_around(
     assert turned(one.difference) == pytest.approx(plain(other.difference), rel=1e-9, abs=1e-9)
     assert (one.p_value, one.p_exact) == (other.p_value, other.p_exact)
     assert (one.changed, one.higher) == (other.changed, other.changed - other.higher)
-    if one.wilcoxon and other.wilcoxon:
-        assert one.wilcoxon.p_value == pytest.approx(other.wilcoxon.p_value)
 
 
 def plain(estimate: Estimate) -> list[float]:
@@ -106,8 +104,6 @@ def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(
     assert one.difference.method == other.difference.method
     if "(exact)" in one.test:
         assert (one.p_value, one.p_exact) == (other.p_value, other.p_exact)
-    if one.wilcoxon and other.wilcoxon:
-        assert one.wilcoxon.p_value == pytest.approx(other.wilcoxon.p_value)
 
 
 @given(st.lists(MARKS, min_size=1, max_size=40), st.integers(-100, 100), st.sampled_from([0.01, 0.5, 3.0]))
@@ -177,8 +173,8 @@ def test_more_trials_pass_once_more_often_and_always_less_often(counts: list[tup
     assert once[0] == pytest.approx(always[0])
 
 
-@given(st.floats(1e-6, 1 - 1e-6), st.floats(0.5, 1e5))
-def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: float) -> None:
+@given(st.floats(1e-6, 1 - 1e-6), st.integers(1, 100_000))
+def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: int) -> None:
     found = t_quantile(probability, degrees)
     assert found == pytest.approx(-t_quantile(1 - probability, degrees), rel=1e-6, abs=1e-9)
     assert t_quantile(min(probability + 1e-3, 1 - 1e-9), degrees) >= found

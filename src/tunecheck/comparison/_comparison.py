@@ -11,7 +11,7 @@ from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._run_table import Kind, RunInfo
-from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference, Wilcoxon
+from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference
 
 Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
 
@@ -108,7 +108,6 @@ class MetricComparison(Result):
     p_exact: float | None = None
     p_mid: float | None = None
     p_adjusted: float | None = None
-    wilcoxon: Wilcoxon | None = None
     b: int | None = None
     c: int | None = None
     smallest_difference: SmallestDifference | None = None

@@ -190,7 +190,6 @@ def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
         p_exact=None,
         p_mid=None,
         p_permutation=None,
-        wilcoxon=None,
         smallest_difference=None,
         non_inferiority=None if held is None else NonInferiority(None, None, held.margin, held.alpha, why),
         non_inferior=None,

@@ -198,9 +198,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
         non_inferior=None if held is None else held.shown,
         p_permutation=p_value if "permutation" in found.test else None,
     )
-    if isinstance(found, PairedBinary):
-        return replace(result, p_mid=_plain(found.p_mid))
-    return replace(result, wilcoxon=found.wilcoxon)
+    return replace(result, p_mid=_plain(found.p_mid)) if isinstance(found, PairedBinary) else result
 
 
 def compared(
@@ -240,7 +238,7 @@ def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> P
     method, p_value = ANY_STOPPING, decided.p_value
     difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
     found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
-    return replace(found, p_mid=None) if isinstance(found, PairedBinary) else replace(found, wilcoxon=None)
+    return replace(found, p_mid=None) if isinstance(found, PairedBinary) else found
 
 
 def _plain(value: float | None) -> float | None:

@@ -10,14 +10,13 @@ from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Part, RunComparison, Selection
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._row_histories import OUTCOMES, row_histories
 from tunecheck.comparison._run_table import RunInfo, RunTable
 from tunecheck.comparison._wording import regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._facts import facts_of
-from tunecheck.report._index import FAIL, MOST_ROWS, PASS, Coded, Outcomes, listed_outcomes_of
+from tunecheck.report._index import Outcomes, listed_outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
 from tunecheck.report._summary import estimated
 from tunecheck.runs._decision import stopped_text
@@ -106,11 +105,10 @@ class OtherRuns:
         ways = _ways([*others, run])
         self._way = ways[-1]
         listed = {each.name: each for each in run.evaluators}
-        self._new = tables[-1]
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
         for other, table, way in zip(others, tables, ways, strict=False):
-            pairs = RunPair(table, self._new, settings) if self._others else compared.runs[-1]
+            pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
             outcomes = listed_outcomes_of(other, listed)
             self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, paired_rows(pairs), way))
 
@@ -153,47 +151,6 @@ class OtherRuns:
 
     def _alike(self, against: RunComparison) -> str:
         return "id" if self._by_id or against.pairs.by_id_alone else "content"
-
-    def histories(self, own: Sequence[Outcomes], evaluators: Sequence[str]) -> list[JSON]:
-        """For each evaluator of the reported run (`own`) what became of every row over all runs, as codes of words.
-
-        None where a run has no verdicts of that evaluator, or where there are but two runs.
-        """
-        if len(self._others) < 2:
-            return [None] * len(own)
-        runs = [*(other.run.id for other in self._others), self._new.info.id]
-        sides = [
-            dict(zip((each.name for each in other.run.evaluators), other.outcomes, strict=True))
-            for other in self._others
-        ]
-        found: list[JSON] = []
-        for name, outcomes in zip(evaluators, own, strict=True):
-            letters = ["".join(side[name].results) for side in sides if name in side]
-            whole = len(letters) == len(sides)
-            found.append(_histories([*letters, "".join(outcomes.results)], self._new, runs) if whole else None)
-        return found
-
-
-def _histories(letters: Sequence[str], table: RunTable, runs: Sequence[str]) -> JSON:
-    """From each run's results, a letter a row; trials of a row share what became of it."""
-    import numpy
-
-    numbers = numpy.full(256, numpy.nan)
-    numbers[ord(PASS)], numbers[ord(FAIL)] = 1, 0
-    passed = numpy.column_stack([numbers[numpy.frombuffer(run.encode(), numpy.uint8)] for run in letters])
-    items = numpy.arange(len(passed)) if table.items.of_row is None else numpy.array(table.items.of_row)
-    counts = numpy.bincount(items)
-    shares = numpy.column_stack([numpy.bincount(items, run) / counts for run in passed.T])
-    judged = numpy.flatnonzero(~numpy.isnan(shares).any(axis=1))
-    told = row_histories(shares[judged])
-    words: list[str | None] = [None] * len(shares)
-    for item, outcome, since in zip(judged.tolist(), told.outcomes.tolist(), told.since.tolist(), strict=True):
-        words[item] = OUTCOMES[outcome] if since < 0 else f"{OUTCOMES[outcome]} since {runs[since]}"
-    coded = Coded()
-    for item in items.tolist():
-        word = words[item]
-        coded.add([] if word is None else [word])
-    return coded.written(MOST_ROWS) if coded.values else None
 
 
 def _ways(runs: Sequence[ReportedRun]) -> list[int]:

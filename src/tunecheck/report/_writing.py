@@ -115,11 +115,7 @@ class _Report:
         self._file.write(whole.end())
 
     def _index(self) -> dict[str, JSON]:
-        written = self._table.written(self._run.evaluators)
-        if self._others is not None:
-            names = [each.name for each in self._run.evaluators]
-            written["histories"] = self._others.histories(self._table.outcomes, names)
-        return written
+        return self._table.written(self._run.evaluators)
 
     def _block(self, name: str, text: str) -> None:
         self._size += len(text)

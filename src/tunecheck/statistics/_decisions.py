@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from tunecheck.statistics._bisection import turning_point
-from tunecheck.statistics._distributions import effective_rows, t_quantile
+from tunecheck.statistics._distributions import effective_rows, t_quantile, turning_point
 from tunecheck.statistics._results import Estimate, NonInferiority, PairedBinary, PairedScores, SmallestDifference
 
 

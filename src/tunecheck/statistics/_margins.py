@@ -3,7 +3,7 @@
 import math
 from statistics import NormalDist
 
-from tunecheck.statistics._bisection import turning_point
+from tunecheck.statistics._distributions import turning_point
 from tunecheck.statistics._paired import tango, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate

@@ -6,11 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from tunecheck.statistics._bisection import turning_point
-from tunecheck.statistics._distributions import effective_rows, log_half_binomial, normal_two_sided, t_quantile
+from tunecheck.statistics._distributions import (
+    effective_rows,
+    log_half_binomial,
+    normal_two_sided,
+    t_quantile,
+    turning_point,
+)
 from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, Bounds, means, share
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
-from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, Wilcoxon
+from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
 from tunecheck.statistics._samples import (
     Clusters,
     Floats,
@@ -152,7 +157,7 @@ def paired_scores(
     resamples: int = RESAMPLES,
     flips: int = FLIPS,
 ) -> PairedScores:
-    """Both means, their difference (new − base) with its interval, the sign-flip test, and Wilcoxon's.
+    """Both means, their difference (new − base) with its interval and the sign-flip test.
 
     The intervals are `estimate_mean`'s; rows are resampled as pairs. With clusters the intervals are Student's
     t(C − 1) on the clustered standard error, and the test flips the signs of whole clusters. Where no row differs, at
@@ -186,9 +191,7 @@ def paired_scores(
     flipped = None
     if difference.value is not None and not alone:
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
-    found = filled(change, groups, (of_base, of_new, difference), flipped, "" if groups is None else " of clusters")
-    ranked = groups is None and difference.value is not None
-    return replace(found, wilcoxon=signed_ranks(change)) if ranked else found
+    return filled(change, groups, (of_base, of_new, difference), flipped, "" if groups is None else " of clusters")
 
 
 def filled(
@@ -211,7 +214,6 @@ def filled(
         p_value=None if flipped is None else flipped.mid,
         p_exact=None if flipped is None else flipped.exact,
         test="none" if flipped is None else f"sign-flip permutation{of_what}, mid-p ({flipped.how})",
-        wilcoxon=None,
     )
 
 
@@ -313,45 +315,3 @@ def flip_counts(sums: Floats) -> Flips:
     beyond, alike = float(chances[totals > observed].sum()), float(chances[totals == observed].sum())
     exact, mid = (min(1.0, max(_LEAST, share)) for share in (beyond + alike, beyond + alike / 2))
     return Flips(exact, mid, "exact")
-
-
-# -- Wilcoxon's signed ranks
-
-_EXACT_RANKS = 50
-_DIGITS = 12
-
-
-def signed_ranks(values: Floats) -> Wilcoxon | None:
-    """Two-sided, of the differences `values`; None of none.
-
-    Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945), 80-83: differences of 0 are
-    left out. Up to 50 others without ties: the exact distribution. Otherwise the normal one, its variance corrected
-    for ties (Hollander and Wolfe, "Nonparametric Statistical Methods", 3.1); no continuity correction.
-    """
-    if len(values) == 0:
-        return None
-    values = values[values != 0]
-    n = len(values)
-    if n == 0:
-        return Wilcoxon(0.0, 1.0, 0, exact=True)
-    sizes = numpy.abs(values)
-    # Equal differences of scores such as 0.3 − 0.2 and 0.2 − 0.1 are not equal as floats, but have one rank.
-    _, kind, counts = numpy.unique(numpy.round(sizes / sizes.max(), _DIGITS), return_inverse=True, return_counts=True)
-    ranks = (numpy.cumsum(counts) - (counts - 1) / 2)[kind]
-    up, down = float(ranks[values > 0].sum()), float(ranks[values < 0].sum())
-    smaller = min(up, down)
-    if len(counts) == n <= _EXACT_RANKS:
-        return Wilcoxon(smaller, _exact(int(smaller), n), n, exact=True)
-    tied = counts.astype(numpy.float64)
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float((tied**3 - tied).sum()) / 48
-    p_value = normal_two_sided((smaller - n * (n + 1) / 4) / math.sqrt(variance))
-    return Wilcoxon(smaller, p_value, n, exact=False)
-
-
-def _exact(smaller: int, n: int) -> float:
-    """The share of the 2ⁿ sets of ranks whose sum is as small, on both sides; whole numbers under 2⁵³ throughout."""
-    ways = numpy.zeros(n * (n + 1) // 2 + 1)
-    ways[0] = 1
-    for rank in range(1, n + 1):
-        ways[rank:] += ways[:-rank].copy()
-    return min(1.0, 2 * float(ways[: smaller + 1].sum()) / 2.0**n)

@@ -70,22 +70,11 @@ class PairedBinary(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Wilcoxon(Result):
-    """The signed-rank test: `statistic` is the smaller of the two rank sums, `n` the rows whose scores differ."""
-
-    statistic: float
-    p_value: float
-    n: int
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
 class PairedScores(Result):
     """Scores of two runs on the same rows; of `n` rows `changed` differ, `higher` of them upwards.
 
     `p_value` is that of `test`, a permutation test that counts sums just as large by half; in `p_exact` they count
-    whole, so that it is never too small, and of scores with few steps too large. `wilcoxon` is a second opinion: None
-    with clusters, because it would take the rows as independent.
+    whole, so that it is never too small, and of scores with few steps too large.
     """
 
     n: int
@@ -98,7 +87,6 @@ class PairedScores(Result):
     p_value: float | None
     p_exact: float | None
     test: str
-    wilcoxon: Wilcoxon | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from tunecheck.statistics._bisection import turning_point
 from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._distributions import turning_point
 from tunecheck.statistics._paired import paired_binary, paired_scores, tango, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate, Result
@@ -72,26 +72,6 @@ def decide_early(
         if (outcome := test.see(base, new)) != "undecided":
             return EarlyDecision(outcome, test.pairs)
     return EarlyDecision(test.complete(), test.pairs)
-
-
-_DRAWN = 8
-
-
-def expected_pairs(
-    total: int, change: float, margin: float | None = None, confidence: float = CONFIDENCE, *, gain: float = 0.0
-) -> int:
-    """About how many of `total` verdicts decide, on average over simulated runs.
-
-    The share `change` of them differ from the base's, by chance as often for the better as for the worse, and `gain`
-    more are better.
-    """
-    random = numpy.random.default_rng(0)
-    fixed, broken = change / 2 + gain, change / 2
-    taken = 0
-    for _ in range(_DRAWN):
-        pairs = random.choice(3, total, p=[1 - fixed - broken, fixed, broken])
-        taken += decide_early([((1.0, 1.0), (0.0, 1.0), (1.0, 0.0))[pair] for pair in pairs], margin, confidence).pairs
-    return round(taken / _DRAWN)
 
 
 class EarlyTest:

@@ -84,13 +84,11 @@ def _uploads(job: Job) -> list[Upload]:
 def _show_estimate(job: Job, estimated: Estimate) -> None:
     if job.options.json:
         power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
-        expected = job.base.expected_rows() if job.base is not None and job.options.until_decided else None
-        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power, "rows_to_decide": expected})
+        print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
-    told = [f"--until-decided: {job.base.expectation()}"] if job.base and job.options.until_decided else []
-    at_most = bool(job.options.resume or job.options.reuse or told)
-    print(*estimated.lines(at_most=at_most), *_powers(job), *told, sep="\n")
+    at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
+    print(*estimated.lines(at_most=at_most), *_powers(job), sep="\n")
 
 
 def _powers(job: Job) -> list[str]:

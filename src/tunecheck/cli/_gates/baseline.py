@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIDENCE = 0.95
 
-_ASSUMED_GAIN = 0.05
-"""By how much a model is better of which `--dry-run` says after how many rows that is decided."""
-
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -51,25 +48,6 @@ class Base:
     def flag(self) -> str:
         """The option that names it."""
         return "--better-than" if self.better else "--no-worse-than"
-
-    def expected_rows(self) -> int | None:
-        """About how many rows decide: of an identical model, or of one that is better by `_ASSUMED_GAIN`.
-
-        None where none of the metrics is a pass rate.
-        """
-        from tunecheck.statistics._sequential import expected_pairs
-
-        margin, gain = (None, _ASSUMED_GAIN) if self.better else (self.margin, 0.0)
-        rows = [expected_pairs(each.rows, each.change, margin, self.confidence, gain=gain) for each in self.power]
-        return max(rows, default=None)
-
-    def expectation(self) -> str:
-        """The same for people."""
-        rows = self.expected_rows()
-        if rows is None:
-            return "nobody knows beforehand after how many rows a score is decided"
-        other = f"better by {100 * _ASSUMED_GAIN:g} points" if self.better else "that is identical"
-        return f"a model {other} is decided after about {rows:,} of {self.power[0].rows:,} rows"
 
     def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
         """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.

@@ -133,33 +133,21 @@ function patternFacet(rows) {
   return { key: "pattern", label: "Right in", options: [], quiet: true, test, known };
 }
 
-/** What became of a row over the runs, by one evaluator, with the runs' short names. */
-function history(rows, evaluator, row) {
-  const told = rows.histories[evaluator];
-  const code = told ? told.rows[row] : null;
-  return code === null ? "" : shortHistory(rows, told.values[code]);
-}
-
-function shortHistory(rows, words) {
-  const run = rows.runs.findIndex((id) => words.endsWith(` since ${id}`));
-  return run < 0 ? words : `${words.slice(0, -rows.runs[run].length)}${rows.names[run]}`;
-}
-
-/** The same as facets. */
-function historyFacets(rows) {
-  return rows.outcomes.flatMap((evaluator, at) => {
-    if (!rows.histories[at]) return [];
-    const facet = codedFacet(`history ${evaluator.name}`, `${evaluator.name} over the runs`, rows.histories[at]);
-    for (const option of facet.options) option.label = shortHistory(rows, option.value);
-    return [facet];
-  });
+/** What became of a row over the runs, by one evaluator: the run that fixed or broke it, or how it went. */
+function history(rows, letters) {
+  const told = [...letters];
+  if (!told.every((letter) => letter === "p" || letter === "f")) return "";
+  const changes = told.flatMap((letter, at) => (at && letter !== told[at - 1] ? [at] : []));
+  if (!changes.length) return told[0] === "p" ? "right" : "never right";
+  if (changes.length > 1) return "back and forth";
+  return `${told[changes[0]] === "p" ? "fixed" : "broken"} since ${rows.names[changes[0]]}`;
 }
 
 /** Everything that rows can be found by. */
 function facetsOf(rows) {
   const facets = rows.outcomes.map(outcomeFacet);
   if (rows.others.length) facets.push(changeFacet(rows));
-  if (rows.others.length > 1) facets.push(...historyFacets(rows), patternFacet(rows));
+  if (rows.others.length > 1) facets.push(patternFacet(rows));
   const coded = [["kinds", "Kind of row"], ["functions", "Expected function"], ["called", "Called function"], ["causes", "Cause"], ["reasons", "Faults"], ["differences", "Difference"], ["errors", "Error"]];
   for (const [key, label] of coded) if (rows[key]) facets.push(codedFacet(key, label, rows[key]));
   for (const [column, values] of rows.groups) facets.push(codedFacet(`group ${column}`, column, values));

@@ -21,7 +21,7 @@ function runCells(rows, evaluator, row) {
     const said = `${title}: ${word}`;
     return el("button", { type: "button", class: `mark ${kind}`, title: said, "aria-label": said, tabindex: -1, "data-run": run }, sign || "·");
   });
-  return el("span", { class: "cells", role: "group", "aria-label": history(rows, evaluator, row) || "over the runs" }, ...cells);
+  return el("span", { class: "cells", role: "group", "aria-label": history(rows, rows.pattern(evaluator, row)) || "over the runs" }, ...cells);
 }
 
 const MOST_SHOWN = 8;

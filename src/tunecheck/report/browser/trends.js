@@ -47,10 +47,9 @@ function runMap(rows, find) {
     const counts = new Map();
     for (let row = 0; row < rows.count; row++) {
       const letters = rows.pattern(at, row);
-      const known = counts.get(letters);
-      counts.set(letters, known ? [known[0] + 1, known[1]] : [1, history(rows, at, row)]);
+      counts.set(letters, (counts.get(letters) || 0) + 1);
     }
-    const found = [...counts].sort((one, other) => other[1][0] - one[1][0]);
+    const found = [...counts].sort((one, other) => other[1] - one[1]);
     const more = found.length > most ? el("button", { type: "button", class: "more", click: () => draw(at, found.length) }, `${counted(found.length - most, "more pattern")}`) : null;
     place.replaceChildren(patternTable(rows, found.slice(0, most), (letters) => find("pattern", `${rows.outcomes[at].name} ${letters}`)), more || "");
   }
@@ -61,10 +60,10 @@ function runMap(rows, find) {
 
 function patternTable(rows, found, choose) {
   const heads = [...rows.names.map((title) => el("th", { scope: "col", class: "run" }, el("span", {}, data(title)))), el("th", { scope: "col" }, "rows"), el("th", { scope: "col", class: "words" }, "over the runs")];
-  const lines = found.map(([letters, [count, words]]) => {
+  const lines = found.map(([letters, count]) => {
     const cells = [...letters].map((letter) => el("td", { class: `cell ${OUTCOMES[letter].kind}`, title: OUTCOMES[letter].word }, OUTCOMES[letter].sign || "·"));
     const button = el("button", { type: "button", class: "link", title: "show these rows", click: () => choose(letters) }, whole(count));
-    return el("tr", {}, ...cells, el("td", {}, button), el("td", { class: "words" }, words));
+    return el("tr", {}, ...cells, el("td", {}, button), el("td", { class: "words" }, history(rows, letters)));
   });
   return scroller("Rows by run", el("table", { class: "figures patterns" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...lines)));
 }
