@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tunecheck_memory._wording import Wording
 
 
-GROUP = "tunecheck.memory"
+GROUP = "memory"
 """The entry points by which kinds of tests are found."""
 
 

@@ -200,12 +200,12 @@ def test_settings_that_do_not_change_answers_are_not_among_the_answers_settings(
 
 
 def test_a_plugin_that_is_no_endpoint_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck._plugins.find", lambda *_, **__: object)
+    monkeypatch.setattr("tunecheck.plugins.find", lambda *_, **__: object)
     with pytest.raises(PluginError, match="the endpoint kind 'x' is not a subclass"):
         load_endpoint({"kind": "x"})
 
 
 def test_a_kind_without_a_definition_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck._plugins.find", lambda *_, **__: Endpoint)
+    monkeypatch.setattr("tunecheck.plugins.find", lambda *_, **__: Endpoint)
     with pytest.raises(ConfigurationError, match="cannot be made from a definition"):
         load_endpoint({"kind": "x"})

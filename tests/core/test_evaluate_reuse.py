@@ -13,9 +13,9 @@ import pytest
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, only_run, questions, records, rows_of, run
 
 from tunecheck._errors import ConfigurationError, RunError, StopRunError
-from tunecheck._plugins import load_file
 from tunecheck._targets import Row
 from tunecheck.evaluation._evaluate import EvaluationResult, score
+from tunecheck.plugins import load_file
 
 JUDGES = """
 CALLS = []

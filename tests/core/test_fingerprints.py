@@ -20,7 +20,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck._fingerprints import fingerprint, package_source_hash, stable_arguments
 from tunecheck._json import content_hash
-from tunecheck._plugins import load_file
+from tunecheck.plugins import load_file
 
 
 class Threshold:

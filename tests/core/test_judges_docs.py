@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import ROOT, command, environment, inside
 
-from tunecheck._plugins import find
 from tunecheck.evaluators._judges.shipped import KINDS
+from tunecheck.plugins import find
 from tunecheck.prompts._loading import load_prompt
 
 PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")
@@ -90,7 +90,7 @@ def test_a_prices_file_gives_the_price_of_a_judge_without_one(workspace: Path) -
 def test_the_page_names_every_kind_of_difference_and_every_shipped_judge() -> None:
     assert ", ".join(KINDS) in " ".join(PAGE.split())
     for name, kind in re.findall(r"^\| `(\w+)` \| `(\w+Evaluator)` \|", PAGE, re.M):
-        judge = find("tunecheck.evaluators", name)
+        judge = find("evaluators", name)
         assert getattr(judge, "__name__", None) == kind
         shipped = load_prompt(ROOT / "src" / "tunecheck" / "prompts" / "files" / f"{name}.prompty")
         assert shipped.outputs

@@ -11,9 +11,9 @@ import pytest
 
 from tunecheck import evaluate
 from tunecheck._errors import PluginError
-from tunecheck._plugins import discover, find
+from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
-GROUP = "tunecheck.evaluators"
+GROUP = "evaluators"
 
 Install = Callable[..., Path]
 
@@ -215,9 +215,9 @@ def test_an_unknown_name_says_what_was_probably_meant() -> None:
 def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspace: Path) -> None:
     (workspace / "endpoints").mkdir()
     (workspace / "endpoints" / "evil.py").write_text("raise RuntimeError")
-    assert "evil" in {plugin.name for plugin in discover("tunecheck.endpoints")}
+    assert "evil" in {plugin.name for plugin in discover("endpoints")}
     with pytest.raises(PluginError, match=r"plugin 'evil' \(.*evil\.py\) does not load: RuntimeError"):
-        find("tunecheck.endpoints", "evil")
+        find("endpoints", "evil")
 
 
 @pytest.mark.parametrize(
@@ -234,14 +234,42 @@ def test_types_of_values_errors_and_functions_may_stand_beside_a_simulator(works
     (workspace / "simulators").mkdir()
     text = "import enum, typing\nfrom tunecheck.simulators import Simulator\nclass Shop(Simulator):\n    pass\n"
     (workspace / "simulators" / "shop_api.py").write_text(text + beside)
-    assert getattr(find("tunecheck.simulators", "shop_api"), "__name__", "") == "Shop"
+    assert getattr(find("simulators", "shop_api"), "__name__", "") == "Shop"
 
 
 def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
     (workspace / "endpoints").mkdir()
     text = "class Settings: ...\nclass Other:\n    kind = 'other'\nclass Mine:\n    kind = 'mine'\n"
     (workspace / "endpoints" / "mine.py").write_text(text)
-    assert getattr(find("tunecheck.endpoints", "mine"), "__name__", "") == "Mine"
+    assert getattr(find("endpoints", "mine"), "__name__", "") == "Mine"
     (workspace / "endpoints" / "mine.py").write_text(text.replace("'mine'", "'ours'"))
     with pytest.raises(PluginError, match=r"call the one to use 'mine' or 'endpoint', or set its kind = 'mine'$"):
-        find("tunecheck.endpoints", "mine")
+        find("endpoints", "mine")
+
+
+def test_everything_that_our_own_plugins_name_is_there() -> None:
+    named = [each for kind in kinds() for each in discover(kind) if each.plugin is not None]
+    assert len(named) > 100
+    for candidate in named:
+        assert candidate.load() is not None, candidate.origin
+
+
+def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks_of_it(install: Install) -> None:
+    install("acme_pack", "acme_other", "", "[tunecheck.plugins]\nacme = acme_pack.plugin:PLUGIN\n")
+    assert [(each.name, each.problem) for each in absent_plugins()] == [
+        ("acme", "the package acme_pack is not installed")
+    ]
+    with pytest.raises(PluginError, match=r"no plugin 'acme_length' .* missing here: acme \(the package acme_pack is"):
+        find(GROUP, "acme_length")
+
+
+def test_a_plugin_brings_what_it_names(install: Install) -> None:
+    source = (
+        "from tunecheck.plugins import Extension, Plugin\n"
+        "PLUGIN = Plugin('acme', 'An example.', evaluators={'acme_size': Extension('acme_pack:size', 'Size.')})\n"
+        "def size(*, response):\n    return {'size': len(response)}\n"
+    )
+    install("acme_pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    assert [plugin.plugin.name for plugin in installed_plugins()][0] == "core"
+    result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_size"}, workers=0)
+    assert result["metrics"]["n.size"] == 4  # type: ignore[index]

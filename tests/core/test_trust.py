@@ -18,7 +18,7 @@ from tests.core import test_runs_claims as claims
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 
-from tunecheck._plugins import load_file
+from tunecheck.plugins import load_file
 from tunecheck.prompts._loading import load_prompt
 
 MARK = "import pathlib\npathlib.Path({mark!r}).touch()\n"

@@ -21,7 +21,7 @@ from tests.core.test_judges_docs import RUN_ID, serving as serving_script
 from tests.report_parts import browser_at_work, looking_at
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._plugins import discover, find
+from tunecheck.plugins import discover, find
 from tunecheck.runs._store import Run, list_runs
 from tunecheck_memory._configuration import read_configuration
 from tunecheck_memory._filler import load_filler
@@ -278,7 +278,7 @@ def test_a_run_of_the_page_is_replayed(workspace: Path) -> None:
 def test_the_page_lists_every_kind_with_its_arguments_and_defaults() -> None:
     rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|[^|]+\|([^|]+)\|[^|]+\|$", table("The configuration"), re.M)
     listed = {name: arguments_in(cell) for names, cell in rows for name in re.findall(r"`(\w+)`", names)}
-    assert listed.keys() == {plugin.name for plugin in discover("tunecheck.memory")}
+    assert listed.keys() == {plugin.name for plugin in discover("memory")}
     for name, arguments in listed.items():
         assert arguments == defaults(name), name
 
@@ -289,7 +289,7 @@ def arguments_in(cell: str) -> dict[str, str]:
 
 def defaults(kind: str) -> dict[str, str]:
     """A kind's arguments with what they are where nothing is given."""
-    made: Any = find("tunecheck.memory", kind)
+    made: Any = find("memory", kind)
     parameters = [*inspect.signature(made).parameters.values()]
     return {each.name: str(each.default) for each in parameters}
 

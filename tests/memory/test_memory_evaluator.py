@@ -16,7 +16,7 @@ from tests.pipeline_parts import column, metrics_of, run
 from tests.reference_environments import AZURE
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._plugins import find
+from tunecheck.plugins import find
 from tunecheck.prompts._loading import load_prompt
 from tunecheck_memory._evaluator import MemoryEvaluator
 
@@ -35,7 +35,7 @@ def says(right: bool, reason: str = "1 yes, 2 yes, 3 yes") -> str:
 
 
 def test_it_is_found_by_name() -> None:
-    assert find("tunecheck.evaluators", "memory") is MemoryEvaluator
+    assert find("evaluators", "memory") is MemoryEvaluator
 
 
 def test_words_decide_without_a_judge() -> None:

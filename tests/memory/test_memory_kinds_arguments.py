@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
-from tunecheck._plugins import discover
+from tunecheck.plugins import discover
 from tunecheck_memory._kinds.registry import Kinds, find_kind
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
@@ -43,7 +43,7 @@ def test_a_kind_has_the_published_arguments_with_their_defaults(name: str) -> No
 
 
 def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:
-    assert {plugin.name for plugin in discover("tunecheck.memory")} >= set(DEFAULTS)
+    assert {plugin.name for plugin in discover("memory")} >= set(DEFAULTS)
     assert len(DEFAULTS) == 18
 
 

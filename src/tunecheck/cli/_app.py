@@ -9,18 +9,19 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError, told
+from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, told
 from tunecheck._messages import clean, command_line
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
+from tunecheck.cli._options import Command
 from tunecheck.cli._shared_options import results_folder
+from tunecheck.plugins import command_groups, discover, find
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,50 +32,6 @@ _PATIENCE_S = 3.0
 _ABOUT = (
     "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
 )
-
-
-_COMMANDS = {
-    "evaluate": "tunecheck.cli._evaluate.command",
-    "score": "tunecheck.cli._evaluate.command",
-    "worker": "tunecheck.cli._worker",
-    "runs": "tunecheck.cli._runs",
-    "verify": "tunecheck.cli._verify",
-    "compare": "tunecheck.cli._compare.command",
-    "select": "tunecheck.cli._select",
-    "report": "tunecheck.cli._report",
-    "view": "tunecheck.cli._report",
-    "bfcl run": "tunecheck_bfcl._cli",
-    "bfcl score": "tunecheck_bfcl._cli",
-    "bfcl show": "tunecheck_bfcl._cli",
-    "datasets convert": "tunecheck.cli._datasets",
-    "datasets get": "tunecheck.cli._datasets",
-    "datasets check": "tunecheck.cli._datasets",
-    "datasets audit": "tunecheck_authoring._cli.audit",
-    "datasets author": "tunecheck_authoring._cli.author",
-    "datasets export": "tunecheck_authoring._cli.export",
-    "endpoints check": "tunecheck.cli._endpoints",
-    "endpoints doctor": "tunecheck.cli._endpoints",
-    "judge calibrate": "tunecheck.cli._judge",
-    "memory run": "tunecheck_memory._cli.run",
-    "memory replay": "tunecheck_memory._cli.replay",
-    "memory rescore": "tunecheck_memory._cli.rescore",
-    "plugins": "tunecheck.cli._workspace",
-    "trust": "tunecheck.cli._workspace",
-    "init": "tunecheck.cli._workspace",
-    "serve": "tunecheck_serve._cli",
-    "upload": "tunecheck_upload._cli",
-    "azureml job": "tunecheck_azure._azureml.command",
-}
-"""The module in which each command stands, under the command's last word."""
-
-_GROUPS = {
-    "azureml": "Run an evaluation as a job of Azure Machine Learning.",
-    "bfcl": "Run, score and show BFCL V3.",
-    "datasets": "Make, author, fetch, check and audit data sets, and export failed rows.",
-    "endpoints": "Try endpoints out.",
-    "judge": "See how far a judge agrees with people.",
-    "memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark.",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,26 +56,34 @@ def make_app(given: Sequence[str] = ()) -> typer.Typer:
     app = typer.Typer(help=_ABOUT, add_completion=False)
     app.callback()(_main_options)
     groups: dict[str, typer.Typer] = {}
+    helps = command_groups()
     for name in _named(given):
         *group, last = name.split()
         for word in group:
             if word not in groups:
-                groups[word] = typer.Typer(help=_GROUPS[word])
+                groups[word] = typer.Typer(help=helps.get(word))
                 groups[word].callback()(lambda: None)  # with a callback, a single command of a group keeps its name
                 app.add_typer(groups[word], name=word)
-        module = import_module(_COMMANDS[name])
-        getattr(module, last).add_to(groups[group[0]] if group else app, last)
+        command = find("commands", name)
+        if not isinstance(command, Command):
+            raise PluginError(f"the command {name!r} is not made by tunecheck.cli.command")
+        command.add_to(groups[group[0]] if group else app, last)
     return app
+
+
+def _commands() -> list[str]:
+    return [each.name for each in discover("commands")]
 
 
 def _named(given: Sequence[str]) -> list[str]:
     if "--version" in given[:1]:
         return []
+    commands = _commands()
     for words in (2, 1):
-        named = [name for name in _COMMANDS if name.split()[:words] == list(given[:words])]
+        named = [name for name in commands if name.split()[:words] == list(given[:words])]
         if named:
             return named
-    return list(_COMMANDS)
+    return commands
 
 
 def _print_version(asked: bool) -> None:
@@ -229,7 +194,7 @@ def _commands_with(option: str) -> list[str]:
     """The commands that have an option."""
     whole = typer.main.get_command(make_app())
     found = []
-    for name in _COMMANDS:
+    for name in _commands():
         command = whole
         for word in name.split():
             command = command.commands[word]  # type: ignore[attr-defined]

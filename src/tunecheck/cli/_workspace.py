@@ -75,10 +75,10 @@ def _write_new(path: Path, content: bytes) -> bool:
 
 @command(JsonOptions)
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
-    """List evaluators, endpoint kinds, simulators, data sets and memory tests: installed ones, and this workspace's."""
-    from tunecheck._plugins import GROUPS, discover
+    """List plug-ins, what they bring, and the files of this workspace."""
+    from tunecheck.plugins import discover, kinds
 
-    plugins_by_sort = {group.rpartition(".")[2]: discover(group) for group in GROUPS}
+    plugins_by_sort = {kind: discover(kind) for kind in kinds()}
     if options.json:
         listed: dict[str, JSON] = {
             sort: [{"name": plugin.name, "origin": plugin.origin} for plugin in group]

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
 from tunecheck._json import content_hash
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import find
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
 from tunecheck.datasets._tables import CsvSource, ParquetSource
+from tunecheck.plugins import find
 
 if TYPE_CHECKING:
     import pandas
@@ -312,7 +312,7 @@ def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Data
 
 
 def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
-    loader = find("tunecheck.datasets", name, workspace=workspace)
+    loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck import _plugins as plugins
+from tunecheck import plugins
 from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
@@ -43,7 +43,7 @@ def load_endpoint(
         check_named(source, trust)
     definition = read_definition(source, name=name, workspace=workspace)
     try:
-        kind = plugins.find("tunecheck.endpoints", definition.kind, workspace=workspace, trust=trust)
+        kind = plugins.find("endpoints", definition.kind, workspace=workspace, trust=trust)
     except PluginError as error:
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):

@@ -19,13 +19,13 @@ import msgspec
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop, LateError, PerLoop, Threads
-from tunecheck._plugins import load_file
 from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.plugins import load_file
 
 _OFFERED = ("messages", "tools", "parameters")
 

@@ -1,16 +1,15 @@
 """Drivers: targets that take an endpoint through rows which one request does not answer, by name.
 
 A data set whose `target` is `conversation` is answered by `ConversationTarget(endpoint)`. Installed packages offer
-others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
+others as a plug-in's `targets`: a callable that takes an Endpoint and returns a Target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tunecheck import _plugins as plugins
+from tunecheck import plugins
 from tunecheck._errors import PluginError
 from tunecheck._json import JSON
 from tunecheck._targets import Target
@@ -23,14 +22,12 @@ from tunecheck.pipeline._scoring import BoundEvaluator
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
 
-GROUP = "tunecheck.targets"
-
-_OWN = {"conversation": ("tunecheck.episodes._target", "ConversationTarget")}
+GROUP = "targets"
 
 
 def is_driver(name: str | None) -> bool:
     """Whether a data set's default target names a driver, rather than an endpoint."""
-    return name is not None and (name in _OWN or any(plugin.name == name for plugin in plugins.discover(GROUP)))
+    return name is not None and any(plugin.name == name for plugin in plugins.discover(GROUP))
 
 
 def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
@@ -46,7 +43,7 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
     if loading and trust.named_by is not None:  # before anything is asked, rather than an error in every row
         first = next(dataset.rows(), None)
         names = None if first is None else first.values.get("involved_classes")
-        for plugin in plugins.discover("tunecheck.simulators"):
+        for plugin in plugins.discover("simulators"):
             if isinstance(names, list) and plugin.name in names:
                 plugins.check(plugin, trust)
 
@@ -80,12 +77,8 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
     """
     if isinstance(parameters.get("format"), str):
         chosen(str(parameters["format"]), trust=trust)
-    if name in _OWN:
-        module, attribute = _OWN[name]
-        driver: object = getattr(import_module(module), attribute)
-    else:
-        driver = plugins.find(GROUP, name)
+    driver = plugins.find(GROUP, name)
     target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):
-        raise PluginError(f"the plugin {name!r} of {GROUP} makes no Target of an endpoint")
+        raise PluginError(f"the plugin {name!r} of the {GROUP} makes no Target of an endpoint")
     return target

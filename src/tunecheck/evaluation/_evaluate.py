@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, Unpack
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import find
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Apart, Target
 from tunecheck._trust import Trust
@@ -32,6 +31,7 @@ from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layer
 from tunecheck.pipeline._plan import Pace
 from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck.plugins import find
 from tunecheck.runs._store import find_run
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def _bind_evaluators(
     bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        given = find("tunecheck.evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
+        given = find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         ready = bind_evaluator(name, in_format_of(target, given), layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import PluginError
-from tunecheck._plugins import find
 from tunecheck._trust import Trust
+from tunecheck.plugins import find
 
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
@@ -35,7 +35,7 @@ def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | No
 def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
     from tunecheck.formats._profiles import Profile
 
-    profile = find("tunecheck.formats", name, workspace=workspace, trust=trust)
+    profile = find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
     return profile

@@ -21,11 +21,11 @@ from typing import cast
 from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._loops import LateError
-from tunecheck._plugins import WORKSPACE_MODULES
 from tunecheck._version import is_shipped
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import HEADER, Loadable, Setup
+from tunecheck.plugins import WORKSPACE_MODULES
 
 _BUFFER = 1 << 22
 _AHEAD = 2

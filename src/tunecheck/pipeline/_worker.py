@@ -20,11 +20,11 @@ from queue import SimpleQueue
 from typing import BinaryIO, NoReturn
 
 from tunecheck._loops import LoopThread
-from tunecheck._plugins import load_file
 from tunecheck.formats._reading import OneRow
 from tunecheck.pipeline._lanes import Spent, Work, run_batch
 from tunecheck.pipeline._mapping import is_async
 from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
+from tunecheck.plugins import load_file
 
 HEADER = struct.Struct(">QQ")
 

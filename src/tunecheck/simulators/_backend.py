@@ -19,11 +19,11 @@ from pathlib import Path
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import Plugin, discover, find
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
 from tunecheck.calls._strict_json import quoted
+from tunecheck.plugins import Candidate, discover, find
 from tunecheck.simulators._base import ArgumentError, Operation, Simulator, SimulatorError
 from tunecheck.simulators._long_context import LongContext
 
@@ -216,12 +216,12 @@ class Backends:
         return Backends(classes, workspace=self._workspace, time_limit_s=self._time_limit_s, trust=self._trust)
 
     @cached_property
-    def _plugins(self) -> Sequence[Plugin]:
-        return discover("tunecheck.simulators", workspace=self._workspace)
+    def _plugins(self) -> Sequence[Candidate]:
+        return discover("simulators", workspace=self._workspace)
 
 
 def find_simulator(
-    name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None, trust: Trust | None = None
+    name: str, *, workspace: Path | None = None, among: Sequence[Candidate] | None = None, trust: Trust | None = None
 ) -> type[Simulator]:
     """The simulator class with this plugin name; `among` is what `discover` gave, to look for several.
 
@@ -231,7 +231,7 @@ def find_simulator(
         PluginError: there is none, or what is there is no simulator.
         ConfigurationError: who names it may not load a file of the workspace.
     """
-    plugin = find("tunecheck.simulators", name, workspace=workspace, among=among, trust=trust)
+    plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
         raise PluginError(f"the plugin {name!r} is not a subclass of tunecheck.simulators.Simulator")
     return plugin

@@ -12,8 +12,8 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import WORKSPACE_MODULES, Plugin, discover, find, load_file
 from tunecheck._trust import Trust
+from tunecheck.plugins import WORKSPACE_MODULES, Candidate, discover, find, load_file
 from tunecheck_memory._kind import GROUP, Kind
 
 
@@ -77,7 +77,7 @@ class Kinds:
         return self._loaded[name]
 
     @cached_property
-    def _plugins(self) -> list[Plugin]:
+    def _plugins(self) -> list[Candidate]:
         return discover(GROUP)
 
     @cached_property

@@ -13,11 +13,11 @@ from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import find
 from tunecheck._trust import Trust
 from tunecheck.endpoints._masking import looks_secret
 from tunecheck.formats._choosing import chosen
 from tunecheck.formats._profiles import Profile
+from tunecheck.plugins import find
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -36,7 +36,7 @@ def make_evaluators(
     trust: Trust | None = None,
 ) -> dict[str, object]:
     """The evaluators of these names, each made with its settings; those that a model judges get `judge`."""
-    found = {name: find("tunecheck.evaluators", name, trust=trust) for name in names}
+    found = {name: find("evaluators", name, trust=trust) for name in names}
     return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
 
 

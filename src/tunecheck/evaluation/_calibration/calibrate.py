@@ -8,12 +8,12 @@ from typing import Unpack
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import find
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._calibration.labelled_run import Calibration, Labels, read_calibration
 from tunecheck.evaluation._calibration.labels import KINDS, LabelKind, is_empty, kind_of
 from tunecheck.evaluation._evaluate import evaluate
+from tunecheck.plugins import find
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import CONFIDENCE
 
@@ -55,7 +55,7 @@ def calibrate(
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
     _check(label_kind, confidence)
-    function = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+    function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
     rows, given = _labelled(_rereadable(labels, limit), label_column, label_kind, label_threshold, function)
     result = evaluate(

@@ -1,0 +1,206 @@
+"""What a plug-in brings, and the protocols that it satisfies.
+
+Extensions whose protocol is a class of the core name that class in the field's description: an evaluator is any
+callable, an endpoint kind a subclass of `tunecheck.endpoints.Endpoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tunecheck._json import JSON
+    from tunecheck._targets import Target
+    from tunecheck.comparison._clusters import Clusters
+    from tunecheck.comparison._comparison import MetricComparison, Part
+    from tunecheck.comparison._pairs import RunPair
+    from tunecheck.comparison._reading import OpenedRun
+    from tunecheck.comparison._run_table import RunInfo
+    from tunecheck.endpoints import Endpoint
+    from tunecheck.runs._store import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """One thing that a plug-in brings: where it is loaded from, and a one-line help.
+
+    `loader` is `package.module:attribute`, in the plug-in's own package; it is imported when the extension is used.
+    """
+
+    loader: str
+    help: str = ""
+
+    def load(self) -> object:
+        """Import the module and return the attribute."""
+        module, _, attribute = self.loader.partition(":")
+        loaded: object = reduce(getattr, attribute.split("."), import_module(module))
+        return loaded
+
+
+Extensions: TypeAlias = Mapping[str, Extension]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code of a fault: its title in headings and counts.
+
+    The code of a cause also has the side that has to change (how the model is served, or the model), and advice.
+    """
+
+    title: str
+    side: Literal["serving", "model"] | None = None
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Brought:
+    """The fields of a Plugin that hold extensions by name; each field's name is a kind."""
+
+    commands: Extensions = field(default_factory=dict)
+    """Commands by the words that are typed: `bfcl run`, or `datasets author` in a group of the core. Each is made by
+    `tunecheck.cli.command`."""
+    options: Extensions = field(default_factory=dict)
+    """Options of `evaluate`: subclasses of `tunecheck.cli.CommandOptions`."""
+    datasets: Extensions = field(default_factory=dict)
+    """Data set loaders: `load("NAME:ARGUMENT")` calls them with the argument. They return a path, rows or a Dataset."""
+    converters: Extensions = field(default_factory=dict)
+    """Converters of `datasets convert`, by the form that they read."""
+    targets: Extensions = field(default_factory=dict)
+    """Targets that a data set may name: see MakeTarget."""
+    dialects: Extensions = field(default_factory=dict)
+    """Conversation dialects, by the value of `compat`."""
+    evaluators: Extensions = field(default_factory=dict)
+    """Evaluators: any callable with keyword parameters, or a class of such."""
+    evaluator_files: Extensions = field(default_factory=dict)
+    """Evaluators in files of the workspace, by pattern (`prompty/*.prompty`): a class that takes the file's path."""
+    endpoints: Extensions = field(default_factory=dict)
+    """Endpoint kinds: subclasses of `tunecheck.endpoints.Endpoint`."""
+    simulators: Extensions = field(default_factory=dict)
+    """Simulated services: subclasses of `tunecheck.simulators.Simulator`."""
+    formats: Extensions = field(default_factory=dict)
+    """Model families: objects of `tunecheck.formats.Profile`."""
+    figures: Extensions = field(default_factory=dict)
+    """Figures for a run's summary and for comparisons: see Figures."""
+    panels: Extensions = field(default_factory=dict)
+    """Panels of the report: see Panel."""
+    sources: Extensions = field(default_factory=dict)
+    """Files of other programs that `compare` reads as runs: see RunSource."""
+    cluster_rules: Extensions = field(default_factory=dict)
+    """Which rows of a run are dependent: see ClusterRule."""
+    objections: Extensions = field(default_factory=dict)
+    """What speaks against comparing two runs: see ObjectionRule."""
+    uploaders: Extensions = field(default_factory=dict)
+    """Destinations of finished runs: see MakeUploader."""
+    runners: Extensions = field(default_factory=dict)
+    """Where a run's rows are computed, by the name after `--on`: see RunnerLike."""
+    mirrors: Extensions = field(default_factory=dict)
+    """Storage behind `--results-dir`, by URL scheme: see OpenMirror."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin(_Brought):
+    """What a package brings to Tunecheck.
+
+    Args:
+        name: The plug-in's name, that of its entry point.
+        help: One line: what the plug-in is for.
+        extra: The extra that installs what this plug-in alone needs: `bfcl` for `pip install 'tunecheck[bfcl]'`.
+        command_groups: One-line helps of new command groups, by their word.
+        codes: Codes of faults and causes that its evaluators give.
+        own_kinds: Extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to
+            a kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
+    """
+
+    name: str
+    help: str
+    extra: str | None = field(default=None, kw_only=True)
+    command_groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    codes: Mapping[str, Code] = field(default_factory=dict, kw_only=True)
+    own_kinds: Mapping[str, Extensions] = field(default_factory=dict, kw_only=True)
+
+    def brings(self, kind: str) -> Extensions:
+        """Return the extensions of a kind by name."""
+        extensions: Extensions = getattr(self, kind) if kind in CORE_KINDS else self.own_kinds.get(kind, {})
+        return extensions
+
+
+CORE_KINDS = tuple(_Brought.__dataclass_fields__)
+"""The kinds of extensions that the core looks up."""
+
+
+class MakeTarget(Protocol):
+    """Makes the target of a data set's rows, from the endpoint and the parameters that the data set declares."""
+
+    def __call__(self, endpoint: Endpoint, **parameters: Any) -> Target: ...  # noqa: ANN401 - the target's own
+
+
+class RunSource(Protocol):
+    """Opens files of another program as a run, or returns None if the path is not of its form."""
+
+    def __call__(self, path: Path) -> OpenedRun | None: ...
+
+
+class ClusterRule(Protocol):
+    """Groups the rows of a run that are dependent, or returns None for runs that are not its own."""
+
+    def __call__(self, run: OpenedRun, row_ids: list[str]) -> Clusters | None: ...
+
+
+class ObjectionRule(Protocol):
+    """Says in one line each what makes two runs hard to compare; nothing for runs that are not its own."""
+
+    def __call__(self, base: RunInfo, new: RunInfo) -> Iterable[str]: ...
+
+
+class Figures(Protocol):
+    """Figures beside a run's metrics, such as a leaderboard's; both return nothing for runs that are not its own."""
+
+    def of_run(self, run: Run) -> Mapping[str, float]:
+        """Return the figures of one run, for its summary."""
+
+    def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterable[Part]:
+        """Return the figures of two runs with their difference, for `compare`."""
+
+
+class Panel(Protocol):
+    """A panel of the report: data computed in Python, drawn in the browser by a script."""
+
+    script: str
+    """JavaScript: `panel(name, (data, parent) => …)` adds elements to the parent. Text is added as text, not markup."""
+
+    def data(self, run: Run) -> JSON:
+        """Return what the script draws, or None for runs without this panel."""
+
+
+class UploaderLike(Protocol):
+    """Uploads finished runs to one destination."""
+
+    def check(self, *, simulated: bool) -> None:
+        """Raise ConfigurationError before the run if the upload would be refused after it."""
+
+    def upload(self, run: Run, *, again: bool = False) -> Any:  # noqa: ANN401 - tunecheck_upload.Uploaded
+        """Upload a run, or what an interrupted upload left over."""
+
+
+class MakeUploader(Protocol):
+    """Makes the uploader of a destination: a Foundry project, an MLflow server's address."""
+
+    def __call__(self, destination: Any, *, allow_simulated: bool, **details: Any) -> UploaderLike: ...  # noqa: ANN401
+
+
+class RunnerLike(Protocol):
+    """Computes a run's rows somewhere else, `--on NAME:ADDRESS`; the core's own keeps them in this process."""
+
+    def __call__(self, address: str | None, *arguments: Any, **details: Any) -> Any: ...  # noqa: ANN401
+
+
+class OpenMirror(Protocol):
+    """Opens the storage behind an address such as `az://container/prefix`."""
+
+    def __call__(self, address: str) -> Any: ...  # noqa: ANN401 - the storage's own class

@@ -1,0 +1,241 @@
+"""Extensions by kind and name: those of installed plug-ins, then of small packages, then files of the workspace.
+
+A plug-in's `Plugin` names its extensions. A small package may register under `tunecheck.<kind>` instead. In a
+workspace, a file `evaluators/word_count.py` offers the evaluator `word_count`, and a file
+`prompty/politeness.prompty` the evaluator `politeness`, a judge with that prompt; under the name of an installed judge
+the file is that judge's prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from tunecheck._errors import MissingExtraError, PluginError
+from tunecheck._messages import did_you_mean
+from tunecheck.plugins._files import offered_by
+from tunecheck.plugins._installed import absent_plugins, distribution_of, installed_plugins, registered
+
+if TYPE_CHECKING:
+    from tunecheck._trust import Trust
+    from tunecheck.plugins._interface import (
+        ClusterRule,
+        Code,
+        Figures,
+        MakeTarget,
+        MakeUploader,
+        ObjectionRule,
+        OpenMirror,
+        Panel,
+        RunnerLike,
+        RunSource,
+    )
+
+_OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "formats")
+"""Kinds of the core that a Python file in the workspace's folder of the same name offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An extension that a name may mean; `origin` says where it comes from, for people.
+
+    `file` is the workspace's file that offers it, None if it is installed; `extra` installs what its package needs.
+    """
+
+    kind: str
+    name: str
+    origin: str
+    load: Callable[[], object]
+    file: Path | None = None
+    help: str = ""
+    extra: str | None = None
+    plugin: str | None = None
+
+
+def find(
+    kind: str,
+    name: str,
+    *,
+    workspace: Path | None = None,
+    among: Sequence[Candidate] | None = None,
+    trust: Trust | None = None,
+) -> object:
+    """Load the extension of a kind with this name.
+
+    Args:
+        kind: `evaluators`, `endpoints`, … (see Plugin), or a plug-in's own kind.
+        name: The extension's name.
+        workspace: The folder whose files are looked at; by default the current one.
+        among: The result of `discover`, for callers that look for several names.
+        trust: Who gives the name; by default somebody who may load every file of the workspace.
+
+    Raises:
+        PluginError: No extension or two have the name, or the extension's code does not load.
+        MissingExtraError: The extension needs a package that is not installed.
+        ConfigurationError: The name comes from somebody who may not load the file.
+    """
+    candidates = discover(kind, workspace=workspace) if among is None else among
+    named = [each for each in candidates if each.name == name]
+    if not named:
+        hint = did_you_mean(name, (each.name for each in candidates)) or _absent()
+        raise PluginError(f"there is no plugin {name!r} among the {kind}{hint}")
+    if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
+        raise PluginError(
+            f"the name {name!r} stands for two plugins of {kind}: {named[0].origin} and {named[1].origin}; "
+            "rename or remove one"
+        )
+    if trust is not None:
+        check(named[0], trust)
+    return load(named[0])
+
+
+def _absent() -> str:
+    absent = [f"{each.name} ({each.problem})" for each in absent_plugins()]
+    return f"; it may belong to a plug-in that is missing here: {', '.join(absent)}" if absent else ""
+
+
+def check(candidate: Candidate, trust: Trust) -> None:
+    """Check that whoever names an extension may load it.
+
+    Raises:
+        ConfigurationError: They may not.
+    """
+    if candidate.file is not None:
+        trust.check(
+            candidate.file, f"load {candidate.name!r} of the {candidate.kind}", folder=candidate.file.parent.name
+        )
+
+
+def load(candidate: Candidate) -> object:
+    """Load an extension; errors as of `find`."""
+    try:
+        return candidate.load()
+    except (PluginError, MissingExtraError):
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
+        if isinstance(error, ModuleNotFoundError) and candidate.extra is not None:
+            raise MissingExtraError(f"{candidate.name} of the {candidate.kind}", candidate.extra) from error
+        raise PluginError(_broken(candidate, error)) from error
+
+
+def _broken(candidate: Candidate, error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"plugin {candidate.name!r} ({candidate.origin}) does not load: {type(error).__name__}: {text}"
+
+
+def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
+    """Return all extensions of a kind without loading one: installed ones first, then the workspace's."""
+    found = [*_of_plugins(kind), *_of_small_packages(kind), *_of_files(kind, workspace or Path())]
+    # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
+    return list({(each.name, each.origin): each for each in found}.values())
+
+
+def _of_plugins(kind: str) -> Iterator[Candidate]:
+    for installed in installed_plugins():
+        plugin = installed.plugin
+        for name, extension in plugin.brings(kind).items():
+            origin = f"{extension.loader} of {installed.distribution}"
+            yield Candidate(
+                kind, name, origin, extension.load, help=extension.help, extra=plugin.extra, plugin=plugin.name
+            )
+
+
+def _of_small_packages(kind: str) -> Iterator[Candidate]:
+    for point in registered(kind):
+        yield Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load)
+
+
+def _of_files(kind: str, workspace: Path) -> Iterator[Candidate]:
+    own = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
+    if own or kind in _OFFERED_BY_FILES:
+        for path in _files(workspace, f"{kind}/*.py"):
+            if path.stem.isidentifier() and not path.stem.startswith("_"):
+                yield Candidate(kind, path.stem, str(path), partial(offered_by, path), path)
+    if kind == "evaluators":
+        for maker in _of_plugins("evaluator_files"):
+            for path in _files(workspace, maker.name):
+                yield Candidate(kind, path.stem, str(path), partial(_made_from, maker, path), path)
+
+
+def _made_from(maker: Candidate, path: Path) -> object:
+    made = load(maker)
+    assert callable(made)
+    return partial(made, path)
+
+
+def _files(workspace: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(workspace.glob(pattern)) if path.is_file()]  # opening a pipe would never end
+
+
+def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
+    """Return True if a candidate is only the workspace's prompt for the installed judge of that name."""
+    if candidate.file is None or candidate.file.suffix == ".py":
+        return False
+    return getattr(load(judge), "replaceable_prompt", None) == judge.name
+
+
+def _all(kind: str) -> list[Any]:
+    return [load(each) for each in discover(kind)]
+
+
+def added_options() -> list[type[Any]]:
+    """Return the classes of options that plug-ins add to `evaluate`."""
+    return _all("options")
+
+
+def codes() -> Mapping[str, Code]:
+    """Return the codes of faults and causes that plug-ins other than the core bring."""
+    return {code: each for installed in installed_plugins() for code, each in installed.plugin.codes.items()}
+
+
+def figures() -> list[Figures]:
+    """Return what computes figures beside a run's metrics."""
+    return _all("figures")
+
+
+def panels() -> Mapping[str, Panel]:
+    """Return the panels of the report by name."""
+    return {each.name: cast("Panel", load(each)) for each in discover("panels")}
+
+
+def sources() -> list[RunSource]:
+    """Return what opens other programs' files as runs."""
+    return _all("sources")
+
+
+def cluster_rules() -> list[ClusterRule]:
+    """Return what groups dependent rows of plug-ins' runs."""
+    return _all("cluster_rules")
+
+
+def objection_rules() -> list[ObjectionRule]:
+    """Return what speaks against comparing two runs."""
+    return _all("objections")
+
+
+def target(name: str) -> MakeTarget:
+    """Return what makes the target that a data set names; errors as of `find`."""
+    return cast("MakeTarget", find("targets", name))
+
+
+def dialect(name: str) -> object:
+    """Return a conversation dialect by the value of `compat`; errors as of `find`."""
+    return find("dialects", name)
+
+
+def uploader(name: str) -> MakeUploader:
+    """Return what makes the uploader of a destination, such as `foundry`; errors as of `find`."""
+    return cast("MakeUploader", find("uploaders", name))
+
+
+def runner(name: str) -> RunnerLike:
+    """Return the runner of `--on NAME`; errors as of `find`."""
+    return cast("RunnerLike", find("runners", name))
+
+
+def mirror(scheme: str) -> OpenMirror:
+    """Return what opens storage at addresses of a URL scheme, such as `az`; errors as of `find`."""
+    return cast("OpenMirror", find("mirrors", scheme))

@@ -1,0 +1,21 @@
+"""What this package brings to Tunecheck: author, audit and export data sets."""
+
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin(
+    "authoring",
+    "Author, audit and export data sets.",
+    commands={
+        "datasets audit": Extension(
+            "tunecheck_authoring._cli.audit:audit", "Find probable mistakes in a data set, with evidence."
+        ),
+        "datasets author": Extension(
+            "tunecheck_authoring._cli.author:author",
+            "Make a validated data set of conversations with simulated services.",
+        ),
+        "datasets export": Extension(
+            "tunecheck_authoring._cli.export:export",
+            "Write the rows that a run failed as training examples, grouped by cause.",
+        ),
+    },
+)

@@ -1,0 +1,52 @@
+"""What this package brings to Tunecheck: long-term memory tests of agents."""
+
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin(
+    "memory",
+    "Long-term memory tests of agents.",
+    command_groups={"memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark."},
+    commands={
+        "memory run": Extension(
+            "tunecheck_memory._cli.run:run", "Test an agent's memory with many tests in one long conversation."
+        ),
+        "memory replay": Extension(
+            "tunecheck_memory._cli.replay:replay", "Replay a logged run: the same replies must give the same events."
+        ),
+        "memory rescore": Extension(
+            "tunecheck_memory._cli.rescore:rescore", "Score recorded memory tests again, by words alone."
+        ),
+    },
+    evaluators={
+        "memory": Extension("tunecheck_memory._evaluator:MemoryEvaluator", "What an agent remembered in a memory test.")
+    },
+    endpoints={
+        "memory_agent": Extension(
+            "tunecheck_memory._agent_endpoint:MemoryAgentEndpoint", "An agent of a memory test behind an HTTP server."
+        )
+    },
+    own_kinds={
+        "memory": {
+            "colours": Extension("tunecheck_memory._kinds.statements:Colours"),
+            "names": Extension("tunecheck_memory._kinds.statements:Names"),
+            "name_list": Extension("tunecheck_memory._kinds.statements:NameList"),
+            "shopping": Extension("tunecheck_memory._kinds.statements:Shopping"),
+            "locations": Extension("tunecheck_memory._kinds.town:Locations"),
+            "locations_directions": Extension("tunecheck_memory._kinds.town:LocationsDirections"),
+            "jokes": Extension("tunecheck_memory._kinds.jokes:Jokes"),
+            "sallyanne": Extension("tunecheck_memory._kinds.sallyanne:SallyAnne"),
+            "kv": Extension("tunecheck_memory._kinds.recall:KeyValuePairs"),
+            "chapterbreak": Extension("tunecheck_memory._kinds.chapterbreak:ChapterBreak"),
+            "delayed_recall": Extension("tunecheck_memory._kinds.recall:DelayedRecall"),
+            "instruction_recall": Extension("tunecheck_memory._kinds.recall:InstructionRecall"),
+            "how_to_think": Extension("tunecheck_memory._kinds.how_to_think:HowToThink"),
+            "prospective_memory": Extension("tunecheck_memory._kinds.instructions:ProspectiveMemory"),
+            "conflicting_personal_info": Extension(
+                "tunecheck_memory._kinds.conflicting_personal_info:ConflictingPersonalInfo"
+            ),
+            "trigger_response": Extension("tunecheck_memory._kinds.instructions:TriggerResponse"),
+            "spy_meeting": Extension("tunecheck_memory._kinds.spy_meeting:SpyMeeting"),
+            "restaurant": Extension("tunecheck_memory._restaurant.kind:Restaurant"),
+        }
+    },
+)

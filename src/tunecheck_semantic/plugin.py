@@ -1,0 +1,16 @@
+"""What this package brings to Tunecheck: similarity by embeddings and BERTScore."""
+
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin(
+    "semantic",
+    "Similarity by embeddings and BERTScore.",
+    evaluators={
+        "bert_score": Extension(
+            "tunecheck_semantic._bert_score:BertScoreEvaluator", "BERTScore of the response against the ground truth."
+        ),
+        "embedding_similarity": Extension(
+            "tunecheck_semantic._embedding_similarity:EmbeddingSimilarityEvaluator", "Cosine similarity of embeddings."
+        ),
+    },
+)
