@@ -270,6 +270,6 @@ def test_a_plugin_brings_what_it_names(install: Install) -> None:
         "def size(*, response):\n    return {'size': len(response)}\n"
     )
     install("acme_pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
-    assert [plugin.plugin.name for plugin in installed_plugins()][0] == "core"
+    assert next(iter(installed_plugins())).plugin.name == "core"
     result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_size"}, workers=0)
     assert result["metrics"]["n.size"] == 4  # type: ignore[index]

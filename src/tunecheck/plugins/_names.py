@@ -80,7 +80,7 @@ def find(
     candidates = discover(kind, workspace=workspace) if among is None else among
     named = [each for each in candidates if each.name == name]
     if not named:
-        hint = did_you_mean(name, (each.name for each in candidates)) or _absent()
+        hint = did_you_mean(name, (each.name for each in candidates)) + _absent()
         raise PluginError(f"there is no plugin {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
