@@ -1,195 +1,130 @@
 """Fingerprints: hashes that say whether an evaluator or a target is still the one that gave a recorded result.
 
-A fingerprint is made of a thing's name, its arguments and its source. What has no stable state (a closure over
-objects, an instance that cannot be told from another one) has none: None.
+A fingerprint is made of a thing's name and its arguments, and then of what decides its verdicts. What ships with
+Tunecheck states that itself: the class attribute `scoring_version` is raised whenever a verdict can change. Other code
+counts with its code in memory and its module's source, without comments and docstrings. A thing whose state or code
+cannot be told from another's has no fingerprint, and its results are made again.
 """
 
+import ast
+import dis
 import functools
-import hashlib
-import inspect
+import json
 import sys
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import CodeType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
+from types import CodeType, FunctionType, MethodType
 
 from tunecheck._json import JSON, content_hash
-from tunecheck._version import is_shipped
+from tunecheck._version import __version__, is_shipped
 
-_OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "episodes")
-"""Our own evaluators share code; a change in any of these rooms counts as a change of each."""
+
+class _Plain:
+    """Has no state beside its `__dict__`."""
 
 
 def fingerprint(thing: object) -> str | None:
     """The fingerprint of a callable: a function, a class's instance, a partial, a bound method."""
     try:
-        parts = _parts(thing)
-        return None if parts is None else content_hash(parts)
+        return content_hash(_parts(thing))
     except Exception:  # noqa: BLE001 - looking at somebody's object runs its code; what cannot be looked at has none
         return None
 
 
-def _parts(thing: object) -> JSON:
-    if isinstance(thing, functools.partial):
-        inner = fingerprint(thing.func)
-        arguments = _as_json([list(thing.args), thing.keywords])
-        return None if inner is None or arguments is None else ["partial", inner, arguments]
-    if isinstance(thing, MethodType):
-        inner, owner = fingerprint(thing.__func__), fingerprint(thing.__self__)
-        return None if inner is None or owner is None else ["method", inner, owner]
-    if isinstance(thing, FunctionType):
-        return _function_parts(thing)
-    arguments = stable_arguments(thing)
-    if arguments is None:
-        return None
-    kind = type(thing)
-    return ["instance", kind.__module__, kind.__qualname__, arguments, _members(kind), _source(kind)]
-
-
 def stable_arguments(thing: object) -> dict[str, JSON] | None:
     """An instance's arguments as data: what it declares as `arguments`, else its attributes, if they are all data."""
+    try:
+        arguments: dict[str, JSON] = json.loads(_data(_arguments(thing)))
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    return arguments
+
+
+def _parts(thing: object) -> JSON:
+    """What a fingerprint is made of; raises what it likes where there is nothing to make it of."""
+    if isinstance(thing, functools.partial):
+        return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
+    if isinstance(thing, MethodType):
+        return ["method", thing.__func__.__name__, _parts(thing.__self__)]
+    if isinstance(thing, FunctionType):
+        return ["function", thing.__module__, thing.__qualname__, _function(thing, set()), _source(thing)]
+    kind = type(thing)
+    return ["instance", kind.__module__, kind.__qualname__, _data(_arguments(thing)), _class(kind, set())]
+
+
+def _arguments(thing: object) -> dict[str, object]:
     declared = getattr(thing, "arguments", None)
-    data = _as_json(declared if isinstance(declared, dict) else _attributes(thing))
-    return data if isinstance(data, dict) else None
+    if isinstance(declared, dict):
+        return declared
+    # A larger instance keeps state where `__dict__` does not show it: in slots, or in a base class written in C.
+    if type(thing).__basicsize__ != _Plain.__basicsize__:
+        raise TypeError("its state cannot be seen")
+    return vars(thing)
 
 
-def _attributes(thing: object) -> dict[str, object] | None:
-    """All attributes, those in slots too; None for what keeps its state where Python does not see it."""
-    kinds = [kind for kind in type(thing).__mro__ if kind is not object]
-    if not all(map(_made_in_python, kinds)):
-        return None
-    slots = {name: getattr(thing, name) for kind in kinds for name in _slots(kind) if hasattr(thing, name)}
-    return slots | getattr(thing, "__dict__", {})
+def _data(value: object) -> str:
+    """The value as text if it is plain data throughout; TypeError if it holds an object."""
+    return json.dumps(value, sort_keys=True)
 
 
-def _made_in_python(kind: type) -> bool:
-    return not any(isinstance(part, (WrapperDescriptorType, MethodDescriptorType)) for part in vars(kind).values())
+def _class(kind: type, seen: set[int]) -> JSON:
+    """What decides the verdicts of a class: its version if it is ours, and the code of every class that is not."""
+    owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
+    others = [owner for owner in owners if not is_shipped(owner.__module__)]
+    parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
+    for owner in others:
+        members = {name: _member(name, member, seen) for name, member in vars(owner).items()}
+        parts.append([owner.__qualname__, {name: part for name, part in members.items() if part is not None}])
+        parts.append(_source(owner))
+    return parts
 
 
-def _slots(kind: type) -> list[str]:
-    """The names of a class's slots as attributes; private ones carry the class's name."""
-    declared = vars(kind).get("__slots__", ())
-    names = [declared] if isinstance(declared, str) else [name for name in declared if not name.endswith("__")]
-    return [f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") else name for name in names]
+def _member(name: str, member: object, seen: set[int]) -> JSON:
+    """A method or a constant as it is in memory: the file may have changed since it was imported."""
+    # A static or class method and a property hold the function.
+    function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+    if isinstance(function, FunctionType):
+        return _used(function, seen)
+    return None if name.startswith("__") or isinstance(member, type) else _used(member, seen)
 
 
-def _members(kind: type) -> list[JSON]:
-    """A class's methods and constants as they are in memory: the file may have changed since it was imported."""
-    return [
-        [owner.__qualname__, name, _member(member)]
-        for owner in kind.__mro__
-        if not is_shipped(owner.__module__) and owner.__module__ != "builtins"
-        for name, member in vars(owner).items()
-        if isinstance(_function(member), FunctionType) or (not name.startswith("__") and _is_data(member, 0))
-    ]
+def _function(function: FunctionType, seen: set[int]) -> JSON:
+    """A function's code, what it captured, and, of a script, the functions, classes and constants that it uses.
 
-
-def _member(member: object) -> JSON:
-    function = _function(member)
-    return _code(function.__code__) if isinstance(function, FunctionType) else _as_json(member)
-
-
-def _function(member: object) -> object:
-    """The function inside a static or class method or a property; anything else as it is."""
-    return getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-
-
-def _function_parts(function: FunctionType) -> JSON:
+    Of a script nothing else counts: which files it evaluates with which evaluators changes all the time.
+    """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
-    captured = _as_json([closure, list(function.__defaults__ or ()), function.__kwdefaults__ or {}])
-    if captured is None:
+    captured = _data([closure, function.__defaults__, function.__kwdefaults__])
+    names = _names(function.__code__) & function.__globals__.keys() if function.__module__ == "__main__" else ()
+    used: dict[str, JSON] = {}
+    for name in sorted(names):
+        value = function.__globals__[name]
+        if id(value) not in seen:
+            seen.add(id(value))
+            used[name] = _used(value, seen)
+    return [captured, _code(function.__code__), used]
+
+
+def _used(value: object, seen: set[int]) -> JSON:
+    """A function, a class or a constant that other code uses; of anything else nothing is known."""
+    try:
+        if isinstance(value, FunctionType):
+            return [_function(value, seen), _source(value)]
+        return _class(value, seen) if isinstance(value, type) else _data(value)
+    except (TypeError, ValueError, AttributeError):
         return None
-    return [
-        "function",
-        function.__module__,
-        function.__qualname__,
-        captured,
-        _code(function.__code__),
-        _source(function),
-    ]
-
-
-def _as_json(value: object) -> JSON:
-    """The value, if it is plain data throughout, else None. Lenient encoders would hide an object behind a text."""
-    return value if _is_data(value, 0) else None  # type: ignore[return-value]
-
-
-def _is_data(value: object, depth: int) -> bool:
-    if value is None or type(value) in (bool, int, float, str):
-        return True
-    if depth > 20:
-        return False
-    if type(value) in (list, tuple):
-        return all(_is_data(item, depth + 1) for item in value)  # type: ignore[attr-defined]
-    if type(value) is dict:
-        return all(type(key) is str and _is_data(item, depth + 1) for key, item in value.items())
-    return False
 
 
 def _code(code: CodeType) -> str:
-    """A hash of what the code does, stable from process to process."""
-    digest = hashlib.blake2b(code.co_code, digest_size=8)
-    for constant in code.co_consts:
-        digest.update((_code(constant) if isinstance(constant, CodeType) else _constant(constant)).encode())
-    digest.update(repr((code.co_names, code.co_varnames)).encode())
-    return digest.hexdigest()
+    """A hash of what the code does, stable from process to process; a docstring is not part of what it does."""
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    done = [[name, _code(value) if isinstance(value, CodeType) else _constant(value)] for name, value in steps]
+    return content_hash([done, code.co_varnames])
 
 
 def _constant(value: object) -> str:
     # A set's order changes with the hash seed.
     return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
-
-
-def _source(thing: Callable[..., object] | type) -> str:
-    """A hash of the source behind a class or function: its module's file, and its package's version."""
-    module = thing.__module__
-    top = module.partition(".")[0]
-    if is_shipped(module):
-        return package_source_hash(_OWN_ROOMS)
-    if module == "__main__":
-        return _own_source(thing)
-    path = getattr(sys.modules.get(module), "__file__", None)
-    try:
-        source = hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest() if path else ""
-    except OSError:
-        source = ""
-    return f"{source} {_version(top)}"
-
-
-def _own_source(thing: Callable[..., object] | type) -> str:
-    # The rest of a script changes all the time (which evaluators, which file): only the definition counts, and what
-    # it uses of the script.
-    try:
-        text = inspect.getsource(thing)
-    except (OSError, TypeError):
-        text = ""
-    return content_hash([text, _used(thing, set())])
-
-
-def _used(thing: object, seen: set[int]) -> list[JSON]:
-    """The functions, classes and constants of its own script that a function or a class uses, and those they use."""
-    used: list[JSON] = []
-    members = vars(thing).values() if isinstance(thing, type) else [thing]
-    for function in filter(lambda member: isinstance(member, FunctionType), map(_function, members)):
-        assert isinstance(function, FunctionType)
-        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
-            value = function.__globals__[name]
-            if id(value) not in seen:
-                seen.add(id(value))
-                used.append([name, _used_value(value, seen)])
-    return used
-
-
-def _used_value(value: object, seen: set[int]) -> JSON:
-    if isinstance(value, FunctionType):
-        return [_code(value.__code__), _source(value)] if value.__module__ != "__main__" else _used_own(value, seen)
-    if isinstance(value, type):
-        return _source(value) if value.__module__ != "__main__" else [_members(value), _used(value, seen)]
-    return _as_json(value)
-
-
-def _used_own(function: FunctionType, seen: set[int]) -> JSON:
-    return [_code(function.__code__), _as_json(list(function.__defaults__ or ())), _used(function, seen)]
 
 
 def _names(code: CodeType) -> set[str]:
@@ -198,19 +133,31 @@ def _names(code: CodeType) -> set[str]:
     )
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except (PackageNotFoundError, ValueError):
+def _package(thing: FunctionType | type) -> str:
+    return thing.__module__.partition(".")[0]
+
+
+def _source(thing: FunctionType | type) -> str:
+    """A hash of the module's source and its package's version; nothing of a script, and our own version alone."""
+    if is_shipped(thing.__module__):
+        return __version__
+    path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
+    if thing.__module__ == "__main__":
         return ""
+    try:
+        installed = version(_package(thing))
+    except (PackageNotFoundError, ValueError):
+        installed = ""
+    return f"{_uncommented(Path(path).read_bytes()) if path.endswith('.py') else ''} {installed}"
 
 
-@functools.cache
-def package_source_hash(rooms: tuple[str, ...]) -> str:
-    """A hash of the source of some rooms of this package."""
-    digest = hashlib.blake2b(digest_size=8)
-    root = Path(__file__).parent
-    for room in rooms:
-        for path in sorted((root / room).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+@functools.lru_cache(maxsize=64)
+def _uncommented(source: bytes) -> str:
+    """A hash of source code that comments, layout and docstrings do not change."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return content_hash(ast.dump(tree))

@@ -4,14 +4,13 @@ Nothing but mappings with text keys, lists, text, numbers, true, false and null 
 text), no `yes`/`no` booleans, no merge keys. Duplicate keys, expanding aliases and oversized files are refused.
 """
 
-import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import yaml
 
@@ -29,6 +28,9 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 
 _STR_TAG = "tag:yaml.org,2002:str"
+_NO_TAG = "!"
+"""Of what has none written: its style and its text say what it is. `!` itself says no more."""
+
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _PREFIXED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
@@ -92,8 +94,12 @@ def document(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, as no file of its kind should be")
     plain = _decoded(text, name)
+    values = _Values(most_nodes)
     try:
-        return _Reader(plain, name, most_nodes).document()
+        node = _Loader(plain).get_single_node()
+        return Document(name, None if node is None else values.value(node, ()), values.lines)
+    except _NodeError as error:
+        raise ConfigurationError(f"{name}{error}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not YAML"
@@ -126,6 +132,8 @@ _HINTS = {
     "expected <block end>": "lines of one list or mapping are indented alike",
     "end of stream": "a quote or bracket is not closed",
     "cannot start any token": "a text that begins with it needs quotes",
+    "another document": "one file holds one",
+    "undefined alias": "an anchor (&name) stands before its aliases",
 }
 """What to do, by a part of the parser's words."""
 
@@ -141,99 +149,77 @@ def _place(name: str, mark: _Mark | None) -> str:
     return f"{name}, line {mark.line + 1}, column {mark.column + 1}" if mark else name
 
 
-class _Reader:
-    """Builds plain data from the parser's events: nothing of PyYAML's constructors takes part."""
+class _NodeError(Exception):
+    """A node that is no plain data."""
 
-    def __init__(self, text: str, name: str, most_nodes: int) -> None:
-        self._name, self._most_nodes = name, most_nodes
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
-        self._anchors: dict[str, tuple[JSON, int]] = {}
+    def __init__(self, node: yaml.Node | yaml.Event, problem: str) -> None:
+        super().__init__(f"{_place('', node.start_mark)}: {problem}")
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes of bounded depth; of the tags, it gives only those that are written."""
+
+    depth = -1
+
+    def resolve(self, kind: object, value: object, implicit: object) -> str:
+        return _NO_TAG
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _NodeError(deep, f"nested deeper than {MAX_DEPTH} levels")
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+class _Values:
+    """Makes plain data of nodes: nothing of PyYAML's constructors takes part."""
+
+    def __init__(self, most_nodes: int) -> None:
+        self.lines: dict[KeyPath, int] = {}
+        self._most_nodes = most_nodes
         self._nodes = 0
-        self._lines: dict[KeyPath, int] = {}
 
-    def document(self) -> Document:
-        next(self._events)
-        event = next(self._events)
-        value: JSON = None
-        if isinstance(event, yaml.DocumentStartEvent):
-            value = self._value(next(self._events), ())
-            next(self._events)
-            event = next(self._events)
-        if not isinstance(event, yaml.StreamEndEvent):
-            self._refuse(event, "a second document; one file holds one")
-        return Document(self._name, value, self._lines)
-
-    def _value(self, event: yaml.Event, path: KeyPath) -> JSON:
-        if event.start_mark:
-            self._lines[path] = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        before = self._nodes
-        self._count(event, 1)
+    def value(self, node: yaml.Node, path: KeyPath) -> JSON:
+        self.lines[path] = node.start_mark.line + 1
+        # An alias is the node that it names, counted again each time: what a bomb of aliases runs into.
+        self._nodes += 1
+        if self._nodes > self._most_nodes:
+            raise _NodeError(node, f"more than {self._most_nodes} values, aliases written out")
         if len(path) > MAX_DEPTH:
-            self._refuse(event, f"nested deeper than {MAX_DEPTH} levels")
-        value = self._new_value(event, path)
-        anchor: str | None = getattr(event, "anchor", None)
-        if anchor is not None:
-            self._anchors[anchor] = (value, self._nodes - before)
-        return value
+            raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
+        if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
+            raise _NodeError(node, f"the tag {node.tag} is not supported: definitions are plain data")
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        assert isinstance(node, yaml.ScalarNode)
+        return _scalar(node)
 
-    def _new_value(self, event: yaml.Event, path: KeyPath) -> JSON:
-        if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event)
-        tag: str | None = getattr(event, "tag", None)
-        if tag not in (None, "!"):
-            self._refuse(event, f"the tag {tag} is not supported: definitions are plain data")
-        if isinstance(event, yaml.SequenceStartEvent):
-            return [self._value(item, (*path, index)) for index, item in enumerate(self._until(yaml.SequenceEndEvent))]
-        return self._mapping(path)
-
-    def _mapping(self, path: KeyPath) -> dict[str, JSON]:
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, JSON]:
         result: dict[str, JSON] = {}
-        for event in self._until(yaml.MappingEndEvent):
-            key = self._key(event)
-            if key in result:
-                self._refuse(event, f"the key {key!r} is given twice (first in line {self._lines[(*path, key)]})")
-            result[key] = self._value(next(self._events), (*path, key))
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _NodeError(key, "a key must be text")
+            if key.value == "<<" and key.style is None:
+                raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
+            if key.value in result:
+                first = self.lines[(*path, key.value)]
+                raise _NodeError(key, f"the key {key.value!r} is given twice (first in line {first})")
+            result[key.value] = self.value(value, (*path, key.value))
         return result
 
-    def _until(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
-        while not isinstance(event := next(self._events), end):
-            yield event
 
-    def _key(self, event: yaml.Event) -> str:
-        if not isinstance(event, yaml.ScalarEvent):
-            self._refuse(event, "a key must be text")
-        if event.value == "<<" and event.style is None:
-            self._refuse(event, "merge keys (<<) are not supported: write the keys out")
-        return str(event.value)
-
-    def _scalar(self, event: yaml.ScalarEvent) -> JSON:
-        tag: str | None = event.tag
-        if tag not in (None, "!", _STR_TAG):
-            self._refuse(event, f"the tag {tag} is not supported: definitions are plain data")
-        text = str(event.value)
-        if tag is not None or event.style is not None:
-            return text
-        try:
-            return _typed(text)
-        except ValueError as error:
-            self._refuse(event, str(error))
-
-    def _alias(self, event: yaml.AliasEvent) -> JSON:
-        if event.anchor not in self._anchors:
-            self._refuse(event, f"the alias *{event.anchor} has no complete anchor before it")
-        value, nodes = self._anchors[event.anchor]
-        self._count(event, nodes)
-        return copy.deepcopy(value)
-
-    def _count(self, event: yaml.Event, nodes: int) -> None:
-        self._nodes += nodes
-        if self._nodes > self._most_nodes:
-            self._refuse(event, f"more than {self._most_nodes} values, aliases written out")
-
-    def _refuse(self, event: yaml.Event, problem: str) -> NoReturn:
-        raise ConfigurationError(f"{_place(self._name, event.start_mark)}: {problem}")
+def _scalar(node: yaml.ScalarNode) -> JSON:
+    if node.tag == _STR_TAG or node.style is not None:
+        return str(node.value)
+    try:
+        return _typed(node.value)
+    except ValueError as error:
+        raise _NodeError(node, str(error)) from None
 
 
 def _typed(text: str) -> JSON:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._fingerprints import fingerprint, package_source_hash
+from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
@@ -77,6 +77,9 @@ class ConversationTarget(AskingTarget):
         simulated: whether an answer came from no real model.
         reasoning_content: what the model thought, by turn and step; `reasoning` is that of the last answer.
     """
+
+    scoring_version = 1
+    """Raised whenever the same answers of the endpoint can give another conversation."""
 
     def __init__(
         self,
@@ -253,14 +256,13 @@ class ConversationTarget(AskingTarget):
         return {"bfcl": is_bfcl(row), **{name: row.values.get(name) for name in COLUMNS}}
 
     def fingerprint(self) -> str | None:
-        """A hash of the endpoint's settings, of these, and of the source of conversations and simulators."""
+        """A hash of the settings of the endpoint and of the conversation, and of `scoring_version`."""
         asked = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
         if asked is None or user is None:
             return None
         wording = self._wording.fingerprint() if self._wording is not None else ""
-        source = package_source_hash(("calls", "episodes", "simulators"))
-        return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
+        return content_hash([asked, self._settings(), dict(self._parameters), user, wording, self.scoring_version])
 
     def describe(self) -> dict[str, JSON]:
         return {**super().describe(), "conversation": self._settings()}

@@ -34,6 +34,8 @@ class Evaluator:
     """The metric whose `<metric>_result` counts for `binary_aggregate`."""
     pure: ClassVar[bool] = False
     """Whether it only computes, and changes none of its arguments: then it runs beside others on the same row."""
+    scoring_version: ClassVar[int] = 1
+    """Raised whenever a verdict can change: a run reuses recorded verdicts of the same version only."""
     cpu_bound: ClassVar[bool] = False
     """Whether it is pure, and it pays to run it in worker processes."""
 
