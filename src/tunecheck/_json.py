@@ -13,7 +13,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -126,73 +125,44 @@ def plain(value: object, *, path: str = "$") -> JSON:
     Raises:
         TypeError: something has no JSON form; the message names its path and type.
     """
-    try:
-        return _copied(value, 0)
-    except _NotPlainError:
-        return _taken_apart(value, path, 0)
+    return _plain(value, (path, None), 0)
 
 
-class _NotPlainError(Exception):
-    """Something that is not plain JSON as it is."""
+_Steps: TypeAlias = "tuple[object, _Steps | None]"
+"""A path, its last step first: made into a text only where an error needs it."""
 
 
-def _copied(value: object, depth: int) -> JSON:
-    """A copy of what is plain JSON already, as nearly all is: without paths, which cost more than the copy."""
-    if type(value) is str or value is None or type(value) is bool:
-        return value
-    if type(value) is dict and depth <= MAX_DEPTH:
-        copied = {key: _copied(item, depth + 1) for key, item in value.items()}
-        if all(type(key) is str for key in copied):
-            return copied
-    elif type(value) is list and depth <= MAX_DEPTH:
-        return [_copied(item, depth + 1) for item in value]
-    elif (type(value) is int and value.bit_length() <= _MAX_BITS) or (type(value) is float and math.isfinite(value)):
-        return value
-    raise _NotPlainError
-
-
-def _taken_apart(value: object, path: str, depth: int) -> JSON:
-    """The same of anything, with the path to what is refused."""
+def _plain(value: object, path: _Steps, depth: int) -> JSON:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value  # type: ignore[return-value]  # as nearly all are
     if depth > MAX_DEPTH:
         _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
-    if isinstance(value, str):
-        return str.__str__(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
+    if isinstance(value, dict):
+        return {
+            key if type(key) is str else _key(key, path): _plain(item, (key, path), depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, (index, path), depth + 1) for index, item in enumerate(value)]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {_key(key, path): _taken_apart(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_taken_apart(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return _plain_object(value, path, depth)
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
+    if isinstance(value, str):
+        return str.__str__(value)
+    return _plain(_taken_apart(value, path), path, depth + 1)
 
 
-def _plain_object(value: object, path: str, depth: int) -> JSON:
-    if isinstance(value, msgspec.Struct):
-        return _taken_apart(_fields(value), path, depth + 1)
+def _taken_apart(value: object, path: _Steps) -> object:
+    """A Struct or a numpy value as the mapping, list or number that it stands for."""
     try:
-        listed = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(value, msgspec.Struct):
+            return msgspec.to_builtins(value, enc_hook=plain)
+        listed: object = value.tolist() if hasattr(value, "tolist") else value
     except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
         _refuse(value, path)
-    return _taken_apart(listed, path, depth + 1) if listed is not value else _refuse(value, path)
-
-
-_fields_of = cache(msgspec.structs.fields)  # which resolves all annotations of a class each time
-
-
-def _fields(value: msgspec.Struct) -> dict[str, object]:
-    """What msgspec itself would write of a Struct."""
-    config = value.__struct_config__
-    found: dict[str, object] = {} if config.tag_field is None else {config.tag_field: config.tag}
-    for each in _fields_of(type(value)):
-        item = getattr(value, each.name)
-        default = each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory()
-        if item is not msgspec.UNSET and not (config.omit_defaults and item == default):
-            found[each.encode_name] = item
-    return found
+    return listed if listed is not value else _refuse(value, path)
 
 
 def whole_number(value: JSON) -> int | None:
@@ -236,16 +206,22 @@ def within_floats(value: JSON, depth: int = 0) -> JSON:
     return None if isinstance(value, int) and value.bit_length() >= _FLOAT_BITS else value
 
 
-def _key(key: object, path: str) -> str:
+def _key(key: object, path: _Steps) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
-    _refuse(key, f"{path}, a key")
+    _refuse(key, path, "as a key ")
 
 
-def _refuse(value: object, path: str, which: str = "") -> NoReturn:
-    shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}…"
+def _refuse(value: object, path: _Steps, which: str = "") -> NoReturn:
+    shown = ""
+    step, rest = path
+    while rest is not None:
+        shown = f"[{step}]{shown}" if isinstance(step, int) else f".{step}{shown}"
+        step, rest = rest
+    shown = f"{step}{shown}"
+    shown = shown if len(shown) <= _MAX_PATH else f"{shown[:_MAX_PATH]}…"
     raise TypeError(f"{shown}: a {type(value).__name__} {which}has no JSON form")
 
 
