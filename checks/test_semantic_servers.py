@@ -15,7 +15,7 @@ from tests.core.test_real_servers import free_port, running
 from tests.pipeline_parts import column, run
 from tests.reference_environments import AZURE
 from tests.semantic_pairs import PAIRS
-from tests.semantic_parts import MODEL, packages
+from tests.semantic_parts import MODEL, semantic_packages
 
 from tunecheck._errors import RefusedError
 from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
@@ -78,11 +78,12 @@ def test_a_text_too_long_for_llama_cpp_is_one_row_s_error(
 
 SCRIPT = """
 import contextlib, json, sys
+data, llama, model, packages = sys.argv[1:]
+sys.path.append(packages)
 from azure.ai.evaluation import evaluate
 from tunecheck_semantic._bert_score import BertScoreEvaluator
 from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
 
-data, llama, model = sys.argv[1:]
 judges = {
     "bert": BertScoreEvaluator(model),
     "near": EmbeddingSimilarityEvaluator(model),
@@ -102,11 +103,11 @@ def test_both_work_in_azure_s_evaluate(
     rows = [{"response": a, "ground_truth": b} for a, b in PAIRS[:6]]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     python = reference_env("azure", *AZURE)
-    folder = packages()
+    with semantic_packages() as folder:
+        packages = str(folder)
     done = subprocess.run(
-        [str(python), "-c", SCRIPT, str(tmp_path / "rows.jsonl"), llama, MODEL],
-        env=os.environ
-        | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{folder}", "NLTK_DATA": str(shared_data / "nltk_data")},
+        [str(python), "-c", SCRIPT, str(tmp_path / "rows.jsonl"), llama, MODEL, packages],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
         capture_output=True,
         text=True,
         timeout=240,

@@ -10,24 +10,24 @@ from tunecheck._faults import Verdict
 from tunecheck._json import JSON
 from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._text.evaluators import TextPair
-from tunecheck_semantic._blueprint import read_blueprint
-from tunecheck_semantic._pairs import SemanticEvaluator, check_installed, cut_texts
+from tunecheck_semantic._models import check_installed, digest, find_model, layer_count
+from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts
 
 if TYPE_CHECKING:
-    from tunecheck_semantic._local import Encoded
+    from tunecheck_semantic._local import EncodedText
 
 
 class BertScoreEvaluator(SemanticEvaluator):
-    """BERTScore of Zhang et al. (2020), from -1 to 1: the F1 of precision and recall, which stand in the properties.
+    """BERTScore of Zhang et al. (2020), from -1 to 1: the F1 of precision and recall, which are in the properties.
 
-    Each token of the response is matched with the most similar one of the ground truth (precision), and the other way
-    round (recall), by the cosine of their states in a local model; the marks at a text's ends may be matched, but do
-    not count. No weighting by rareness, no rescaling. `model` is a folder, the name of an installed package that
-    carries a model, or a name in the Hugging Face cache; `layer` the layer whose states are compared (default: the
-    last).
+    Each token of the response is matched with the most similar token of the ground truth (precision), and the other
+    way round (recall), by the cosine of their states in a local model. The marks at a text's ends may be matched, but
+    do not count. Tokens are not weighted and scores are not rescaled. `model` is a folder, the name of an installed
+    package that contains a model, or a name in the Hugging Face cache. `layer` is the layer whose states are compared
+    (default: the last).
 
     Raises, when made:
-        ConfigurationError: there is no such model, or it is of a kind that is not run here.
+        ConfigurationError: there is no such model, or it has no such layer.
         MissingExtraError: the extra `semantic` is not installed.
     """
 
@@ -45,8 +45,8 @@ class BertScoreEvaluator(SemanticEvaluator):
         name = os.fspath(model)
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
         check_installed("bert_score")
-        self._blueprint = read_blueprint(name)
-        layers = self._blueprint.architecture.layers
+        self._folder = find_model(name)
+        layers = layer_count(self._folder)
         if layer is not None and not (type(layer) is int and 1 <= layer <= layers):
             raise ConfigurationError(f"layer must be a whole number from 1 to {layers}, not {layer!r}")
         self._layer = layer or layers
@@ -54,13 +54,13 @@ class BertScoreEvaluator(SemanticEvaluator):
     @property
     def arguments(self) -> dict[str, JSON]:
         """The constructor's arguments, and a digest of the model's content."""
-        return {**super().arguments, "model_digest": self._blueprint.digest()}
+        return {**super().arguments, "model_digest": digest(self._folder)}
 
     def _judge(self, pair: TextPair) -> Verdict:
         from tunecheck_semantic._local import load_model
 
-        texts = [pair.candidate.strip(), pair.reference.strip()]
-        candidate, reference = load_model(self._blueprint).encode(texts, self._layer)
+        model = load_model(self._folder)
+        candidate, reference = (model.encode(text.strip(), self._layer) for text in (pair.candidate, pair.reference))
         precision, recall = _matched(candidate, reference)
         total = precision + recall
         properties: dict[str, JSON] = {
@@ -72,7 +72,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.fault, properties)
 
 
-def _matched(candidate: Encoded, reference: Encoded) -> tuple[float, float]:
+def _matched(candidate: EncodedText, reference: EncodedText) -> tuple[float, float]:
     """Precision and recall: the mean of each word token's best cosine, in the other text (equation 1 of the paper)."""
     import numpy as np
 

@@ -15,9 +15,9 @@ from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed
 from tunecheck.evaluators._text.evaluators import TextPair
-from tunecheck_semantic._blueprint import Blueprint, is_file, is_folder, read_blueprint
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
-from tunecheck_semantic._pairs import SemanticEvaluator, check_installed, cut_texts
+from tunecheck_semantic._models import check_installed, digest, find_model
+from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts
 
 _DEFINITIONS = (".yaml", ".yml")
 _MOST_ROWS = 512
@@ -29,13 +29,13 @@ _CallWith = Callable[..., Coroutine[Any, Any, Verdict]]
 class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     """The cosine of the embeddings of response and ground truth, from -1 to 1.
 
-    `model` is a local model: a folder, the name of an installed package that carries one, or a name in the Hugging
-    Face cache; or the file or name of an endpoint's definition. `model_config` is an endpoint with `/embeddings`: an
-    endpoint of kind openai or azure_openai, its definition (mapping, file or name), or one of Azure's model
-    configurations. One of the two is given.
+    `model` is a local model: a folder, the name of an installed package that contains one, or a name in the Hugging
+    Face cache. It may also be the file or name of an endpoint's definition. `model_config` is an endpoint with
+    `/embeddings`: an endpoint of kind openai or azure_openai, its definition (mapping, file or name), or one of
+    Azure's model configurations. Give one of the two.
 
     Raises, when made:
-        ConfigurationError: there is no such model or endpoint, or it is of a kind that is not asked here.
+        ConfigurationError: there is no such model or endpoint, or it gives no embeddings.
         MissingExtraError: the model is local, and the extra `semantic` is not installed.
     """
 
@@ -56,12 +56,10 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)
         super().__init__(model=name, threshold=threshold, render_calls=render_calls)
-        self._blueprint: Blueprint | None = None
+        self._folder: Path | None = None
         if name is not None:
             check_installed("embedding_similarity with a local model")
-            self._blueprint = read_blueprint(name)
-            if self._blueprint.pooling is None:
-                raise ConfigurationError(self._blueprint.pooling_problem)
+            self._folder = find_model(name)
         self._embeddings: EmbeddingEndpoint | None = None
         if model_config is not None:
             self._connect(judge_endpoint(model_config))
@@ -71,7 +69,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         """The constructor's arguments, and of the model what its embeddings depend on."""
         if self._embeddings is not None:
             return {**super().arguments, "model_config": self._embeddings.answer_settings()}
-        return {**super().arguments, "model_digest": self._local.digest()}
+        return {**super().arguments, "model_digest": digest(self._local)}
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -131,15 +129,14 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     def _judge(self, pair: TextPair) -> Verdict:
         from tunecheck_semantic._local import load_model
 
-        texts = [pair.candidate, pair.reference]
-        (given, given_cut), (wanted, wanted_cut) = load_model(self._local).embed(texts)
-        score = cosine(given.tolist(), wanted.tolist())
-        return self._verdict(score, pair.fault, cut_texts(given_cut, wanted_cut))
+        given, wanted = load_model(self._local).embed([pair.candidate, pair.reference])
+        properties = cut_texts(given.truncated, wanted.truncated)
+        return self._verdict(cosine(given.vector, wanted.vector), pair.fault, properties)
 
     @property
-    def _local(self) -> Blueprint:
-        assert self._blueprint is not None
-        return self._blueprint
+    def _local(self) -> Path:
+        assert self._folder is not None
+        return self._folder
 
     def _connect(self, chat: Endpoint) -> None:
         self._embeddings = EmbeddingEndpoint(chat)
@@ -178,9 +175,10 @@ class _Remembering(DirectCalls):
 
 def _is_definition(path: Path) -> bool:
     """Whether a model's name is that of an endpoint's definition; a folder is always a model."""
-    if is_folder(path):
+    if os.path.isdir(path):  # noqa: PTH112 - any text may be given as a model's name
         return False
-    return path.suffix in _DEFINITIONS or any(is_file(Path("endpoints") / (path.name + end)) for end in _DEFINITIONS)
+    files = (Path("endpoints", path.name + ending) for ending in _DEFINITIONS)
+    return path.suffix in _DEFINITIONS or any(map(os.path.isfile, files))
 
 
 def _tokens(completions: Sequence[Completion]) -> dict[str, JSON]:

@@ -1,14 +1,10 @@
 """What the semantic evaluators share: which texts of a row they compare, and which rows need no model."""
 
-import importlib.util
 from typing import ClassVar
 
-from tunecheck._errors import MissingExtraError
 from tunecheck._faults import Fault, Verdict
 from tunecheck._json import JSON
 from tunecheck.evaluators._text.evaluators import TextEvaluator, TextPair, finite_number
-
-_PACKAGES = ("numpy", "safetensors", "tokenizers", "threadpoolctl")
 
 
 class SemanticEvaluator(TextEvaluator):
@@ -44,8 +40,3 @@ def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:
     """The property that names the texts which were longer than the model reads; none where both fitted."""
     cut: list[JSON] = [name for name, is_cut in (("response", response), ("ground_truth", ground_truth)) if is_cut]
     return {"truncated": cut} if cut else {}
-
-
-def check_installed(feature: str) -> None:
-    if not all(importlib.util.find_spec(package) for package in _PACKAGES):
-        raise MissingExtraError(feature, "semantic")

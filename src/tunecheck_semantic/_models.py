@@ -1,0 +1,107 @@
+"""Where a local embedding model is stored: a folder, an installed package, or the Hugging Face cache."""
+
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._json import JSON, loads
+
+_CONFIGURATION = "config.json"
+_WEIGHTS = "*.safetensors"
+_PICKLED = "pytorch_model.bin"
+_PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
+_USUAL_OWNER = "sentence-transformers"
+_LAYER_KEYS = ("num_hidden_layers", "n_layers")
+"""What model families call their number of layers: DistilBERT has the second name."""
+
+
+def check_installed(feature: str) -> None:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingExtraError(feature, "semantic")
+
+
+def find_model(name: str) -> Path:
+    """The folder of a model, by its path or name. Nothing is downloaded.
+
+    Raises:
+        ConfigurationError: there is no such model, or it lacks a file.
+    """
+    # os.path takes names that no folder can have: too long, or with a null character.
+    folder = next(filter(os.path.isdir, _places(name)), None)
+    if folder is None:
+        raise ConfigurationError(
+            f"there is no embedding model {name!r}: it is not a folder, not an installed package with a model, and "
+            "not in the Hugging Face cache; Tunecheck downloads no models"
+        )
+    missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
+    if missing:
+        # A pickled file may run code when it is read.
+        hint = f"; convert {_PICKLED} to safetensors" if (folder / _PICKLED).is_file() else ""
+        raise ConfigurationError(f"the embedding model {name!r} lacks {', '.join(missing)} in {folder}{hint}")
+    return folder.resolve()
+
+
+def _places(name: str) -> Iterator[Path]:
+    yield Path(name).expanduser()
+    if _PACKAGE.match(name):
+        yield from _package_folders(name.replace("-", "_").replace(".", "_"))
+    yield from _cached_snapshot(name if "/" in name else f"{_USUAL_OWNER}/{name}")
+
+
+def _package_folders(module: str) -> Iterator[Path]:
+    """The folders of an installed package that hold a model; the package is not imported."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand
+        return
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        files = [Path(place) / _CONFIGURATION, *sorted(Path(place).glob(f"*/{_CONFIGURATION}"))]
+        yield from (path.parent for path in files if path.is_file())
+
+
+def _cached_snapshot(name: str) -> Iterator[Path]:
+    from huggingface_hub import snapshot_download
+
+    try:
+        yield Path(snapshot_download(name, local_files_only=True))
+    except (OSError, ValueError):  # not in the cache, or not a name that the cache can hold
+        return
+
+
+def layer_count(folder: Path) -> int:
+    """How many layers the model has, by its configuration.
+
+    Raises:
+        ConfigurationError: the configuration is unreadable or does not say.
+    """
+    path = folder / _CONFIGURATION
+    try:
+        configuration: JSON = loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    entries = configuration if isinstance(configuration, dict) else {}
+    layers = next((entries[key] for key in _LAYER_KEYS if key in entries), None)
+    if type(layers) is not int or layers < 1:
+        raise ConfigurationError(f"{path}: the number of layers must be a whole number, not {layers!r}")
+    return layers
+
+
+def digest(folder: Path) -> str:
+    """16 hex digits that stand for the model's content. Reads all of it."""
+    files = sorted([*folder.rglob("*.json"), *folder.rglob(_WEIGHTS)])
+    return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(files: tuple[tuple[Path, int, int], ...]) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    for path, *_ in files:
+        with path.open("rb") as content:
+            while block := content.read(1 << 20):
+                found.update(block)
+    return found.hexdigest()
