@@ -98,4 +98,4 @@ def test_the_schema_of_the_difference_judge_is_one_that_llama_cpp_can_follow(mod
             continue
         assert found["difference"] in (0, 1)
         assert all(difference["kind"] in KINDS for difference in found["difference_differences"])
-    assert not judge.endpoint.facts.formats, "the server took the schema with its bounds"
+    assert not judge.endpoint.facts.formats, "the server took the schema"

@@ -1,4 +1,4 @@
-"""A real model under a real server: what the doctor says of it, what --write mends, and an evaluation of its answers.
+"""A real model under a real server: what the doctor says of it, what its lines mend, and an evaluation of its answers.
 
 What the model answers nobody can know beforehand. That its chat template shows no tools, how many tokens a prompt has,
 and which limit it was given can be known.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.cli_parts import inside
 from tests.conftest import ReferenceEnvironment
 from tests.core.test_real_servers import free_port, running
@@ -60,8 +61,11 @@ def folder(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served_as_it_comes(folder: Path) -> dict[str, Any]:
-    """What the doctor says of it; what it would change is in better.yaml."""
-    return examined(folder, "smol.yaml", "--write", "better.yaml")
+    """What the doctor says of it; better.yaml has the keys that it would set."""
+    found = examined(folder, "smol.yaml")
+    written = yaml.safe_load((folder / "smol.yaml").read_text("utf-8"))
+    (folder / "better.yaml").write_text(yaml.safe_dump(written | found["changes"]), "utf-8")
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
 
     def __init__(self, definition: Definition) -> None:
-        for key in ("parameters", "request", "response", "stream", "send_reasoning", "format", "tools"):
+        for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
             if definition.data.get(key) is not None:
                 raise definition.at(key).error("does not apply to a memory agent, which has its own protocol")
         super().__init__(definition)

@@ -1,4 +1,4 @@
-"""What an API takes is found out by one refused call, holds for everybody who asks it, and is told."""
+"""What an API refuses is learned from one refused call; other ways of asking are keys of the definition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
 
 from tunecheck._errors import EndpointError
-from tunecheck.endpoints._api_facts import ApiFacts
+from tunecheck.endpoints._api_facts import ApiFacts, remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
@@ -39,10 +39,14 @@ def openai(message: str, param: str | None = None, code: str | None = None) -> d
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
+def error(body: Any, status: int = 400) -> EndpointError:
+    """Return the error that such a reply of a service raises."""
+    return error_failure(Reply(status, {}, json.dumps(body).encode()), body, "endpoint 'e'", Redactor()).error
+
+
 def refused(body: Any, status: int = 400, sent: dict[str, Any] = SENT) -> ApiFacts | None:
-    """What is learned from such an error of a service."""
-    failure = error_failure(Reply(status, {}, json.dumps(body).encode()), body, "endpoint 'e'", Redactor())
-    return ApiFacts().learned(failure.error, MESSAGES, sent, chat=True)
+    """Return what is learned from such an error."""
+    return ApiFacts().learned(error(body, status), sent)
 
 
 @pytest.mark.parametrize(
@@ -138,54 +142,39 @@ def test_a_refused_parameter_is_known_by_several_services_words(body: Any, name:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "formats"),
+    ("body", "status"),
     [
-        (
-            openai("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
-            400,
-            2,
-        ),
+        (openai("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."), 400),
         (
             openai(
                 "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"
             ),
             400,
-            2,
         ),  # Azure
-        ({"error": {"message": "This response_format type is unavailable now"}}, 400, 2),  # DeepSeek
-        ({"error": {"message": "This model does not support response format `json_schema`."}}, 400, 2),  # Groq
+        ({"error": {"message": "This response_format type is unavailable now"}}, 400),  # DeepSeek
+        ({"error": {"message": "This model does not support response format `json_schema`."}}, 400),  # Groq
         (
             {
                 "error": "Failed to deserialize the JSON body into the target type: response_format.type: unknown "
                 "variant `json_schema`, expected one of `json`, `json_object`"
             },
             422,
-            2,
         ),  # TGI
-        ({"error": {"code": 400, "message": "Cannot use custom grammar constraints with tools."}}, 400, 2),  # llama.cpp
+        ({"error": {"code": 400, "message": "Cannot use custom grammar constraints with tools."}}, 400),  # llama.cpp
         (
             openai(
                 "Invalid schema for response_format 'x': In context=('properties',), 'minimum' is not permitted.",
                 "response_format",
             ),
             400,
-            1,
         ),
     ],
 )
-def test_a_refused_answer_format_gives_way_to_the_next_weaker_one(body: Any, status: int, formats: int) -> None:
+def test_a_refused_answer_format_gives_way_to_a_json_object(body: Any, status: int) -> None:
     found = refused(body, status)
-    assert found == ApiFacts(formats=("bounds", "json_schema")[:formats])
-
-
-def test_a_schema_without_bounds_keeps_a_property_of_that_name() -> None:
-    kept = ApiFacts(formats=("bounds",)).parameters_of(SENT)["response_format"]
-    assert isinstance(kept, dict)
-    assert kept["json_schema"] == {
-        "name": "x",
-        "strict": True,
-        "schema": {"type": "object", "properties": {"minimum": {"type": "integer"}}, "required": ["minimum"]},
-    }
+    assert found == ApiFacts(formats=("json_schema",))
+    assert found.parameters_of(SENT)["response_format"] == {"type": "json_object"}
+    assert "response_format" not in ApiFacts(formats=("json_schema", "json_object")).parameters_of(SENT)
 
 
 @pytest.mark.parametrize(
@@ -210,10 +199,18 @@ def test_a_mistake_of_the_user_stays_an_error(body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("body", "status", "change"),
     [
-        (openai("This model is only supported in v1/responses and not in v1/chat/completions.", "model"), 404),
-        (openai("Function tools with reasoning_effort are not supported here. Please use /v1/responses instead."), 400),
+        (
+            openai("This model is only supported in v1/responses and not in v1/chat/completions.", "model"),
+            404,
+            {"api": "responses"},
+        ),
+        (
+            openai("Function tools with reasoning_effort are not supported here. Please use /v1/responses instead."),
+            400,
+            {"api": "responses"},
+        ),
         (
             {
                 "error": {
@@ -222,55 +219,36 @@ def test_a_mistake_of_the_user_stays_an_error(body: Any) -> None:
                 }
             },
             400,
+            {"api": "responses"},
         ),
-    ],
-)
-def test_a_model_of_the_responses_api_is_known(body: Any, status: int) -> None:
-    assert refused(body, status) == ApiFacts(responses=True)
-
-
-@pytest.mark.parametrize(
-    ("body", "sent_as"),
-    [
+        (openai("This model only supports streaming."), 400, {"stream": True}),
+        (openai("Streaming is not supported."), 400, {"stream": False}),
         (
             openai(
                 "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
                 "messages[0].role",
                 "unsupported_value",
             ),
-            "developer",
+            400,
+            {"system_role": "developer"},
         ),
-        ({"error": "Template error: invalid operation: System role not supported"}, "user"),
+        ({"error": "Template error: invalid operation: System role not supported"}, 422, {"system_role": "user"}),
+        (openai("Unsupported parameter: 'seed'"), 400, {}),
+        (openai("The server had an error"), 500, {}),
     ],
 )
-def test_a_refused_system_message_is_sent_in_another_role(body: Any, sent_as: str) -> None:
-    found = refused(body, 422)
-    assert found is not None
-    messages = found.messages_of(MESSAGES)
-    assert [message["role"] for message in messages] == [sent_as, "user"][-len(messages) :]
-    assert "Be brief." in str(messages[0]["content"])
-    assert messages[-1]["content"] == ("hi" if sent_as == "developer" else "Be brief.\n\nhi")
-
-
-def test_a_system_message_that_no_role_may_hold_stands_with_the_users() -> None:
-    facts = ApiFacts(roles=("system", "developer"))
-    parts: Any = [{"type": "image_url", "image_url": {"url": "x"}}]
-    assert facts.messages_of([MESSAGES[0], {"role": "user", "content": parts}]) == [
-        {"role": "user", "content": [{"type": "text", "text": "Be brief."}, *parts]}
-    ]
-    assert facts.messages_of([MESSAGES[0]]) == [{"role": "user", "content": "Be brief."}]
+def test_a_refused_way_of_asking_has_a_key_of_the_definition(body: Any, status: int, change: dict[str, Any]) -> None:
+    assert remedy_for(error(body, status)) == change
+    assert not change or refused(body, status) is None
 
 
 def test_what_was_found_out_is_told_with_the_value_that_was_typed() -> None:
-    facts = ApiFacts(
-        parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=("json_schema",), roles=("system",)
-    )
+    facts = ApiFacts(parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=("json_schema",))
     assert list(facts.sentences()) == [
         "temperature 0.1 is not taken by this model: left out",
         "max_tokens 9 is not taken by this model: sent as max_completion_tokens",
         "stop is not taken by this model: left out",
         "response_format json_schema is not taken by this model: asked for a JSON object",
-        "the role system is not taken by this model: its messages are sent as developer",
     ]
 
 
@@ -301,14 +279,13 @@ def picky(*names: str) -> Callable[[Request, int], Step]:
     return plan
 
 
-async def test_fifty_calls_in_flight_cost_one_refused_call_a_fact() -> None:
+async def test_each_call_in_flight_learns_what_is_refused_and_is_answered() -> None:
     with FaultServer(picky("max_tokens", "temperature", "seed")) as server:
         endpoint = model(server, limits={"concurrency": 50}, parameters={"temperature": 0.1, "max_tokens": 9})
         assert await answers(endpoint, 50, parameters={"seed": 7}) == ["yes"] * 50
-        assert len(server.requests) == 53
         assert endpoint.facts.parameters == {"max_tokens": 9, "temperature": 0.1, "seed": 7}
         assert server.requests[-1].json() == {"model": "m", "messages": MESSAGES, "max_completion_tokens": 9}
-        assert len({request.key for request in server.requests}) == 53
+        assert len({request.key for request in server.requests}) == len(server.requests)
 
 
 async def test_equal_requests_have_one_idempotency_key_whoever_found_out_what_is_refused() -> None:
@@ -333,25 +310,29 @@ async def test_a_parameter_refused_with_status_500_is_not_sent_again_and_again()
     assert len(server.requests) == 2
 
 
-async def test_a_role_that_is_refused_twice_ends_with_the_user() -> None:
-    def plan(request: Request, attempt: int) -> Step:
-        role = json.loads(request.body)["messages"][0]["role"]
-        return chat("yes") if role == "user" else failing(400, f"'messages[0].role' does not support '{role}'.")
-
-    with FaultServer(plan) as server:
-        assert await answers(model(server)) == ["yes"]
-    assert len(server.requests) == 3
+PARTS: list[Any] = [{"type": "image_url", "image_url": {"url": "x"}}]
+BRIEF: dict[str, Any] = {"type": "text", "text": "Be brief."}
 
 
-async def test_a_service_that_does_not_stream_is_asked_for_whole_answers() -> None:
-    def plan(request: Request, attempt: int) -> Step:
-        return failing(400, "Streaming is not supported.") if "stream" in json.loads(request.body) else chat("yes")
-
-    with FaultServer(plan) as server:
-        endpoint = model(server, stream=True)
-        assert await answers(endpoint, 3) == ["yes"] * 3
-        assert len(server.requests) == 4
-    assert list(endpoint.facts.sentences()) == ["this model answers never as a stream: it is asked for whole answers"]
+@pytest.mark.parametrize(
+    ("role", "question", "sent"),
+    [
+        ("system", "hi", MESSAGES),
+        ("developer", "hi", [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]),
+        ("user", "hi", [{"role": "user", "content": "Be brief.\n\nhi"}]),
+        ("user", PARTS, [{"role": "user", "content": [BRIEF, *PARTS]}]),
+        ("user", None, [{"role": "user", "content": "Be brief."}]),
+    ],
+)
+async def test_a_system_message_is_sent_in_the_role_that_the_definition_names(
+    role: str, question: Any, sent: list[Any]
+) -> None:
+    asked: list[Any] = MESSAGES[:1] if question is None else [MESSAGES[0], {"role": "user", "content": question}]
+    with FaultServer(lambda *_: chat("yes")) as server:
+        endpoint = model(server, system_role=role)
+        await endpoint.complete(ChatRequest(messages=asked))
+        await endpoint.close()
+    assert server.requests[0].json()["messages"] == sent  # type: ignore[index]
 
 
 async def test_trying_an_endpoint_out_says_what_it_does_not_take() -> None:

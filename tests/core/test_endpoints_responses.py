@@ -1,4 +1,4 @@
-"""A model that only the Responses API serves is asked there, in its form, and answers as any other."""
+"""A definition with `api: responses` is asked through the Responses API, in its form, and answers as any other."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ async def asked(
     return done[-1], server.requests
 
 
-async def test_the_model_is_asked_there_once_a_service_says_so() -> None:
-    done, requests = await asked(model="o", calls=2)
-    assert [request.path for request in requests] == ["/v1/chat/completions", "/v1/responses", "/v1/responses"]
+async def test_the_model_is_asked_there_if_the_definition_says_so() -> None:
+    done, requests = await asked(model="o", api="responses", calls=2)
+    assert [request.path for request in requests] == ["/v1/responses", "/v1/responses"]
     assert requests[1].json() == {
         "model": "o",
         "store": False,
@@ -77,39 +77,31 @@ async def test_the_model_is_asked_there_once_a_service_says_so() -> None:
     assert done.usage == Usage(20, 15, 4, 10)
 
 
-async def test_azure_has_one_address_for_all_deployments() -> None:
-    _, requests = await asked(kind="azure_openai", path="", deployment="my o", api_version="2025-01-01")
-    assert requests[1].path == "/openai/v1/responses"
-    body: Any = requests[1].json()
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("", {"deployment": "my o"}),
+        ("", {"deployment": "my o", "api_version": "2025-01-01"}),
+        ("/openai/deployments/my%20o/chat/completions?api-version=2025-01-01", {}),
+    ],
+)
+async def test_azure_has_one_address_for_all_deployments(path: str, given: dict[str, Any]) -> None:
+    _, requests = await asked(kind="azure_openai", path=path, api="responses", **given)
+    assert requests[0].path == "/openai/v1/responses"
+    body: Any = requests[0].json()
     assert body["model"] == "my o"
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ({"kind": "openai", "model": "o", "path": "/v1"}, {"url": "/v1/responses"}),
-        ({"kind": "azure_openai", "path": "", "deployment": "o", "api_version": "2025-01-01"},
-         {"url": "/openai/v1/responses", "deployment": "o"}),
-        ({"kind": "azure_openai", "path": "/openai/deployments/o/chat/completions?api-version=2025-01-01"},
-         {"url": "/openai/v1/responses", "deployment": "o"}),
-        ({"kind": "openai", "model": "o", "path": "/v1/responses"}, {}),
-    ],
-)  # fmt: skip
-async def test_the_doctor_says_where_the_model_is_to_be_asked(given: dict[str, Any], found: dict[str, Any]) -> None:
+async def test_the_doctor_prints_the_line_that_asks_there() -> None:
     with FaultServer(only_responses) as server:
-        base = server.url.removesuffix("/score")
-        definition = {"retries": 0, "auth": {"type": "none"}, "url": base + given["path"]}
-        definition |= {key: value for key, value in given.items() if key != "path"}
+        url = server.url.removesuffix("/score") + "/v1"
+        definition: dict[str, Any] = {"kind": "openai", "model": "o", "url": url, "retries": 0}
         changes = (await examine(load_endpoint(definition), definition)).changes
-        asked_of = len(server.requests)
         endpoint = load_endpoint({**definition, **changes})
-        await endpoint.complete(REQUEST)
+        done = await endpoint.complete(REQUEST)
         await endpoint.close()
-    address = {key: value for key, value in changes.items() if key in ("url", "deployment")}
-    assert address == {**found, **({"url": base + found["url"]} if found else {})}
-    assert [request.path.partition("?")[0] for request in server.requests[asked_of:]] == [
-        found.get("url", given["path"])
-    ]
+    assert changes == {"api": "responses"}
+    assert done.tool_calls == (CALL,)
 
 
 @pytest.mark.parametrize("kind", ["openai", "azure_openai"])

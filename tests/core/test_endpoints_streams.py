@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as some
 from tests.endpoint_parts import HELLO, azure_ml
-from tests.fault_server import FaultServer, Request, Step, failing, raw
+from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
 
 from tunecheck._errors import EndpointError
@@ -89,21 +88,6 @@ async def test_an_event_stream_to_a_plain_request_is_read_all_the_same() -> None
     stream = raw(events(*deltas({"content": "h"}, {"content": "i"})), "text/event-stream")
     with FaultServer(lambda *_: stream) as server:
         assert (await asked(server.url.removesuffix("/score"), "hello")).text == "hi"
-
-
-async def test_a_service_that_only_streams_is_found_out_by_one_refused_call() -> None:
-    refusal = failing(400, "This model only supports streaming.")
-
-    def only_streams(request: Request, _: int) -> Step:
-        body: Any = request.json()
-        return GOOD if body.get("stream") else refusal
-
-    with FaultServer(only_streams) as server:
-        endpoint = load_endpoint({"kind": "openai", "url": server.url, "model": "m"})
-        done = await asyncio.gather(*(endpoint.complete(ChatRequest(asking(str(at)))) for at in range(20)))
-        await endpoint.close()
-    assert [each.text for each in done] == ["hi"] * 20
-    assert len(server.requests) == 21
 
 
 async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream() -> None:

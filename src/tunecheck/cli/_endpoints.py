@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import command_line, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import SIMULATED, print_json
 from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
-from tunecheck.cli._options import CommandOptions, argument, command, option
-from tunecheck.cli._output_files import check_output, write_output
+from tunecheck.cli._options import CommandOptions, argument, command
 from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
@@ -49,7 +47,6 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(JsonOptions):
     definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
-    write: str | None = option("Write the definition there with what should change; it may be the same file.", "FILE")
 
 
 @command(DoctorOptions)
@@ -64,7 +61,6 @@ def doctor(options: DoctorOptions, invocation: Invocation) -> int:
     from tunecheck.endpoints._definition import read_definition
     from tunecheck.endpoints._doctor.examination import examine
 
-    check_output("--write", options.write)
     endpoint, definition = load_named(options.definition, Trust()), read_definition(options.definition)
     found = asyncio.run(examine(endpoint, definition.data))
     if options.json:
@@ -72,17 +68,10 @@ def doctor(options: DoctorOptions, invocation: Invocation) -> int:
     else:
         for line in _lines(found, definition):
             print(printable(line))
-    if options.write is not None:
-        difference = _written(found, definition, options.write)
-        if not options.json:
-            for line in difference:
-                print(printable(line))
     return NOT_MET if found.counts["fail"] else DONE
 
 
 def _lines(found: Examination, definition: Definition) -> Iterator[str]:
-    from tunecheck.endpoints._doctor.changes import line_of
-
     counts = found.counts
     skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
     failed = f"{counts['warn']} to look at, {counts['fail']} failed{skipped}"
@@ -96,18 +85,5 @@ def _lines(found: Examination, definition: Definition) -> Iterator[str]:
             yield f"      {verdict.advice}"
     if found.changes:
         yield ""
-        yield f"to change in {definition.document.name} (--write FILE does it):"
-        yield from (f"  {line_of(key, value)}" for key, value in found.changes.items())
-
-
-def _written(found: Examination, definition: Definition, to: str) -> list[str]:
-    """Write the changed definition; gives the lines that changed."""
-    from tunecheck.endpoints._doctor.changes import with_keys
-
-    if not found.changes:
-        return ["", "nothing to change in the definition; nothing is written"]
-    name = definition.document.name
-    before = Path(name).read_text("utf-8")
-    after = with_keys(before, found.changes, name)
-    write_output(to, after)
-    return ["", *difflib.unified_diff(before.splitlines(), after.splitlines(), name, to, lineterm=""), f"written {to}"]
+        yield f"lines to put into {definition.document.name}, in place of those that set the same keys:"
+        yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.changes.items())

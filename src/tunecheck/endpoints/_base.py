@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias
@@ -16,7 +16,6 @@ from tunecheck._targets import Apart, Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._scouting import Scouting
 
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
@@ -283,9 +282,6 @@ class Endpoint(Apart, ABC):
             EndpointError: conversations are recorded here, and this one is not.
         """
         return None
-
-    def share_facts(self, known: dict[Hashable, Scouting]) -> None:
-        """Share what is found out with the endpoint of the same API in `known`, or be the first one there."""
 
     def load(self) -> Load | None:
         """How many concurrent calls it gets now, and how many it refused; None where that is not counted."""

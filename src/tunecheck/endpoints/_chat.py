@@ -3,17 +3,16 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import read_chat
-from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition, Text
-from tunecheck.endpoints._http_endpoint import C, HttpConfig, HttpEndpoint
+from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 from tunecheck.endpoints._responses import chat_reply, responses_body
 
 _OPERATION = "/chat/completions"
@@ -33,51 +32,44 @@ class Operation:
     counts_tokens: bool
 
 
-class OpenAIConfig(HttpConfig, frozen=True, kw_only=True):
+class ChatConfig(HttpConfig, frozen=True, kw_only=True):
+    """`api`: `responses` posts to the Responses API, as does a `url` that ends in `/responses`."""
+
+    api: Literal["chat", "responses"] = "chat"
+
+
+class OpenAIConfig(ChatConfig, frozen=True, kw_only=True):
     """A definition of kind `openai`."""
 
     model: Text
 
 
-class AzureOpenAIConfig(HttpConfig, frozen=True, kw_only=True):
+class AzureOpenAIConfig(ChatConfig, frozen=True, kw_only=True):
     """A definition of kind `azure_openai`; an url that names a deployment takes the place of `deployment`."""
 
     deployment: Text | None = None
     api_version: Text | None = None
 
 
+C = TypeVar("C", bound=ChatConfig)
+
+
 class ChatEndpoint(HttpEndpoint[C]):
     """Posts chat completions: model, messages, tools where there are any, and the parameters beside them.
 
-    A request template of the definition takes the place of all that. A model that is served by the Responses API alone
-    is asked there.
+    A request template of the definition takes the place of all that.
     """
 
-    _responses: Client | None = None
+    _is_responses = False
 
     @property
     def is_chat(self) -> bool:
         return self._template is None
 
-    @property
-    def found_address(self) -> Mapping[str, JSON]:
-        if not self._is_elsewhere or self._hides_address:
-            return {}
-        deployment = _deployment(self._url)
-        return {"url": _responses_url(self._url)} | ({"deployment": deployment} if deployment else {})
-
-    @property
-    def _is_elsewhere(self) -> bool:
-        return self.facts.responses and not _path(self._url).endswith(_RESPONSES)
-
-    @property
-    def _asked_client(self) -> Client:
-        if not self._is_elsewhere:
-            return self._client
-        if self._responses is None:
-            self._responses = self._client.at(_responses_url(self._url))
-            self._clients.append(self._responses)
-        return self._responses
+    def _operation(self, url: str) -> str:
+        """Return the address of the operation that the definition asks for."""
+        self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)
+        return _responses_url(url) if self._is_responses else url
 
     def beside(self, operation: str) -> Operation:
         """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
@@ -96,13 +88,12 @@ class ChatEndpoint(HttpEndpoint[C]):
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:
             return self._rendered(request, parameters)
-        model = self._model or (_deployment(self._url) if self.facts.responses else None)
-        body: dict[str, JSON] = {"model": model} if model else {}
+        body: dict[str, JSON] = {"model": self._model} if self._model else {}
         body["messages"] = [dict(message) for message in request.messages]
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
         body |= parameters
-        return responses_body(body) if self.facts.responses else body
+        return responses_body(body) if self._is_responses else body
 
     def _answer(self, reply: JSON) -> Completion:
         return read_chat(chat_reply(reply))
@@ -121,9 +112,8 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     def _address(self, url: str, definition: Definition) -> str:
         self._model = self._text("model", definition)
         path = _path(url)
-        self.facts = ApiFacts(responses=path.endswith(_RESPONSES))
         known = path.endswith((_OPERATION, _RESPONSES))
-        return url if known else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION))
+        return self._operation(url if known else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION)))
 
 
 class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
@@ -145,16 +135,16 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
                 raise definition.at("deployment").error("is not the one in the url: leave one of them out")
-            return _with_version(url, version, definition)
+            address = self._operation(_with_version(url, version, definition))
+            self._model = _deployment(url) if self._is_responses else None
+            return address
         if deployment is None:
             raise definition.at().error("deployment is missing")
-        if parts.path.rstrip("/").endswith(_RESPONSES):
-            self._model, self.facts = deployment, ApiFacts(responses=True)
-            return url
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
-        if version is None:
+        if version is None or self.config.api == "responses" or _path(url).endswith(_RESPONSES):
             self._model = deployment
-            return urlunsplit(parts._replace(path=f"{base}/openai/v1{_OPERATION}"))
+            known = _path(url).endswith(_RESPONSES)
+            return self._operation(url if known else urlunsplit(parts._replace(path=f"{base}/openai/v1{_OPERATION}")))
         path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
         return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
 
@@ -170,8 +160,10 @@ def _deployment(url: str) -> str | None:
 
 
 def _responses_url(url: str) -> str:
-    """Where the service of these chat completions has its Responses API; Azure OpenAI's is one for all deployments."""
+    """Return the address of the Responses API beside chat completions; Azure OpenAI has one for all deployments."""
     parts = urlsplit(url)
+    if _path(url).endswith(_RESPONSES):
+        return url
     if _deployment(url) is None:
         return urlunsplit(parts._replace(path=_path(url).removesuffix(_OPERATION) + _RESPONSES))
     base = parts.path.partition("/openai/")[0]

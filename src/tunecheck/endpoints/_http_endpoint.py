@@ -3,10 +3,10 @@
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
-from tunecheck.endpoints._api_facts import FORMAT, ApiFacts
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import (
     ChatRequest,
@@ -32,7 +32,6 @@ from tunecheck.endpoints._base import (
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
-from tunecheck.endpoints._scouting import Scouting
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url
 
@@ -54,8 +53,8 @@ _RESERVED_HEADERS = frozenset(
 class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body.
 
-    `stream`: answers are asked for as a stream of their pieces. `send_reasoning`: how long a conversation gives the
-    model its own reasoning back.
+    `stream`: ask for answers as a stream. `system_role`: the role in which system messages are sent; `user` puts them
+    before the user's first message. `send_reasoning`: how long a conversation gives the model its own reasoning back.
     """
 
     url: Text
@@ -65,6 +64,7 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     request: Any = None
     stream: bool = False
+    system_role: Literal["system", "developer", "user"] = "system"
     send_reasoning: SentBack = "turn"
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
     retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
@@ -111,7 +111,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         rng: random.Random | None = None,
     ) -> None:
         assert self.config_type is not None
-        self._scouting = Scouting()
+        self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
         self.price = config.price
@@ -188,51 +188,30 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return False
 
     @property
-    def _asked_client(self) -> Client:
-        """Who posts the next request."""
-        return self._client
-
-    @property
     def sends_tools(self) -> bool:
         """Whether requests hold the tools that they are made with, as tools or in text."""
         return self.tools_as_text or self._template is None or "tools" in self._template.references
 
     def reply_headers(self) -> Mapping[str, str]:
         """The headers of the latest reply."""
-        return self._asked_client.last_headers
-
-    @property
-    def facts(self) -> ApiFacts:
-        """What was found out about what the API takes; one for all endpoints that share it."""
-        return self._scouting.facts
-
-    @facts.setter
-    def facts(self, found_out: ApiFacts) -> None:
-        self._scouting.facts = found_out
-
-    def share_facts(self, known: dict[Hashable, Scouting]) -> None:
-        self._scouting = known.setdefault((type(self), self._url, self._model), self._scouting)
+        return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
-        parameters = {**self._parameters, **request.parameters}
-        return await self._scouting.in_turn(_kind_of(request, parameters), lambda: self._completed(request, parameters))
-
-    async def _completed(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> Completion:
-        """The answer to a request in the form that this API takes, which is found out where it is refused."""
+        """Answer a request; what the API refuses of its parameters is left out and asked again."""
+        parameters = self._streaming({**self._parameters, **request.parameters})
+        request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
         key = request.idempotency_key or uuid.uuid4().hex
         completion: Completion | None = None
         while True:
             facts = self.facts
-            sent = facts.parameters_of(self._streaming(parameters), roomy=request.roomy)
-            messages = facts.messages_of(request.messages)
-            asked = request if messages is request.messages else replace(request, messages=messages)
-            body = self._body(asked, sent)
+            sent = facts.parameters_of(parameters, roomy=request.roomy)
+            body = self._body(request, sent)
             # A service may refuse another body under the same key; a run that goes on sends the same under the same.
             own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
             try:
                 latest = (await self._asked(body, own_key, request.sent_at, sent))[0]
             except EndpointError as error:
-                learned = facts.learned(error, messages, sent, chat=self.is_chat)
+                learned = facts.learned(error, sent)
                 if learned is None and completion is not None:
                     return completion  # with less room than it wants
                 if learned is None:
@@ -240,7 +219,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             else:
                 completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
                 cut_off = request.roomy and cut_off_thinking(completion)
-                learned = facts.roomier(output_limit(sent)) if cut_off else None
+                learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
                 if learned is None:
                     return completion
             if self.facts is facts:  # else another call has found something out meanwhile
@@ -249,14 +228,14 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def _asked(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
-        """The answer to a body, and the reply that it stands in."""
+        """Post a body and return the answer with the reply that holds it."""
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:
             # A quarter of the characters, and the most that the answer may take: Azure OpenAI counts that against the
             # limit when the request arrives.
             tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
-        exchange = await self._asked_client.post(
+        exchange = await self._client.post(
             body,
             key=key,
             read=self._completion,
@@ -291,11 +270,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def model_names(self) -> Sequence[str]:
         return self._model_names
 
-    @property
-    def found_address(self) -> Mapping[str, JSON]:
-        """The keys of the definition that lead to where requests were found to be answered, if that is elsewhere."""
-        return {}
-
     def shown_address(self, url: str) -> str:
         """An address of this service as files may hold it: as it was written, where it refers to the environment."""
         return self.config.url if self._hides_address else url
@@ -308,7 +282,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             client.sign(user_agent)
 
     def load(self) -> Load | None:
-        return self._asked_client.load()
+        return self._client.load()
 
     def allow(self, concurrency: int) -> None:
         limits = self._data.get("limits")
@@ -345,20 +319,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
             raise definition.at("request").error(problem)
         return template
 
-    @property
-    def _streams(self) -> bool:
-        return self.config.stream if self.facts.streams is None else self.facts.streams
-
     def _streaming(self, parameters: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """The parameters with what asks for a stream, where answers are streamed."""
-        if not self._streams:
+        if not self.config.stream:
             return parameters
         return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
 
     def _rendered(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """The template's body; what asks for a stream stands beside the messages, as in every chat completion."""
         assert self._template is not None
-        streaming = {name: parameters[name] for name in _OF_STREAMS if self._streams and name in parameters}
+        streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}
         others = {name: value for name, value in parameters.items() if name not in streaming}
         body = self._template.render(request, others)
         return {**body, **streaming} if isinstance(body, dict) else body
@@ -375,12 +345,29 @@ def cut_off_thinking(completion: Completion) -> bool:
     return completion.finish_reason in CUT_OFF and (unanswered or thought)
 
 
-def _kind_of(request: ChatRequest, parameters: Mapping[str, JSON]) -> Hashable:
-    """What requests have in common that a service takes or refuses alike."""
-    asked = parameters.get(FORMAT)
-    roles = frozenset({message.get("role") for message in request.messages} & {"system", "developer"})
-    kind = asked.get("type") if isinstance(asked, dict) else None
-    return frozenset(parameters), str(kind), roles, bool(request.tools), request.roomy
+def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
+    """Return the messages with system messages in another role: as `user`, before the first message of the user."""
+    if role == "system":
+        return messages
+    if role == "developer":
+        return [{**each, "role": role} if each.get("role") == "system" else each for each in messages]
+    system = [each for each in messages if each.get("role") in ("system", "developer")]
+    others = [each for each in messages if each.get("role") not in ("system", "developer")]
+    first = next((place for place, each in enumerate(others) if each.get("role") == "user"), None)
+    if first is None:
+        return [{**each, "role": "user"} for each in system] + others
+    others[first] = {**others[first], "content": _joined_content([*system, others[first]])}
+    return others
+
+
+def _joined_content(messages: Sequence[Mapping[str, JSON]]) -> JSON:
+    contents = [message.get("content") for message in messages]
+    if all(isinstance(content, str) for content in contents):
+        return "\n\n".join(map(str, contents))
+    parts: list[JSON] = []
+    for content in contents:
+        parts += content if isinstance(content, list) else [{"type": "text", "text": content}]
+    return parts
 
 
 def time_header(sent_at: datetime | None) -> dict[str, str]:

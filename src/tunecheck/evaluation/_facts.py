@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import ValidationError, to_builtins
@@ -15,7 +15,6 @@ from tunecheck._json import JSON, converted
 from tunecheck._targets import Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._scouting import Scouting
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
 
@@ -65,10 +64,8 @@ class EndpointFacts:
         self.recall(manifest.api if began_here(manifest) else {})
 
     def recall(self, found: Mapping[str, JSON]) -> None:
-        """What was found out before; what one endpoint finds out, others of the same API know."""
-        shared: dict[Hashable, Scouting] = {}
+        """Restore what was found out before."""
         for name, endpoint in self.endpoints.items():
-            endpoint.share_facts(shared)
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
                 endpoint.facts = converted(found[name], ApiFacts) if name in found else endpoint.facts
 

@@ -110,7 +110,6 @@ class Answer:
 class Answers:
     """The answers by question, with the definition, the headers of the last reply, and what the API was found to take.
 
-    `found_address`: the definition's keys for where it answers, if that is elsewhere.
     `sends_tools`: whether requests hold the tools at all; `as_text`: whether calls are expected in the answer's text.
     """
 
@@ -118,7 +117,6 @@ class Answers:
     definition: Mapping[str, JSON]
     headers: Mapping[str, str]
     facts: ApiFacts
-    found_address: Mapping[str, JSON]
     sends_tools: bool
     as_text: bool
 

@@ -8,6 +8,7 @@ from typing import Literal
 from tunecheck._causes import CAUSES, repeats_itself
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor import call_checks, questions
@@ -145,8 +146,6 @@ def _answers_repeat(answers: Answers) -> Verdict:
 
 def _streams_are_the_same(answers: Answers) -> Verdict:
     whole, streamed = answers["call"], answers["streamed"]
-    if answers.facts.streams:
-        return Verdict("warn", "it answers as a stream only, which each run finds out anew", "", {"stream": True})
     if streamed.error is not None:
         return Verdict("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
     if not streamed.answers_something and whole.answers_something:
@@ -193,15 +192,9 @@ def _parameters_are_taken(answers: Answers) -> Verdict:
     facts, given = answers.facts, answers.parameters
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)
-    change = ({"parameters": sent} if refused else {}) | dict(answers.found_address)
-    problems = [f"{name} is not taken" for name in refused]
-    if facts.responses:
-        problems.append("it takes requests of the Responses API only, not chat completions")
-    if facts.roles:
-        problems.append(f"the role {' and '.join(facts.roles)} is not taken")
-    if problems:
+    if refused:
         advice = "each run finds this out once, and leaves out or renames what is refused"
-        return Verdict("warn", "; ".join(problems), advice, change)
+        return Verdict("warn", "; ".join(f"{name} is not taken" for name in refused), advice, {"parameters": sent})
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
     if limit is not None and longest > limit:
@@ -235,7 +228,7 @@ class Check:
             return Verdict("skip", "only chat completions are asked for streams")
         error = next((answers[name].error for name in self.needs if answers[name].error), None)
         if error is not None:
-            return Verdict("fail", clean(str(error), 200), self.refused or advice_on(error))
+            return Verdict("fail", clean(str(error), 200), self.refused or advice_on(error), remedy_for(error))
         if self.of == "calls" and not answers.with_calls:
             return Verdict("skip", "no question was answered with a call")
         verdict = self.judge(answers)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict
@@ -104,7 +105,6 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
         definition,
         http.reply_headers() if http else {},
         endpoint.facts,
-        http.found_address if http else {},
         sends_tools=sends_tools,
         as_text=not is_chat,
     )
@@ -113,7 +113,7 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
 def _findings(answers: Answers) -> Iterator[Finding]:
     error = answers["untooled"].error
     if error is not None:
-        yield Finding("it answers", Verdict("fail", clean(str(error), 300), advice_on(error)))
+        yield Finding("it answers", Verdict("fail", clean(str(error), 300), advice_on(error), remedy_for(error)))
         return
     yield from (Finding(check.name, check.verdict(answers)) for check in CHECKS)
 

@@ -197,16 +197,23 @@ def _sort(value: JSON) -> str:
 # -- asking for it
 
 
+_BOUNDS = frozenset(
+    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
+    uniqueItems default examples""".split()
+)
+"""Keywords that some services refuse in a schema (Azure OpenAI refuses `minimum`); replies are checked against them."""
+
+
 def _format(output: ResolvedOutput) -> JSON:
     schema = _strict(output.schema(), 0)
     return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
 
 
 def _strict(schema: JSON, depth: int) -> JSON:
-    """A schema as strict structured output wants it: every object closed, all of its keys required."""
+    """Return a schema as strict structured output wants it: every object closed, all keys required, no bounds."""
     if depth > _DEEPEST or not isinstance(schema, dict):
         return schema
-    made = dict(schema)
+    made = {key: value for key, value in schema.items() if key not in _BOUNDS}
     properties = made.get("properties")
     if isinstance(properties, dict):
         made["properties"] = {name: _strict(value, depth + 1) for name, value in properties.items()}
