@@ -12,7 +12,7 @@ from tunecheck._whole_files import replacing, write_file
 from tunecheck.datasets._columns import kind
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form
-from tunecheck.datasets._sources import ArrayReader, JsonArraySource
+from tunecheck.datasets._sources import JsonArraySource, json_source
 from tunecheck.datasets._training.forms import Form, own_keys
 from tunecheck.datasets._training.turns import ConversationError
 
@@ -119,10 +119,9 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
         file = file_source(path)
         yield from ((number, own_keys(file, record)) for number, record in file.records())
         return
-    source = JsonArraySource(path)
-    start = next((text for chunk in source.chunks() if (text := chunk.lstrip())), b"")
-    if start.startswith(b"["):
-        yield from enumerate(ArrayReader(source, None).items(), 1)
+    source = json_source(path)
+    if isinstance(source, JsonArraySource):
+        yield from enumerate(source.items(), 1)
         return
     for number, line in enumerate(source.lines(), 1):
         if line.strip():

@@ -1,11 +1,13 @@
 """What a data set declares for itself: column mapping, evaluators, target and group key, in the YAML file beside it."""
 
+import dataclasses
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import asdict
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
@@ -78,24 +80,16 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if document.value is None:
         return DatasetDefaults()
     sidecar = read_as(document.value, Sidecar, document.where)
-    given = {key: value for key in CONVERSATION_KEYS if (value := getattr(sidecar, key)) is not None}
-    mapping, evaluators = sidecar.column_mapping or {}, sidecar.evaluators or []
-    return DatasetDefaults(
-        mapping,
-        evaluators,
-        sidecar.target,
-        sidecar.group_key,
-        sidecar.cluster,
-        sidecar.primary,
-        given,
-        sidecar.columns or {},
-    )
+    given = {key: value for key, value in asdict(sidecar).items() if value is not None}
+    given.pop("description", None)
+    conversation = {key: given.pop(key) for key in CONVERSATION_KEYS if key in given}
+    return DatasetDefaults(**given, conversation=conversation)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
     import yaml
 
-    declared = asdict(defaults)
+    declared = dataclasses.asdict(defaults)
     conversation = declared.pop("conversation")
     given = {"description": description, **declared, **conversation}
     filled = {key: value for key, value in given.items() if value}

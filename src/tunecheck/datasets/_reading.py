@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import IOBase
@@ -49,13 +48,8 @@ MAX_ID_LENGTH = 1_000
 _TRAINING = frozenset(("messages", "preferred_output", "completion", "chosen", "conversations", "answers", "chat"))
 """Columns of training files; each form has one of them."""
 
-_WORD = 0xFFFF_FFFF_FFFF_FFFF
-
 _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 """`name:argument`; a Windows drive has one letter and is not a loader."""
-
-_ROWS_BETWEEN_LOOKS = 100
-"""After so many rows it is seen whether the source has changed: to see it takes as long as to read a row."""
 
 
 @dataclass(frozen=True)
@@ -157,30 +151,29 @@ class Dataset:
         """
         scan = self.scan()
         self._check_unchanged()
-        seen = IdCheck() if self._number_ids or not self._source.rereadable else None
+        seen: set[int] | None = set() if self._number_ids or not self._source.rereadable else None
         records = islice(self._source.records(), self._limit)
         return self._watched(self._identified(records, by_id=scan.ids_unique, seen=seen))
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows as long as their source does not change; what cannot be read may have been changed."""
+        """The rows; an error if the source has changed by their end, or where something cannot be read."""
         try:
-            for row in rows:
-                if row.index % _ROWS_BETWEEN_LOOKS == 0:
-                    self._check_unchanged(RunError)
-                yield row
+            yield from rows
         except DataError:
             self._check_unchanged(RunError)
             raise
         self._check_unchanged(RunError)
 
-    def _identified(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: IdCheck | None) -> Iterator[Row]:
+    def _identified(
+        self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None
+    ) -> Iterator[Row]:
         for index, (number, values) in enumerate(records):
             name = usable_id(values.get("id")) if by_id else None
             row_id = name or f"row-{number}"
-            if by_id and seen is not None and not seen.add(row_id):
+            if by_id and seen is not None and not _add(seen, row_id):
                 if self._number_ids:
                     row_id = f"{row_id}@{number}"
-                if not self._number_ids or not seen.add(row_id):
+                if not self._number_ids or not _add(seen, row_id):
                     self._refuse_id(row_id, number)
             whole = {**self.defaults.columns, **values}
             yield Row(index, row_id, whole, fingerprint(whole))
@@ -217,7 +210,7 @@ class Dataset:
     def _scan(self) -> Scan:
         digest = Digest()
         columns: set[str] = set()
-        ids: IdCheck | None = IdCheck()
+        ids: set[int] | None = set()
         twice: tuple[str, int] | None = None
         total = 0
         for number, values in self._source.records(digest):
@@ -228,7 +221,7 @@ class Dataset:
             name = usable_id(values.get("id")) if ids is not None else None
             if name is None:
                 ids = None
-            elif ids is not None and not ids.add(name):
+            elif ids is not None and not _add(ids, name):
                 twice = twice or (name, number)
         if not total:
             self._source.refuse("has no rows")
@@ -437,34 +430,11 @@ def fingerprint(values: Mapping[str, object]) -> str:
         return ""
 
 
-class IdCheck:
-    """Remembers which texts were seen, in 16 to 32 bytes each: an open-addressing table of 64-bit hashes.
+def _add(seen: set[int], text: str) -> bool:
+    """Remember a text by its hash, so that a million ids take 66 MB; False if it was there already.
 
     Two different texts are taken for the same with a chance of one in 40 million among a million of them.
     """
-
-    def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 * 1024))
-        self._used = 0
-
-    def add(self, text: str) -> bool:
-        """Remember a text; False when it was there already."""
-        if not _insert(self._slots, hash(text) & _WORD or 1):
-            return False
-        self._used += 1
-        if self._used * 2 > len(self._slots):
-            old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-            for value in filter(None, old):
-                _insert(self._slots, value)
-        return True
-
-
-def _insert(slots: array[int], value: int) -> bool:
-    mask = len(slots) - 1
-    at = value & mask
-    while held := slots[at]:
-        if held == value:
-            return False
-        at = (at + 1) & mask
-    slots[at] = value
-    return True
+    known = len(seen)
+    seen.add(hash(text))
+    return len(seen) > known

@@ -1,15 +1,12 @@
-"""Files of rows: what all of them have in common, one JSON object a line, and one array of objects read in pieces.
+"""Files of rows: what all of them have in common, one JSON object a line, and one array of objects.
 
 Records come in order, each with its number, and errors say where.
 """
 
-import codecs
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -165,18 +162,13 @@ def excerpt(text: str, at: int, *, width: int = 40) -> str:
 # -- JSON
 
 _BLANK = b" \t\r\n"
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_MARGIN = 16  # a word or escape that the end of a piece cut in two is at most this long
 
 
 def json_source(path: Path) -> FileSource:
     """What reads a `.json` file: its first character tells an array from JSON Lines under the wrong name."""
     array = JsonArraySource(path)
-    for chunk in array.chunks():
-        start = chunk.lstrip(_BLANK)
-        if start:
-            return JsonLinesInDisguise(path) if start[:1] == b"{" else array
-    return array
+    start = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
+    return JsonLinesSource(path) if start.startswith(b"{") else array
 
 
 _ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
@@ -221,150 +213,35 @@ class JsonLinesSource(FileSource):
         self.refuse(f"{_reason(error)}; each line must be one object of plain JSON", number)
 
 
-class JsonLinesInDisguise(JsonLinesSource):
-    """A `.json` file that starts with an object: more than one line of them are rows, a single one is a mistake."""
-
-    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        self._refuse_an_object_over_lines()
-        records = super().records(digest)
-        ahead = list(islice(records, 2))
-        if len(ahead) < 2:
-            self._one_object()
-        yield from ahead
-        yield from records
-
-    def _refuse_an_object_over_lines(self) -> None:
-        first = next(line for line in self.lines() if line.strip(_BLANK))
-        try:
-            loads(first)
-        except ValueError as error:  # else `records` says what is wrong with it
-            if _ends_early(error):
-                self._one_object()
-
-    def _one_object(self) -> NoReturn:
-        self.refuse(
-            "holds one object, not rows; expected an array of objects [{…}, …], or one object a line (named .jsonl)"
-        )
-
-
 class JsonArraySource(FileSource):
-    """One array of objects, decoded one object at a time."""
+    """One array of objects, read as a whole: JSON Lines has no such limit."""
 
     unit = "row"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        for number, value in enumerate(ArrayReader(self, digest).items(), 1):
+        for number, value in enumerate(self.items(digest), 1):
             if not isinstance(value, dict):
                 self.refuse(f"is {kind(value)} where every item of the array must be an object {{…}}", number)
             yield number, value
 
+    def items(self, digest: Digest | None = None) -> list[JSON]:
+        """Return the items, of whatever type they are; an empty file has none."""
+        value = self.value(digest)
+        if not isinstance(value, list):
+            self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
+        return value
 
-class ArrayReader:
-    """A window over the text of an array: it grows until it holds the next item, and forgets what was read."""
-
-    def __init__(self, source: FileSource, digest: Digest | None) -> None:
-        self._source = source
-        self._pieces = source.chunks(digest)
-        self._decode_utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._decode_item = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
-        self._text = ""
-        self._at = 0
-        self._line = 1
-        self._line_start = 0  # where the line at the window's start began, relative to the window (never above 0)
-        self._lines_read = 0
-        self._ended = False
-
-    def items(self) -> Iterator[JSON]:
-        first = self._peek()
-        if first == "":
-            return
-        if first != "[":
-            self._fail("expecting an array of objects", self._at)
-        self._at += 1
-        if self._peek() == "]":
-            self._at += 1
-        else:
-            yield from self._items()
-        if self._peek():
-            self._fail("extra data after the array", self._at)
-
-    def _items(self) -> Iterator[JSON]:
-        while True:
-            self._peek()
-            yield self._item()
-            mark = self._peek()
-            if mark not in (",", "]"):
-                self._fail("expecting ',' or ']'", self._at)
-            self._at += 1
-            if mark == "]":
-                return
-
-    def _item(self) -> JSON:
-        while True:
-            try:
-                value: JSON
-                value, end = self._decode_item(self._text, self._at)
-            except json.JSONDecodeError as error:
-                cut_short = error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _MARGIN
-                if self._ended or not cut_short:
-                    self._fail(_problem(error), error.pos)
-            except (ValueError, RecursionError) as error:
-                self._fail(_reason(error), self._at)
-            else:
-                if end < len(self._text) or self._ended:  # a number at the very end might go on
-                    if end - self._at > MAX_ROW_BYTES:
-                        self._fail(f"an item is longer than {MAX_ROW_BYTES >> 20} MiB", self._at)
-                    self._at = end
-                    return value
-            self._grow()
-
-    def _peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
-        while True:
-            self._at = _BLANKS.match(self._text, self._at).end()  # type: ignore[union-attr]
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if self._ended:
-                return ""
-            self._grow()
-
-    def _grow(self) -> None:
-        """Forget what was read and read at least as much as is left, so that long items cost linear time."""
-        self._line += self._text.count("\n", 0, self._at)
-        newline = self._text.rfind("\n", 0, self._at)
-        self._line_start = (newline + 1 if newline >= 0 else self._line_start) - self._at
-        parts = [self._text[self._at :]]
-        self._at = 0
-        wanted = max(1, len(parts[0]))
-        if wanted > MAX_ROW_BYTES:
-            self._fail(f"an item is longer than {MAX_ROW_BYTES >> 20} MiB", 0, parts[0])
-        while wanted > 0 and not self._ended:
-            piece = self._next_piece()
-            parts.append(piece)
-            wanted -= len(piece)
-        self._text = "".join(parts)
-
-    def _next_piece(self) -> str:
-        chunk = next(self._pieces, b"")
-        self._ended = not chunk
+    def value(self, digest: Digest | None = None) -> JSON:
+        """Return all that the file holds; an empty list if it is blank."""
+        text = b"".join(self.chunks(digest))
         try:
-            piece = self._decode_utf8.decode(chunk, final=self._ended)
-        except UnicodeDecodeError as error:
-            line = self._lines_read + error.object.count(b"\n", 0, error.start) + 1
-            raise DataError(f"{self._source.label}, line {line}: is not UTF-8; save the file as UTF-8") from None
-        self._lines_read += chunk.count(b"\n")
-        return piece
-
-    def _fail(self, reason: str, at: int, text: str | None = None) -> NoReturn:
-        text = self._text if text is None else text
-        line = self._line + text.count("\n", 0, at)
-        newline = text.rfind("\n", 0, at)
-        column = at - (newline + 1 if newline >= 0 else self._line_start) + 1
-        if at >= len(text):
-            reason += ", but the file ends"
-        near = f" near {excerpt(text, at)}" if text else ""
-        reason = f"not JSON: {reason}{near}; the file must be one array of objects [{{…}}, …]"
-        raise DataError(f"{self._source.label}, line {line}, column {column}: {reason}")
+            return loads(text) if text.strip(_BLANK) else []
+        except json.JSONDecodeError as error:
+            near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
+            where = f"{self.label}, line {error.lineno}, column {error.colno}"
+            raise DataError(f"{where}: not JSON: {one_line(_problem(error) + near)}") from None
+        except ValueError as error:
+            self.refuse(_reason(error))
 
 
 def _problem(error: json.JSONDecodeError) -> str:
@@ -372,10 +249,8 @@ def _problem(error: json.JSONDecodeError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "is nested too deeply"
+def _reason(error: ValueError) -> str:
     text = str(error)
     if "digits" in text:
         return "a whole number has more than 4,300 digits"
-    return f"is {text}" if text.startswith("nested") else text
+    return f"is {text}" if text.startswith(("nested", "not UTF-8")) else text

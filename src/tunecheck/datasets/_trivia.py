@@ -2,13 +2,13 @@
 
 Read are TriviaQA's own files (one object whose list `Data` has `Question` and `Answer` with its `Value` or
 `NormalizedValue`), the GoodAI benchmark's `trivia.json` (`AnswerValue` instead), arrays and JSON Lines of entries of
-either form or with `question` and `answer`. Entry by entry: TriviaQA's largest file does not fit into most memories.
+either form or with `question` and `answer`. All but JSON Lines must fit into memory.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
@@ -16,7 +16,7 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck._whole_files import replacing
 from tunecheck.datasets._converting import check_out
 from tunecheck.datasets._reading import locate
-from tunecheck.datasets._sources import CHUNK, ArrayReader, Digest, JsonLinesSource
+from tunecheck.datasets._sources import CHUNK, JsonArraySource, JsonLinesSource
 
 _HEAD = 1 << 20  # bytes within which a file's list must begin
 _LIST = re.compile(rb'"Data"\s*:\s*\[')
@@ -58,37 +58,15 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
 
 
 def _entries(path: Path) -> Iterator[JSON]:
-    lines = JsonLinesSource(path)
-    start = next((text for chunk in lines.chunks() if (text := chunk.lstrip())), b"")
+    source = JsonLinesSource(path)
+    start = next((text for chunk in source.chunks() if (text := chunk.lstrip())), b"")
     if start.startswith(b"["):
-        return ArrayReader(lines, None).items()
-    if _LIST.search(b"".join(islice(lines.chunks(), _HEAD // CHUNK))):
-        return _ListReader(_ListSource(path), None).items()
-    return (record for _, record in lines.records())
-
-
-class _ListSource(JsonLinesSource):
-    """A file from where its list begins on; the lines before count as empty ones."""
-
-    def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        pieces = super().chunks(digest)
-        head = b""
-        for piece in pieces:
-            head += piece
-            if start := _LIST.search(head):
-                before = head[: start.end()].count(b"\n")
-                yield from chain([b"\n" * before + head[start.end() - 1 :]], pieces)
-                return
-
-
-class _ListReader(ArrayReader):
-    """Reads a list that is followed by the rest of its object, which nobody needs."""
-
-    def items(self) -> Iterator[JSON]:
-        self._peek()
-        self._at += 1
-        if self._peek() != "]":
-            yield from self._items()
+        return iter(JsonArraySource(path).items())
+    if not _LIST.search(b"".join(islice(source.chunks(), _HEAD // CHUNK))):
+        return (record for _, record in source.records())
+    published = JsonArraySource(path).value()
+    entries = published.get("Data") if isinstance(published, dict) else None
+    return iter(entries if isinstance(entries, list) else [])
 
 
 def _pair(entry: JSON) -> dict[str, JSON] | None:
