@@ -13,7 +13,7 @@ import msgspec
 from tunecheck._json import JSON
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._goodai.log import LogEvent, log_events
+from tunecheck_memory._goodai import LogEvent, log_events
 from tunecheck_memory._kind import Kind, Making, Scene
 from tunecheck_memory._model import Definition, Wait
 from tunecheck_memory._scheduler import Settings, schedule

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tunecheck._json import JSON
 from tunecheck_memory._kind import Making
@@ -16,8 +15,6 @@ SCRIPTED = (
     "delayed_recall", "instruction_recall", "how_to_think", "prospective_memory", "trigger_response", "spy_meeting",
 )  # fmt: skip
 """The kinds that need nothing from outside and say lines."""
-
-DATA = Path(__file__).resolve().parent.parent / "src" / "tunecheck_memory"
 
 
 def tests_of(name: str, seed: int = 0, count: int = 1, **arguments: JSON) -> list[Definition]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from checks.goodai_rules import score_as_benchmark
+
 from tunecheck_memory._model import Given, Score
 from tunecheck_memory._scoring.by_words import judge_by_words
 
@@ -34,7 +36,7 @@ def told(title: str, expected: list[Any], *responses: str, **more: Any) -> Given
 
 def verdict_of(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> Any:
     """What the rules make of a test."""
-    return judge_by_words(told(title, expected, *responses, **more), compat=compat)
+    return (score_as_benchmark if compat else judge_by_words)(told(title, expected, *responses, **more))
 
 
 def score(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> float:

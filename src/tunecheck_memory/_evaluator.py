@@ -14,7 +14,7 @@ from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
 from tunecheck.evaluators._judges.texts import given
 from tunecheck_memory._model import Given, Points, Score
-from tunecheck_memory._scoring.by_words import Undecided, judge_by_words, plain_title
+from tunecheck_memory._scoring.by_words import Undecided, has_expected_words, judge_by_words, plain_title
 
 if TYPE_CHECKING:
     from tunecheck_memory._judging import MemoryJudges
@@ -102,7 +102,6 @@ class MemoryEvaluator(Evaluator):
         model_config: the judge, in every form that other judges take, for tests that only a judge can score and those
             of which words are not sure; by default there is none, and the former are not applicable.
         threshold: from where on a test passes.
-        compat: score as the GoodAI LTM benchmark does, its defects included; scores may then exceed 1.
         doubtful: ask the judge, where there is one, also of jokes, places and triggers that are not word by word right.
         samples, combine, parameters: of the judge, as of every other.
 
@@ -130,7 +129,6 @@ class MemoryEvaluator(Evaluator):
         model_config: ModelConfig | None = None,
         *,
         threshold: float = 0.5,
-        compat: bool = False,
         doubtful: bool = False,
         samples: int | None = None,
         combine: Literal["mean", "majority"] | None = None,
@@ -138,7 +136,7 @@ class MemoryEvaluator(Evaluator):
     ) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
-        self._threshold, self._compat, self._doubtful = float(threshold), compat, doubtful
+        self._threshold, self._doubtful = float(threshold), doubtful
         self._judges: MemoryJudges | None = None
         if model_config is not None:
             from tunecheck_memory._judging import MemoryJudges
@@ -147,7 +145,6 @@ class MemoryEvaluator(Evaluator):
             self._judges = MemoryJudges(endpoint, samples=samples, combine=combine, parameters=parameters)
         super().__init__(
             threshold=self._threshold,
-            compat=compat,
             doubtful=doubtful,
             rules=_RULES,
             judges=None if self._judges is None else self._judges.described(),
@@ -212,13 +209,13 @@ class MemoryEvaluator(Evaluator):
 
     def _by_words(self, test: Given, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
         """The verdict, or the inputs of what has to be asked of the judge."""
-        own, sure = given(own_score), self._compat or given(own_sure) is not False
+        own, sure = given(own_score), given(own_sure) is not False
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
             ruled = Score(min(1.0, max(0.0, float(own))), (), sure)
             return questions if questions and not sure else self._verdict(test, ruled, "rules")
-        score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
-        if isinstance(score, Score) and not score.sure and questions:
+        score = judge_by_words(test)
+        if isinstance(score, Score) and questions and (not score.sure or self._is_doubtful(test)):
             return questions
         if isinstance(score, Undecided):
             hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
@@ -229,13 +226,10 @@ class MemoryEvaluator(Evaluator):
                 properties={"dataset": test.title},
                 not_applicable=True,
             )
-        if self._is_doubtful(test):  # decided to the letter: the score is that of the usual rules
-            score = judge_by_words(test)
-            assert isinstance(score, Score)
         return self._verdict(test, score, "words" if test.points is None else "points")
 
     def _is_doubtful(self, test: Given) -> bool:
-        return self._doubtful and self._judges is not None and plain_title(test.title) in _DOUBTFUL
+        return self._doubtful and plain_title(test.title) in _DOUBTFUL and not has_expected_words(test)
 
     def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None

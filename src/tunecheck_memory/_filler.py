@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,19 +129,6 @@ class FillerWriter:
             open_list += entry.inner
         lines = "".join(self._entries[place].line for place in draws)
         return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
-
-    def measure(self, message: str) -> tuple[int, int] | None:
-        """What such a message weighs without its last entry, and with it; None where it is none of this pool."""
-        places = {self._line(place): place for place in range(len(self._pairs))}
-        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(self._wording.filler.preface))
-        if not lines or not places.keys() >= set(lines):
-            return None
-        draws = [places[line] for line in lines]
-        return self._size(draws[:-1]), self._size(draws)
-
-    def _size(self, draws: list[int]) -> int:
-        lines = sum(self._entry(place).tokens for place in draws)
-        return self._preface + lines + self._count(self._answers(draws))
 
     def _answers(self, draws: list[int]) -> str:
         return str([self._pairs[place][1] for place in draws])

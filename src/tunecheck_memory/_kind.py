@@ -111,8 +111,8 @@ class Kind:
         """For tests with a callback: whether it has seen enough of the replies since the question, its own first."""
         return True
 
-    def score(self, given: Given, *, compat: bool = False) -> Score | None:
+    def score(self, given: Given) -> Score | None:
         """Score a finished test by rules alone; None where only a judge can."""
         from tunecheck_memory._scoring.by_words import score_by_words
 
-        return score_by_words(given, compat=compat)
+        return score_by_words(given)

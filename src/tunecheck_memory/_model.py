@@ -113,7 +113,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons.
+    """A test's score, from 0 to 1, and the reasons.
 
     `sure` is False where rules hardly suffice: a judge is then asked, where there is one.
     """

@@ -26,7 +26,7 @@ from tunecheck.runs._store import Run, dumps_readably
 from tunecheck_memory._configuration import Configuration
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
-from tunecheck_memory._goodai.files import LegacyScore, agent_folder, write_results
+from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
 from tunecheck_memory._model import Definition
 from tunecheck_memory._session_state import SessionState
 from tunecheck_memory._target import MemoryTarget

@@ -5,17 +5,11 @@ from tunecheck.plugins import Extension, Plugin
 PLUGIN = Plugin(
     "memory",
     "Long-term memory tests of agents.",
-    command_groups={"memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark."},
+    command_groups={"memory": "Test an agent's long-term memory."},
     commands={
         "memory run": Extension(
             "tunecheck_memory._cli.run:run", "Test an agent's memory with many tests in one long conversation."
-        ),
-        "memory replay": Extension(
-            "tunecheck_memory._cli.replay:replay", "Replay a logged run: the same replies must give the same events."
-        ),
-        "memory rescore": Extension(
-            "tunecheck_memory._cli.rescore:rescore", "Score recorded memory tests again, by words alone."
-        ),
+        )
     },
     evaluators={
         "memory": Extension("tunecheck_memory._evaluator:MemoryEvaluator", "What an agent remembered in a memory test.")

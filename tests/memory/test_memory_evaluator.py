@@ -65,12 +65,6 @@ def test_a_judge_is_asked_where_words_are_not_sure() -> None:
     assert (asked["memory"], asked["memory_properties"]["by"]) == (1.0, "judge")
 
 
-def test_as_the_benchmark_scores_words_are_always_sure() -> None:
-    row: Any = {"dataset": "Colours", "expected": ["Red"], "responses": ["You like blue and red."]}
-    found: Any = MemoryEvaluator(Scripted(), compat=True)(**row)
-    assert (found["memory"], found["memory_properties"]["by"]) == (1.0, "words")
-
-
 def test_each_message_to_a_spy_is_asked_about_by_itself() -> None:
     model = Scripted(says(True), says(False), says(True))
     row: Any = {
@@ -211,7 +205,7 @@ def test_the_threshold_decides_what_passes() -> None:
 
 
 def test_it_can_be_pickled_and_names_its_arguments() -> None:
-    judge = MemoryEvaluator(threshold=0.7, compat=True)
+    judge = MemoryEvaluator(threshold=0.7, doubtful=True)
     assert pickle.loads(pickle.dumps(judge)).arguments == judge.arguments
     assert judge.arguments["threshold"] == 0.7
 

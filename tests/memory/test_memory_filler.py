@@ -104,18 +104,6 @@ def test_the_size_is_that_of_the_whole_list_counted_at_once(
     assert filler.suggested == str([pairs[place][1] for place in filler.draws])
 
 
-@given(pairs=pairs, seed=st.integers(0, 99), tokens=st.integers(0, 200))
-def test_a_message_is_measured_as_it_was_written(pairs: list[tuple[str, str]], seed: int, tokens: int) -> None:
-    flat = [(question.replace("\n", ""), answer.replace("\n", "")) for question, answer in pairs]
-    writer = FillerWriter(FillerPool(flat), wording(), load_tokenizer())
-    filler = writer.write(random.Random(seed), tokens)
-    measured = writer.measure(filler.message)
-    assert measured is not None
-    without, whole = measured
-    assert whole >= tokens and (len(filler.draws) == 1 or without < tokens)
-    assert writer.measure("p p p something else\n") is None
-
-
 def test_a_pool_of_lines_survives_its_own_writing(tmp_path: Path) -> None:
     file = tmp_path / "pool.jsonl"
     entries = [{"question": "Wie heißt “er”?\u2028", "answer": "\\n"}]

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
+from tests.cli_parts import ROOT
+from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck_memory._kind import Making
 from tunecheck_memory._kinds.registry import Kinds, find_kind
@@ -65,8 +66,8 @@ def test_tests_do_not_depend_on_how_a_process_orders_its_sets() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
-            cwd=DATA.parents[2],
-            env={**os.environ, "PYTHONHASHSEED": salt, "PYTHONPATH": str(DATA.parents[2])},
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": salt, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             check=True,
             timeout=120,

@@ -140,7 +140,7 @@ def test_a_question_that_nobody_can_judge_stops_the_run_and_is_no_error_of_every
 
 
 def test_a_score_that_is_none_is_the_error_of_its_test_alone() -> None:
-    write(more="\n    def score(self, given, *, compat=False):\n        return 'good'\n")
+    write(more="\n    def score(self, given):\n        return 'good'\n")
     outcome = had()
     assert (outcome.result.row_count, outcome.result.failed_row_count) == (4, 2)
     errors = [str(row.get("error.target") or row) for row in Run(outcome.result.run_dir).rows()][-2:]

@@ -1,19 +1,22 @@
-"""`tunecheck memory replay`: what it says, how it exits, and where it takes the memory span from."""
+"""checks/goodai_replay.py: what it says, how it exits, and where it takes the memory span from."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, here
+from checks.goodai_replay import main
+from tests.cli_parts import Said
 from tests.memory_core_parts import logged, run, settings
 
 from tunecheck_memory._definitions import write_definitions
 from tunecheck_memory._filler import load_filler
-from tunecheck_memory._goodai.log import LogEvent, log_line
+from tunecheck_memory._goodai import LogEvent, log_line
 from tunecheck_memory._kinds.registry import Kinds
 from tunecheck_memory._model import Definition, Wait
 from tunecheck_memory._tasks import Test
@@ -61,7 +64,9 @@ def benchmark(
 
 
 def replay(capsys: pytest.CaptureFixture[str], run_dir: Path, *more: str) -> Said:
-    return here(capsys, "memory", "replay", str(run_dir), *more)
+    code = main([str(run_dir), *more])
+    printed = capsys.readouterr()
+    return Said(code, printed.out, printed.err)
 
 
 def test_an_identical_run_exits_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,7 +214,7 @@ def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
 def test_a_data_set_that_is_not_known_is_replayed_by_its_script(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tunecheck_memory._goodai.run import ScriptedKind
+    from checks.goodai_run import ScriptedKind
 
     strange = replace(COLOURS, title="Strange Things")
     log = logged(run([Test(strange, ScriptedKind.of("Strange Things"))], OURS))
@@ -267,6 +272,15 @@ def test_what_is_missing_or_wrong_is_one_line(
 
 
 def test_the_help_says_where_the_span_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "memory", "replay", "--help")
-    assert said.code == 0
-    assert "Benchmark 3 - 32k" in " ".join(said.out.replace("│", " ").split())
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "Benchmark 3 - 32k" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_script_runs_by_itself(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "checks" / "goodai_replay.py"
+    run_dir = benchmark(tmp_path, events(COLOURS))
+    done = subprocess.run([sys.executable, script, run_dir], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("identical: ")

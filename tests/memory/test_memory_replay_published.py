@@ -9,13 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import here
+from checks.goodai_replay import Replayed, main, replay, replay_run
+from checks.goodai_run import LegacyRun, read_legacy_run
 from tests.memory_core_parts import replayable_runs
 
 from tunecheck_memory._filler import load_filler
-from tunecheck_memory._goodai.log import EventType, LogEvent
-from tunecheck_memory._goodai.replay import Replayed, replay, replay_run
-from tunecheck_memory._goodai.run import LegacyRun, read_legacy_run
+from tunecheck_memory._goodai import EventType, LogEvent
 from tunecheck_memory._scheduler import Settings
 from tunecheck_memory._tokens import load_tokenizer
 from tunecheck_memory._wording import load_wording
@@ -46,23 +45,14 @@ def test_a_published_run_gives_the_identical_event_stream(shared_data: Path, num
 
 
 @pytest.mark.parametrize("number", RUNS)
-def test_the_command_says_so_and_exits_with_0(
+def test_the_script_says_so_and_exits_with_0(
     shared_data: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = replayable_runs(shared_data)[number]
     texts = shared_data / "ltm"
-    said = here(
-        capsys,
-        "memory",
-        "replay",
-        str(run),
-        "--wording",
-        f"{texts}/wording.yml",
-        "--filler",
-        f"{texts}/trivia/trivia.json",
-    )
-    assert said.code == 0
-    assert said.out.startswith("identical: ")
+    code = main([str(run), "--wording", f"{texts}/wording.yml", "--filler", f"{texts}/trivia/trivia.json"])
+    assert code == 0
+    assert capsys.readouterr().out.startswith("identical: ")
 
 
 def other_text(event: LogEvent) -> LogEvent:

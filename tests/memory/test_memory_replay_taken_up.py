@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from checks.goodai_replay import Replayed, replay
 from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settings
 
-from tunecheck_memory._goodai.log import EventType, LogEvent
-from tunecheck_memory._goodai.replay import Replayed, replay
+from tunecheck_memory._goodai import EventType, LogEvent
 from tunecheck_memory._model import Wait
 from tunecheck_memory._tasks import Test
 

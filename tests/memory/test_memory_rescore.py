@@ -1,4 +1,4 @@
-"""`tunecheck memory rescore`: recorded rows scored again, each written as it was with our score behind it."""
+"""checks/goodai_rescore.py: recorded rows scored again, each written as it was with our score behind it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.goodai_rescore import given_of_row, main, rescore_file, rescore_line
 from tests.memory_scoring_parts import recorded
 from tests.platforms import posix_only
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.cli._app import main
-from tunecheck_memory._goodai.rescore import given_of_row, rescore_file, rescore_line
 
 ROW = {"dataset": "Colours", "kind": "exact", "expected": ["Red"], "responses": ["Red."], "score": 1.0}
 
@@ -117,7 +116,7 @@ def test_nan_is_written_as_null_and_scores_nothing(tmp_path: Path) -> None:
 def test_a_line_beyond_every_measure_is_an_error_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tunecheck_memory._goodai.rescore.MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr("checks.goodai_rescore.MAX_LINE_BYTES", 1_000)
     source = written(tmp_path / "in.jsonl", line(padding="x" * 5_000), line())
     rescore_file(source, tmp_path / "out.jsonl")
     long, fine = rows_of(tmp_path / "out.jsonl")
@@ -153,7 +152,7 @@ def test_every_recorded_row_is_written_again(shared_data: Path, tmp_path: Path) 
 
 def test_the_command_shows_how_many_scores_are_as_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "in.jsonl", line(), line(score=0.0), line(dataset="How to think", kind="needs_llm"))
-    assert main(["memory", "rescore", str(source), "--out", str(tmp_path / "out.jsonl")]) == 0
+    assert main([str(source), "--out", str(tmp_path / "out.jsonl")]) == 0
     shown = capsys.readouterr().out
     assert "1 of 2" in shown
     assert "written" in shown
@@ -161,7 +160,7 @@ def test_the_command_shows_how_many_scores_are_as_recorded(tmp_path: Path, capsy
 
 def test_the_commands_json_has_the_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "in.jsonl", line(), "{\n")
-    assert main(["memory", "rescore", str(source), "--out", str(tmp_path / "out.jsonl"), "--json"]) == 0
+    assert main([str(source), "--out", str(tmp_path / "out.jsonl"), "--json"]) == 0
     captured = capsys.readouterr()
     said = json.loads(captured.out)
     assert [group["dataset"] for group in said["groups"]] == ["", "Colours"]
@@ -171,7 +170,7 @@ def test_the_commands_json_has_the_counts(tmp_path: Path, capsys: pytest.Capture
 
 def test_only_broken_rows_end_with_1(tmp_path: Path) -> None:
     source = written(tmp_path / "in.jsonl", "{\n", "[]\n")
-    assert main(["memory", "rescore", str(source), "--out", str(tmp_path / "out.jsonl")]) == 1
+    assert main([str(source), "--out", str(tmp_path / "out.jsonl")]) == 1
     assert len(rows_of(tmp_path / "out.jsonl")) == 2
 
 
@@ -183,7 +182,7 @@ def test_a_file_that_cannot_be_read_or_written_is_wrong_use(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "in.jsonl", line())
-    assert main(["memory", "rescore", *arguments]) == 2
+    assert main([*arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.goodai_run import read_log
 from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
@@ -16,8 +17,7 @@ from tunecheck_memory._clock import START_US
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._effects import Outcome, Send
 from tunecheck_memory._event_log import read_events
-from tunecheck_memory._goodai.files import LegacyScore, agent_folder, write_results
-from tunecheck_memory._goodai.log import EventType, read_log
+from tunecheck_memory._goodai import EventType, LegacyScore, agent_folder, write_results
 from tunecheck_memory._run_files import Scored, read_scored, run_figures
 from tunecheck_memory._session_state import SessionState
 

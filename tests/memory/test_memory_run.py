@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from checks.goodai_replay import main as replay_main
 from tests.pipeline_parts import strict_json
 from tests.report_parts import report_of
 
@@ -91,7 +92,7 @@ def had(endpoint: Endpoint | None = None, **more: Any) -> MemoryOutcome:
 
 def replays(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
     capsys.readouterr()
-    code = main(["memory", "replay", str(folder), *options])
+    code = replay_main([str(folder), *options])
     said = capsys.readouterr().out
     assert code == 0, said
     return said
@@ -160,7 +161,7 @@ def test_a_replay_finds_a_log_that_was_changed(capsys: pytest.CaptureFixture[str
     folder = had().results[0]
     log = folder / "master_log.jsonl"
     log.write_text(log.read_text().replace("favourite", "least favourite", 1))
-    assert main(["memory", "replay", str(folder)]) == 3
+    assert replay_main([str(folder)]) == 3
     assert "first difference" in capsys.readouterr().out
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from checks.goodai_rescore import given_of_row, rescore_row
+from checks.goodai_rules import score_as_benchmark
 from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck._json import JSON
-from tunecheck_memory._goodai.rescore import given_of_row, rescore_row
 from tunecheck_memory._model import Given, Score
 from tunecheck_memory._scoring.by_words import judge_by_words
 
@@ -49,13 +50,13 @@ def is_sound(found: object) -> bool:
     st.sampled_from(TITLES) | st.text(max_size=20),
     st.lists(JSON_VALUES, max_size=4),
     st.lists(st.text(max_size=200), max_size=4),
-    st.booleans(),
 )
 def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
-    title: str, expected: list[Any], responses: list[str], compat: bool
+    title: str, expected: list[Any], responses: list[str]
 ) -> None:
-    found = judge_by_words(told(title, expected, *responses, since_question=responses), compat=compat)
-    assert compat or is_sound(found)
+    test = told(title, expected, *responses, since_question=responses)
+    assert is_sound(judge_by_words(test))
+    score_as_benchmark(test)
 
 
 @given(
@@ -90,8 +91,8 @@ def repetitions(length: int) -> Iterator[str]:
 
 def judge_both_ways(title: str, text: str) -> None:
     expected = EXPECTED.get(title, ["the umbrella hangs there"])
-    for compat in (False, True):
-        judge_by_words(told(title, expected, text, text, since_question=[text], script=[text]), compat=compat)
+    for rules in (judge_by_words, score_as_benchmark):
+        rules(told(title, expected, text, text, since_question=[text], script=[text]))
 
 
 @pytest.mark.slow

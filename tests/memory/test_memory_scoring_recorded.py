@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.goodai_rescore import given_of_row
+from checks.goodai_rules import score_as_benchmark
 from tests.memory_scoring_parts import recorded
 
-from tunecheck_memory._goodai.rescore import given_of_row
 from tunecheck_memory._model import Score
 from tunecheck_memory._scoring.by_words import judge_by_words
 
@@ -22,7 +23,7 @@ def rows(shared_data: Path) -> list[dict[str, Any]]:
 
 
 def scored(row: dict[str, Any], *, compat: bool) -> float | None:
-    found = judge_by_words(given_of_row(row), compat=compat)
+    found = (score_as_benchmark if compat else judge_by_words)(given_of_row(row))
     return found.score if isinstance(found, Score) else None
 
 

@@ -95,7 +95,7 @@ def _check_blanks(declared: _Declaration, document: yamltext.Document) -> None:
 class _Declared(Kind):
     declared: _Declaration
 
-    def score(self, given: Given, *, compat: bool = False) -> Score | None:
+    def score(self, given: Given) -> Score | None:
         if self.declared.score == "judge" or not given.expected:
             return None
         answers_it = _holds if self.declared.score == "words" else _is

@@ -1,8 +1,4 @@
-"""Scores by words alone: a rule for every kind of memory test whose answer words can tell.
-
-Two modes: by default the rules of this project, always from 0 to 1; compatible, exactly what the GoodAI LTM benchmark
-v3.5 does, its defects included, so that its recorded scores can be checked; undecided where it asks a model.
-"""
+"""Scores by words alone, from 0 to 1: a rule for every kind of memory test whose answer words can tell."""
 
 import math
 import re
@@ -12,7 +8,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.base import UndecidedError
+from tunecheck_memory._scoring.base import UndecidedError, expected_text, last_reply, texts
 
 _RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -47,27 +43,25 @@ class Undecided:
     reason: str
 
 
-def score_by_words(given: Given, *, compat: bool = False) -> Score | None:
+def score_by_words(given: Given) -> Score | None:
     """Score a finished test by words alone; None where they do not suffice.
 
     Never raises for what stands in the test: a reply or an expectation that cannot be read is a reason.
     """
-    verdict = judge_by_words(given, compat=compat)
+    verdict = judge_by_words(given)
     return verdict if isinstance(verdict, Score) else None
 
 
-def judge_by_words(given: Given, *, compat: bool = False) -> Score | Undecided:
+def judge_by_words(given: Given) -> Score | Undecided:
     """The same, with the reason where words do not suffice."""
     try:
-        verdict = _score(given, compat)
+        verdict = _score(given)
     except UndecidedError as error:
         return Undecided(str(error))
-    if compat and given.points is None:
-        return verdict
     return replace(verdict, score=min(1.0, max(0.0, verdict.score)))
 
 
-def _score(given: Given, compat: bool) -> Score:
+def _score(given: Given) -> Score:
     if (points := given.points) is not None:
         if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
             raise UndecidedError("its points are not numbers, or there are none to have")
@@ -80,8 +74,20 @@ def _score(given: Given, compat: bool) -> Score:
     if title not in _RULES:
         raise UndecidedError(f"there are no rules for the data set {given.title[:80]!r}")
     module, name = _RULES[title].split(":")  # a rule brings what it needs when it is first used
-    rule: Callable[[Given, bool], Score] = getattr(import_module(f"tunecheck_memory._scoring.{module}"), name)
-    return rule(given, compat)
+    rule: Callable[[Given], Score] = getattr(import_module(f"tunecheck_memory._scoring.{module}"), name)
+    return rule(given)
+
+
+def has_expected_words(given: Given) -> bool:
+    """True if each reply has its expected text word by word; never for routes, whose words may differ."""
+    title = plain_title(given.title)
+    if title == "triggerresponse":
+        from tunecheck_memory._scoring.instructions import has_sentence, trigger_threshold
+
+        threshold = trigger_threshold(given)
+        pairs = zip(texts(given.expected), texts(given.responses), strict=False)
+        return all(has_sentence(wanted, reply, threshold) for wanted, reply in pairs)
+    return title == "jokes" and expected_text(given).lower() in last_reply(given).lower()
 
 
 def needs_judge(title: str) -> bool:

@@ -14,26 +14,31 @@ from tunecheck_memory._scoring.base import (
 )
 
 
-def score_prospective(given: Given, compat: bool) -> Score:
+def score_prospective(given: Given) -> Score:
     """Whether the quote stands in the nth reply since the request, its own reply counted, and in none of the others.
 
-    Words are compared in small letters, without punctuation. By default the reply to the request may repeat the quote
-    where it says what it is going to do.
+    Words are compared in small letters, without punctuation. The reply to the request may repeat the quote where it
+    announces it.
     """
-    match given.expected:  # [[quote, author, number of the reply]]
-        case [[str(saying), *_, int(turn)], *_] if (quote := _letters(saying)) and not isinstance(turn, bool):
-            pass
-        case _:
-            raise NoExpectationError
+    quote, turn = expected_quote(given)
     since = texts(given.since_question)
     if not since:
         raise UndecidedError("the replies since the question are not known")
-    numbers = [number for number, reply in enumerate(since, 1) if quote in _letters(reply)]
-    if not compat and turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since[0]):
+    numbers = [number for number, reply in enumerate(since, 1) if quote in letters(reply)]
+    if turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since[0]):
         numbers = numbers[1:]
     right = numbers == [turn]
     said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
     return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
+
+
+def expected_quote(given: Given) -> tuple[str, int]:
+    """The quote in small letters without punctuation, and the number of the reply that must have it."""
+    match given.expected:  # [[quote, author, number of the reply]]
+        case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
+            return quote, turn
+        case _:
+            raise NoExpectationError
 
 
 _ANNOUNCES = re.compile(
@@ -41,7 +46,7 @@ _ANNOUNCES = re.compile(
 )
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
 
 
@@ -63,30 +68,34 @@ _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
 
 
-def score_trigger(given: Given, compat: bool) -> Score:
+def score_trigger(given: Given) -> Score:
     """The share of replies in which the agreed sentence stands.
 
-    It stands there where its letters do, or where ROUGE-L F1 (Lin 2004, with stems) of the reply is above the
-    threshold. The reference then asks a model for the closest sentence; by default each sentence is compared, and one
-    that says that it is not going to be said does not count.
+    A reply has the sentence if it has its words in order, or if ROUGE-L F1 (Lin 2004, with stems) of one of its
+    sentences is above the threshold. A reply that refuses to say the sentence does not count.
     """
     expected = expected_texts(given)
     if not expected or not all(rouge_tokens(each) for each in expected):
         raise NoExpectationError
-    threshold = given.args.get("rouge_score_threshold") if isinstance(given.args, dict) else None
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
-        threshold = THRESHOLD
+    threshold = trigger_threshold(given)
     pairs = zip(expected[:_MOST_REPLIES], replies(given), strict=False)
-    said = [_said(wanted, reply, threshold, compat) for wanted, reply in pairs]
-    if compat and not all(said):
-        raise UndecidedError("the reference asks a model for the closest sentence")
+    said = [_said(wanted, reply, threshold) for wanted, reply in pairs]
     reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
     return Score(sum(said) / len(expected), reasons)
 
 
-def _said(wanted: str, reply: str, threshold: float, compat: bool) -> bool:
-    if compat:
-        return wanted.lower() in reply.lower() or _likeness(wanted, reply) > threshold
+def trigger_threshold(given: Given) -> float:
+    threshold = given.args.get("rouge_score_threshold")
+    usable = isinstance(threshold, (int, float)) and not isinstance(threshold, bool) and 0 < threshold <= 1
+    return float(threshold) if usable and isinstance(threshold, (int, float)) else THRESHOLD
+
+
+def has_sentence(wanted: str, reply: str, threshold: float) -> bool:
+    """True if the whole reply has the sentence's letters, or is as like it as the threshold says."""
+    return wanted.lower() in reply.lower() or _likeness(wanted, reply) > threshold
+
+
+def _said(wanted: str, reply: str, threshold: float) -> bool:
     reply = plain_words(reply)
     in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
     if match := re.search(rf"\b{in_order}\b", reply, re.I):

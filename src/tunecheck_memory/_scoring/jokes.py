@@ -7,7 +7,7 @@ from itertools import islice
 
 from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.base import UndecidedError, expected_text, last_reply, plain_words, texts
+from tunecheck_memory._scoring.base import expected_text, last_reply, plain_words, texts
 
 LIKENESS = 0.8
 """How many of a joke's words a passage has, in order, to be that joke."""
@@ -36,16 +36,9 @@ _MOST_PASSAGES = 200
 _MOST_OTHERS = 20
 
 
-def score_joke(given: Given, compat: bool) -> Score:
-    """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well.
-
-    The reference looks for the joke's exact letters, and asks a model where they are not there.
-    """
+def score_joke(given: Given) -> Score:
+    """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well."""
     reply, joke = last_reply(given), expected_text(given)
-    if compat:
-        if joke.lower() not in reply.lower():
-            raise UndecidedError("the reference asks a model")
-        return Score(1.0, ("the joke is told",))
     prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
     lines = [line.removeprefix(prefix if isinstance(prefix, str) else "") for line in texts(given.script)]
     others = [line for line in lines[:_MOST_OTHERS] if line and not _like(joke, line)]

@@ -5,8 +5,7 @@ import re
 from tunecheck._json import JSON
 from tunecheck_memory._lenient_json import read_lenient
 from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.base import NoExpectationError, UndecidedError, declines, expected_texts, last_reply
-from tunecheck_memory._scoring.reference_json import read_as_reference
+from tunecheck_memory._scoring.base import NoExpectationError, declines, expected_texts, last_reply
 
 MAX_ITEMS = 2_000
 """Longest list that is compared."""
@@ -22,23 +21,17 @@ _EXAMPLE = re.compile(
 )
 
 
-def score_name_list(given: Given, compat: bool) -> Score:
-    """Names in a JSON list: the right ones, of as many as there are in the longer of both lists.
-
-    The reference divides by zero where both lists are empty; by default that is right.
-    """
+def score_name_list(given: Given) -> Score:
+    """Names in a JSON list: the share of right ones, of as many as there are in the longer of both lists."""
     reply, expected = last_reply(given), expected_texts(given)
-    said = _read(reply, compat)
-    if not compat:
-        said = [_alone(each) for each in found] if isinstance(found := _inner_list(said), list) else found
+    said = _inner_list(_read(reply))
+    said = [_alone(each) for each in said] if isinstance(said, list) else said
     if not isinstance(said, (list, dict)):
         return Score(0.0, ("the reply is not a JSON list",))
     wanted = [name.strip().lower() for name in expected]
-    # Of an object its names count, as the reference's loop over it does.
+    # An object's names count, as the benchmark's loop over it does.
     named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
     if not wanted and not named:
-        if compat:
-            raise UndecidedError("the reference breaks off: both lists are empty")
         return Score(1.0, ("both are empty",))
     there, right = set(named), set(wanted)
     missing = [name[:80] for name in wanted if name not in there]
@@ -48,23 +41,21 @@ def score_name_list(given: Given, compat: bool) -> Score:
     return Score((len(wanted) - len(missing)) / max(len(wanted), len(named)), tuple(reasons))
 
 
-def score_shopping(given: Given, compat: bool) -> Score:
+def score_shopping(given: Given) -> Score:
     """A shopping list: a third for items that are there, a third for quantities, a third for no item too many.
 
-    An expected item is in one of the reply whose name holds its name ("toilet paper rolls"). The reference counts an
-    item as often as it is listed, beyond 1; by default an item counts once, with the sum of its quantities.
+    An expected item is in one of the reply whose name holds its name ("toilet paper rolls"). An item counts once, with
+    the sum of its quantities.
     """
-    reply, expected = last_reply(given), _expected_quantities(given)
-    said = _said_items(reply, compat)
+    reply, expected = last_reply(given), expected_quantities(given)
+    said = _said_items(reply)
     if said is None:
         return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
     if not expected:
-        if compat:
-            raise UndecidedError("the reference breaks off: nothing was expected")
         return Score(float(not said), ("the list is empty" if not said else f"{len(said)} items, none expected",))
-    if not compat and (example := _is_example(reply)):
+    if example := _is_example(reply):
         return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
-    present, quantities, extra = (_count_as_reference if compat else _count_once_each)(expected, said)
+    present, quantities, extra = _count_items(expected, said)
     count = len(expected)
     return Score(
         (present / count + quantities / count + (extra == 0)) / 3,
@@ -72,19 +63,11 @@ def score_shopping(given: Given, compat: bool) -> Score:
     )
 
 
-def _count_as_reference(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
-    """Of the items that were said: how many are expected, how many in this quantity, how many are not expected."""
-    present = quantities = 0
-    for name, quantity in said:
-        meant = next((each for each in expected if each in name), None)
-        if meant is not None:
-            present += 1
-            quantities += expected[meant] == quantity
-    return present, quantities, len(said) - present
+def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
+    """Count expected items in the reply, those in the right quantity, and items that are not expected.
 
-
-def _count_once_each(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
-    """The same of the items that were expected, each by the longest name that the reply's holds."""
+    The longest expected name that an item's name holds is the one that it means.
+    """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
     for name, quantity in said:
@@ -107,7 +90,7 @@ def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
     return wanted == total
 
 
-def _expected_quantities(given: Given) -> dict[str, JSON]:
+def expected_quantities(given: Given) -> dict[str, JSON]:
     if not isinstance(given.expected, (list, tuple)) or len(given.expected) > MAX_ITEMS:
         raise NoExpectationError
     quantities: dict[str, JSON] = {}
@@ -120,9 +103,8 @@ def _expected_quantities(given: Given) -> dict[str, JSON]:
     return quantities
 
 
-def _said_items(reply: str, compat: bool) -> list[tuple[str, JSON]] | None:
-    said = _read(reply, compat)
-    said = said if compat else _inner_list(said)
+def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
+    said = _inner_list(_read(reply))
     if not isinstance(said, list) or len(said) > MAX_ITEMS:
         return None
     items: list[tuple[str, JSON]] = []
@@ -133,11 +115,9 @@ def _said_items(reply: str, compat: bool) -> list[tuple[str, JSON]] | None:
     return items
 
 
-def _read(reply: str, compat: bool) -> JSON:
-    """The JSON value in a reply; by default also one that is written as a text within JSON, or with its escapes."""
+def _read(reply: str) -> JSON:
+    """Return the JSON value in a reply, also one that is a text within JSON or has escaped quotes; None without one."""
     try:
-        if compat:
-            return read_as_reference(reply)
         said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
         return read_lenient(said) if isinstance(said, str) else said
     except ValueError:

@@ -274,14 +274,12 @@ _LONGEST_STEP = 250
 _NEAR_KM = 0.05
 
 
-def score_directions(given: Given, compat: bool) -> Score:
+def score_directions(given: Given) -> Score:
     """The route in the reply leads from the start to the destination, whichever way it takes.
 
-    A route that leaves out a distance or a direction leads nowhere. The reference asks a model to read the route.
+    A route that leaves out a distance or a direction leads nowhere.
     """
     reply, expected = last_reply(given), expected_text(given)
-    if compat:
-        raise UndecidedError("the reference asks a model")
     steps = _expected_steps(expected)
     wanted = _displacement(steps)
     destination = steps[-1][3]
@@ -355,11 +353,9 @@ def _shown(east: float, north: float) -> str:
     return " and ".join(parts) or "nowhere"
 
 
-def score_location(given: Given, compat: bool) -> Score:
+def score_location(given: Given) -> Score:
     """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
     reply, expected = last_reply(given), expected_text(given)
-    if compat:
-        raise UndecidedError("the reference asks a model")
     steps = _expected_steps(expected)
     if len(steps) == 1:
         return _one_way(reply, steps[0])

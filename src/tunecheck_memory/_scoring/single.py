@@ -9,16 +9,13 @@ from tunecheck_memory._lenient_json import read_lenient
 from tunecheck_memory._model import Given, Score
 from tunecheck_memory._scoring.base import (
     NoExpectationError,
-    UndecidedError,
     declines,
     expected_text,
     is_denied,
     last_reply,
-    mentions,
     named,
     plain_words,
 )
-from tunecheck_memory._scoring.reference_json import read_as_reference
 
 _DIGITS = re.compile(r"\d+")
 _OF_HOW_MANY = re.compile(
@@ -29,14 +26,12 @@ _OF_HOW_MANY = re.compile(
 _OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)
 
 
-def score_name(given: Given, compat: bool) -> Score:
-    """Names: the reply says the last name. By default as a word of its own ("Ann" is not in "Joanna").
+def score_name(given: Given) -> Score:
+    """Names: the reply says the last name as a word of its own ("Ann" is not in "Joanna").
 
     A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.
     """
     reply, name = last_reply(given), expected_text(given)
-    if compat:
-        return _in_reply(name, name.lower() in reply.lower())
     text = plain_words(reply)
     said = [*named(name.strip(), text)]
     now = [each for each in said if not is_denied(text, each.start(), each.end()) and not _is_past(text, each)]
@@ -57,53 +52,45 @@ def _is_past(text: str, word: re.Match[str]) -> bool:
     return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
 
 
-def score_key_value(given: Given, compat: bool) -> Score:
+def score_key_value(given: Given) -> Score:
     reply, value = last_reply(given), expected_text(given)
-    return _in_reply(value, value in reply if compat else value.lower() in reply.lower())
+    return _in_reply(value, value.lower() in reply.lower())
 
 
 def _in_reply(value: str, found: bool) -> Score:
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
 
 
-def score_sally_anne(given: Given, compat: bool) -> Score:
-    """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case.
-
-    The reference breaks off where the answer is not text; by default that is a wrong answer.
-    """
+def score_sally_anne(given: Given) -> Score:
+    """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case."""
     reply, place = last_reply(given), expected_text(given)
     try:
-        said = read_as_reference(reply) if compat else read_lenient(reply)
+        said = read_lenient(reply)
     except ValueError as error:
         return Score(0.0, (f"the reply is not JSON: {error}",))
     if not isinstance(said, dict) or "answer" not in said:
         return Score(0.0, ('the reply has no "answer"',))
     answer = said["answer"]
     if not isinstance(answer, str):
-        if compat:
-            raise UndecidedError("the reference breaks off: the answer is not text")
         return Score(0.0, ("the answer is not text",))
-    right = answer.lower() == place if compat else answer.strip(" .").casefold() == place.strip().casefold()
+    right = answer.strip(" .").casefold() == place.strip().casefold()
     return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))
 
 
-def score_chapter(given: Given, compat: bool) -> Score:
+def score_chapter(given: Given) -> Score:
     """Chapter break: the reply names the right option, and no other.
 
-    The reference wants the option's number to be the only one in the reply; by default how many options there were
-    ("Option 2 of 6") is not taken as a choice, and where options are named as such, other numbers are not either.
+    The number of options ("Option 2 of 6") is not a choice. If options are named as such, other numbers are not either.
     """
     reply, answer = last_reply(given), expected_text(given)
-    counted = reply if compat else _OF_HOW_MANY.sub(" ", reply)
-    chosen = {option[0] for option in _DIGITS.finditer(counted)}
-    if not compat:
-        options = [*_OPTION.finditer(counted)] or [*_DIGITS.finditer(counted)]
-        kept = [each for each in options if not is_denied(counted, each.start(), each.end())]
-        chosen = {each[each.lastindex or 0] for each in kept}
+    counted = _OF_HOW_MANY.sub(" ", reply)
+    options = [*_OPTION.finditer(counted)] or [*_DIGITS.finditer(counted)]
+    kept = [each for each in options if not is_denied(counted, each.start(), each.end())]
+    chosen = {each[each.lastindex or 0] for each in kept}
     right = chosen == {answer.strip()}
     shown = ", ".join(sorted(chosen)[:6]) or "none"
     reason = f"the reply chooses {shown}" + ("" if right else f", not {answer} alone")
-    return Score(float(right), (reason,), sure=compat or len(chosen) < 2)
+    return Score(float(right), (reason,), sure=len(chosen) < 2)
 
 
 _NAMES = (
@@ -142,16 +129,14 @@ _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.
 _MOST_CLAUSES = 400
 
 
-def score_colour(given: Given, compat: bool) -> Score:
+def score_colour(given: Given) -> Score:
     """The reply says that the last colour is the favourite.
 
-    The reference looks for the colour's letters anywhere ("shaRED"). By default it must be a word, not denied, and
-    where several colours are named, the one that the reply settles on: by what it calls the favourite, and by words
-    such as "most recently" and "initially". A list of colours without a choice is no answer, and words are not sure.
+    The colour must be a word and not denied. If a reply names several colours, it must settle on this one: by calling
+    it the favourite, or by words such as "most recently" and "initially". A list of colours without a choice is no
+    answer, and the rules are not sure.
     """
     reply, colour = last_reply(given), expected_text(given)
-    if compat:
-        return _in_reply(colour, colour.lower() in reply.lower())
     wanted = colour.strip().lower()
     weighed = list(_named_colours(plain_words(reply), wanted))
     if all(name != wanted for name, _ in weighed):
@@ -204,23 +189,23 @@ _OTHER_SENSE = re.compile(
 """Words of messages in another sense than theirs: "context is key", "pick up"."""
 
 
-def score_spy(given: Given, compat: bool) -> Score:
+def score_spy(given: Given) -> Score:
     """A third for each message of which the reply has a word; one less where it has a word of another message.
 
-    Words of their own count; the reference wants them in small letters and as they are. By default case and number are
-    all one, what is denied ("not at dawn") does not count, and one other message is passed over where all are
-    understood. Words are not sure where a message is not understood, and the reply is not a mere excuse.
+    Words count in any case and number, but not if they are denied ("not at dawn"). One word of another message is
+    passed over if all messages are understood. The rules are not sure if a message is not understood, unless the reply
+    is a mere excuse.
     """
-    reply, expected = last_reply(given), _expected_words(given)
+    reply, expected = last_reply(given), expected_words(given)
     known = {word for words in expected for word in words}
     # A test chose from the messages of the benchmark or from those of our own kind: by whose words are expected.
-    choices: list[Sequence[tuple[str, ...]]] = [CODES] if compat else [CODES, spy_words()]
+    choices: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
     codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
     others = [words for words in codes if known.isdisjoint(words)]
-    said = _said_words(reply, {*known, *(word for words in others for word in words)}, compat)
+    said = _said_words(reply, {*known, *(word for words in others for word in words)})
     understood = [any(word in said for word in words) for words in expected]
     wrong = [word for words in others if (word := next((each for each in words if each in said), ""))]
-    passed_over = not compat and all(understood) and len(wrong) == 1
+    passed_over = all(understood) and len(wrong) == 1
     reasons = [
         f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
         for words, right in zip(expected, understood, strict=True)
@@ -228,7 +213,7 @@ def score_spy(given: Given, compat: bool) -> Score:
     if wrong:
         reasons.append(f"{wrong[0]!r} is of another message")
     points = max(0, sum(understood) - bool(wrong and not passed_over))
-    sure = compat or (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
+    sure = (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
     return Score(points / len(expected), tuple(reasons), sure)
 
 
@@ -236,10 +221,8 @@ _MODIFIER = re.compile(r"(?:fast|quick|quiet|small|large|old)\s+")
 _COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|train)[- ]?)?"
 
 
-def _said_words(reply: str, words: set[str], compat: bool) -> set[str]:
-    """Those words that a reply has; by default in any case and number, within a compound too, and not denied."""
-    if compat:
-        return {word for word in words if mentions(word, reply, cased=True)}
+def _said_words(reply: str, words: set[str]) -> set[str]:
+    """Return the words that a reply has, in any case and number, within compounds too, and not denied."""
     text = _OTHER_SENSE.sub(" ", plain_words(reply))
     stems: dict[str, set[str]] = {}
     for word in words:
@@ -253,7 +236,7 @@ def _said_words(reply: str, words: set[str], compat: bool) -> set[str]:
     return said
 
 
-def _expected_words(given: Given) -> list[list[str]]:
+def expected_words(given: Given) -> list[list[str]]:
     if not isinstance(given.expected, (list, tuple)) or not 0 < len(given.expected) <= len(CODES):
         raise NoExpectationError
     expected: list[list[str]] = []

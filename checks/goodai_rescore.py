@@ -1,19 +1,36 @@
-"""Recorded tests scored again: rows of JSON Lines in, the same rows with `our_score` out, one at a time.
+"""Score recorded tests of the GoodAI LTM Benchmark again, by rules on words alone.
 
-A row is as in the benchmark's recorded scores: `dataset` (a title or name), `expected`, `responses`, and where there is
-one `args`, `questions` or `question`, `script`, `log_from_question` (lines "Agent (time): …") or `since_question`.
+    python checks/goodai_rescore.py recorded.jsonl --out rescored.jsonl [--compat]
+
+Writes each row again, in order, with `our_score` and `our_reasons`; `our_score` is null where only a judge can tell.
+A row has `dataset` (a title or name), `expected`, `responses`, and optionally `args`, `questions` or `question`,
+`script`, `log_from_question` (lines "Agent (time): …") or `since_question`. `--compat` scores as the benchmark does.
+Exits with 0, with 1 if no row can be scored, and with 2 for wrong use.
 """
 
+from __future__ import annotations
+
+import argparse
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from rich.table import Table
+
+if __name__ == "__main__":  # a script's folder is on the path, the repository is not
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from checks.goodai_rules import score_as_benchmark
+
 from tunecheck._describe import shown_value
-from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck._errors import ConfigurationError, DataError, TunecheckError, told_as
 from tunecheck._json import JSON, dumps_line, loads, real_number
+from tunecheck._messages import clean
+from tunecheck.cli._console import console
 from tunecheck_memory._model import Given
 from tunecheck_memory._scoring.by_words import Undecided, judge_by_words
 
@@ -159,7 +176,7 @@ def rescore_row(row: Mapping[str, JSON], *, where: str = "row", compat: bool = F
         given = given_of_row(own)
     except DataError as error:
         return _failed(own, f"{where}: {error}")
-    scored = judge_by_words(given, compat=compat)
+    scored = score_as_benchmark(given) if compat else judge_by_words(given)
     reasons: tuple[str, ...] = ()
     if compat and isinstance(scored, Undecided):
         reasons = (f"compatible: {scored.reason}",)
@@ -201,3 +218,50 @@ def given_of_row(row: Mapping[str, JSON]) -> Given:
 
 def _texts(value: JSON) -> Sequence[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the script; gives its exit code."""
+    parser = argparse.ArgumentParser(description="Score recorded memory tests again, by rules on words alone.")
+    parser.add_argument("file", type=Path, help="Recorded rows: data set, expected, responses, score.")
+    parser.add_argument("--out", type=Path, required=True, help="The file for the rows with our_score added.")
+    parser.add_argument(
+        "--compat", action="store_true", help="Score as the GoodAI LTM Benchmark, its defects included."
+    )
+    parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+    options = parser.parse_args(arguments)
+    try:
+        summary = rescore_file(options.file, options.out, compat=options.compat)
+    except TunecheckError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        groups: list[JSON] = [
+            {"dataset": title, "kind": kind, **tally.as_json()}
+            for (title, kind), tally in sorted(summary.tallies.items())
+        ]
+        sys.stdout.write(dumps_line({"out": str(options.out), "groups": groups, "errors": [*summary.errors]}).decode())
+    else:
+        _print_table(summary)
+        print(f"written {options.out}")
+    for problem in summary.errors:
+        print(f"note: {problem}", file=sys.stderr)
+    rows, errors = summary.count("rows"), summary.count("errors")
+    return 1 if rows and rows == errors else 0
+
+
+def _print_table(summary: Summary) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("data set", "kind"):
+        table.add_column(name)
+    for name in ("rows", "scored", "undecided", "errors", "as recorded"):
+        table.add_column(name, justify="right")
+    for (title, kind), tally in sorted(summary.tallies.items()):
+        equal = f"{tally.equal:,} of {tally.compared:,}" if tally.compared else "–"
+        counts = (tally.rows, tally.scored, tally.undecided, tally.errors)
+        table.add_row(clean(title, 60) or "–", clean(kind, 40) or "–", *(f"{count:,}" for count in counts), equal)
+    console(sys.stdout).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

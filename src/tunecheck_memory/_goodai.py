@@ -1,24 +1,123 @@
-"""A finished run in the GoodAI benchmark's own layout, for its tools and for `tunecheck memory replay`.
+"""A finished run in the GoodAI benchmark's own layout, for its tools and for checks/goodai_replay.py.
 
     <folder>/<benchmark>/definitions/config.yml, <Title>/<example>.def.json
     <folder>/<benchmark>/results/<agent>/master_log.jsonl, runstats.json, <Title>/<example>_<repetition>.json
 
-Each repetition has a folder of its own, `<agent> #2` and so on. `full_log` of a result holds the test's own events:
-what else was said meanwhile stands once, in the master log.
+Each repetition has a folder of its own, `<agent> #2` and so on. `full_log` of a result holds the test's own events.
+The master log holds the messages of other tests and the filler.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum
 from pathlib import Path
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck_memory._definitions import safe_name
-from tunecheck_memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
+from tunecheck_memory._effects import (
+    Begin,
+    Consult,
+    Deregister,
+    Effect,
+    End,
+    Outcome,
+    Register,
+    Send,
+    SuiteReset,
+    Waiting,
+)
 from tunecheck_memory._event_log import Event
-from tunecheck_memory._goodai.log import log_events, log_line
 from tunecheck_memory._model import Definition
 from tunecheck_memory._session_state import SessionState, TestState
+
+_MICROSECONDS = 1_000_000
+
+
+class EventType(IntEnum):
+    SEND_MESSAGE = 0
+    BEGIN = 1
+    END = 2
+    SEND_FILL = 3
+    RESPONSE_MESSAGE = 4
+    RESPONSE_FILL = 5
+    WAIT = 6
+    SUITE_RESET = 7
+    LLM_CALL = 8
+    REGISTER_CALLBACK = 9
+    DEREGISTER_CALLBACK = 10
+
+
+SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
+ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
+
+TEXT_OF: Mapping[EventType, str] = {**dict.fromkeys((*SENT, *ANSWERED), "message"), EventType.LLM_CALL: "response"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """`at_us` is in µs since 1970; `line` is the line in the file, from 1; the rest depends on the type."""
+
+    type: EventType
+    at_us: int
+    test: str = ""
+    text: str | None = None
+    question: bool = False
+    tokens: int = 0
+    seconds: int = 0
+    line: int = 0
+
+    @property
+    def sent(self) -> bool:
+        return self.type in SENT
+
+    @property
+    def answered(self) -> bool:
+        return self.type in ANSWERED
+
+
+_OF_TESTS: Mapping[type[Effect], EventType] = {
+    Begin: EventType.BEGIN,
+    Waiting: EventType.WAIT,
+    Consult: EventType.LLM_CALL,
+    End: EventType.END,
+    Register: EventType.REGISTER_CALLBACK,
+    Deregister: EventType.DEREGISTER_CALLBACK,
+    SuiteReset: EventType.SUITE_RESET,
+}
+
+
+def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
+    """The log's events of an effect and its outcome; `before_us` is the time before it."""
+    if isinstance(effect, Send):
+        test, question = effect.test, effect.question
+        yield LogEvent(SENT[effect.filler], before_us, test, effect.message, question)
+        yield LogEvent(ANSWERED[effect.filler], outcome.at_us, test, outcome.text or "", question)
+    elif (kind := _OF_TESTS.get(type(effect))) is not None:
+        yield LogEvent(
+            kind,
+            outcome.at_us,
+            getattr(effect, "test", ""),
+            outcome.text or "" if isinstance(effect, Consult) else None,
+            tokens=getattr(effect, "tokens", 0),
+            seconds=getattr(effect, "seconds", 0),
+        )
+
+
+def log_line(event: LogEvent) -> bytes:
+    data: dict[str, JSON] = {}
+    match event.type:
+        case EventType.BEGIN:
+            data = {"tokens": event.tokens}
+        case EventType.WAIT:
+            data = {"tokens": event.tokens, "time": event.seconds}
+        case EventType.LLM_CALL:
+            data = {"response": event.text}
+        case sent_or_answered if sent_or_answered in TEXT_OF:
+            data = {"message": event.text, "is_question": event.question}
+    return dumps_line(
+        {"type": int(event.type), "timestamp": event.at_us / _MICROSECONDS, "test_id": event.test, "data": data}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,36 @@
-"""Replay: a logged run's replies are fed to the scheduler, whose events must then be the logged ones.
+"""Replay a logged run of the GoodAI LTM Benchmark: the same replies must give the same events.
 
-Of each event its type, test, words, question mark, tokens and seconds are compared; replies, judgements and times are
-taken from the log. A log that was interrupted and resumed is replayed by the reference's rules for resuming.
+    python checks/goodai_replay.py RUN_DIR --filler trivia.json --wording theirs.yml
+
+The script feeds the logged replies to the scheduler and compares type, test, words, question mark, tokens and seconds
+of each event, filler included. It takes replies, judgements and times from the log. A log that was interrupted and
+resumed is replayed by the reference's rules for resuming. Exits with 0 if all events are equal, with 3 after the first
+difference, and with 2 for wrong use.
 """
 
+from __future__ import annotations
+
+import argparse
 import math
+import re
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias, cast
 
 import msgspec
 
+if __name__ == "__main__":  # a script's folder is on the path, the repository is not
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from checks.goodai_run import LegacyRun, describe, read_legacy_run
+
+from tunecheck._errors import TunecheckError
+from tunecheck._json import JSON, dumps_line
+from tunecheck._messages import clean, counted
+from tunecheck._trust import Trust
 from tunecheck_memory._effects import (
     Consult,
     Effect,
@@ -24,14 +43,15 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._filler import FillerWriter
-from tunecheck_memory._goodai.log import EventType, LogEvent, log_events
-from tunecheck_memory._goodai.run import LegacyRun
+from tunecheck_memory._filler import load_filler
+from tunecheck_memory._goodai import EventType, LogEvent, log_events
 from tunecheck_memory._kind import Scene
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._model import Definition, Say, Step, Wait
-from tunecheck_memory._scheduler import Scheduler, Settings
+from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings
 from tunecheck_memory._tasks import Task, Test
+from tunecheck_memory._tokens import load_tokenizer
+from tunecheck_memory._wording import fill, load_wording
 
 _DAY = 86_400
 _DAY_US = _DAY * 1_000_000
@@ -328,7 +348,7 @@ def replay_run(run: LegacyRun, settings: Settings, *, other_sizes: bool = True) 
     Gives also the size that the result was reached with: that of the settings, where none explains the whole log.
     """
     first = replayed = replay(run.log.events, run.tests, settings)
-    sizes = _Sizes(FillerWriter(settings.filler, settings.wording, settings.tokenizer))
+    sizes = _Sizes(settings)
     for _ in range(_MOST_TRIES if other_sizes else 0):
         if replayed.difference is None or (size := sizes.after(replayed.difference)) is None:
             break
@@ -342,7 +362,7 @@ def replay_run(run: LegacyRun, settings: Settings, *, other_sizes: bool = True) 
 class _Sizes:
     """The size lies above `low` and not above `high`, by all messages seen so far."""
 
-    writer: FillerWriter
+    settings: Settings
     low: int = 0
     high: float = math.inf
 
@@ -352,7 +372,7 @@ class _Sizes:
         if logged is None or ours is None or not logged.type == ours.type == EventType.SEND_FILL:
             return None
         text, other = logged.text or "", ours.text or ""
-        measured = self.writer.measure(text)
+        measured = self._measure(text)
         if measured is None or not (text.startswith(other) or other.startswith(text)):
             return None
         before = self.low, self.high
@@ -364,3 +384,157 @@ class _Sizes:
         if self.high == math.inf:
             return (self.low // _STEPS[0] + 1) * _STEPS[0]
         return next(size for step in _STEPS if (size := int(self.high) // step * step) > self.low)
+
+    def _measure(self, message: str) -> tuple[int, int] | None:
+        """The tokens of a filler message without and with its last entry; None if it is not of this pool."""
+        preface, pairs = self.settings.wording.filler.preface, self.settings.filler.pairs
+        form = self.settings.wording.filler.line
+        places = {fill(form, {"question": pair[0], "answer": pair[1]}): place for place, pair in enumerate(pairs)}
+        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(preface))
+        if not lines or not places.keys() >= set(lines):
+            return None
+        return self._size(lines[:-1], places), self._size(lines, places)
+
+    def _size(self, lines: list[str], places: dict[str, int]) -> int:
+        count, answers = self.settings.tokenizer.count, [self.settings.filler.pairs[places[line]][1] for line in lines]
+        return sum(map(count, [self.settings.wording.filler.preface, *lines, str(answers)]))
+
+
+_SHOWN, _BEFORE = 400, 80  # characters of an event, and of the text before the first difference
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the script; gives its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _replay_and_print(options)
+    except TunecheckError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Replay a logged run: the same replies must give the same events.")
+    parser.add_argument(
+        "run", type=Path, metavar="RUN_DIR", help="A run's folder, <benchmark>/results/<agent>, with master_log.jsonl."
+    )
+    files = {
+        "filler": "The pool of its filler, e.g. trivia.json; by default the one that ships.",
+        "wording": "The wording of the run; by default the one that ships.",
+        "definitions": "The run's definitions; by default <benchmark>/definitions.",
+        "configuration": "Memory span and incompatibilities; by default config.yml in the definitions' folder, without "
+        "one the span in the benchmark's name ('Benchmark 3 - 32k': 32,000) and the kinds' topics.",
+    }
+    for name, text in files.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="PATH", help=text)
+    numbers = {
+        "memory-span": "The memory span; wins over a configuration.",
+        "seed": "The seed of the filler; by default the one that a run of ours records, else 0.",
+        "max-message-tokens": "The largest filler message; by default 4,096, else the size that the log shows.",
+    }
+    for name, text in numbers.items():
+        parser.add_argument(f"--{name}", type=int, metavar="N", help=text)
+    parser.add_argument("--tokenizer", default="cl100k_base", help="The tokenizer: cl100k_base or o200k_base.")
+    parser.add_argument("--unfinished", action="store_true", help="Accept a log that ends too early.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+    parser.add_argument("--trust", action="append", default=[], help="Let this configuration load kinds from files.")
+    return parser
+
+
+def _replay_and_print(options: argparse.Namespace) -> int:
+    configuration, trust = options.configuration, Trust.of_command(options.trust)
+    legacy = read_legacy_run(
+        options.run,
+        definitions=options.definitions,
+        configuration=configuration,
+        memory_span=options.memory_span,
+        trust=None if configuration is None else trust.of_options(configuration),
+    )
+    settings = legacy.settings(
+        load_wording(options.wording),
+        load_filler(options.filler),
+        load_tokenizer(options.tokenizer),
+        seed=options.seed,
+        max_message_tokens=options.max_message_tokens or MAX_MESSAGE_TOKENS,
+    )
+    replayed, size = replay_run(legacy, settings, other_sizes=options.max_message_tokens is None)
+    same = replayed.difference is None or (options.unfinished and replayed.difference.logged is None)
+    if options.json:
+        sys.stdout.write(dumps_line(_report(legacy, replayed, same, size)).decode())
+    else:
+        _print(legacy, replayed, same, given=bool(options.wording and options.filler))
+    return 0 if same else 3
+
+
+def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dict[str, JSON]:
+    difference = replayed.difference
+    return {
+        "identical": same,
+        "events": replayed.events,
+        "logged_events": len(legacy.log.events),
+        "messages": replayed.messages,
+        "taken_up": replayed.resumed,
+        "memory_span": legacy.memory_span,
+        "isolated": legacy.isolated,
+        "max_message_tokens": size,
+        "torn": legacy.log.torn,
+        "difference": None
+        if difference is None
+        else {
+            "event": replayed.events + 1,
+            "line": difference.logged.line if difference.logged else None,
+            "logged": describe(difference.logged) if difference.logged else None,
+            "ours": describe(difference.ours) if difference.ours else None,
+        },
+    }
+
+
+def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) -> None:
+    print(
+        f"{'identical' if same else 'not identical'}: {counted(replayed.events, 'event')}, "
+        f"{counted(replayed.messages, 'message')}{_notes(legacy, replayed)}"
+    )
+    if replayed.difference is None:
+        return
+    _print_difference(legacy, replayed, same)
+    if not same and not given:
+        print(
+            "note: a run needs the texts that it was run with; the reference's are not those that ship: "
+            "give --wording and --filler, and --configuration where it names kinds of tests of your own",
+            file=sys.stderr,
+        )
+
+
+def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
+    notes = ["" if legacy.isolated else f"memory span {legacy.memory_span:,} from {legacy.span_from}"]
+    if replayed.resumed:
+        notes.append(f"interrupted and resumed {counted(replayed.resumed, 'time')}")
+    if legacy.log.torn:
+        notes.append("the last line of the log broke off")
+    said = "; ".join(filter(None, notes))
+    return f" ({said})" if said else ""
+
+
+def _print_difference(legacy: LegacyRun, replayed: Replayed, same: bool) -> None:
+    assert replayed.difference is not None
+    logged, ours = replayed.difference.logged, replayed.difference.ours
+    where = f"line {logged.line}" if logged else "the end"
+    what = "the same so far" if same else "first difference"
+    print(f"{what}: event {replayed.events + 1:,}, {where} of {legacy.log.name}")
+    theirs, own = _from_where_they_differ(describe(logged) if logged else "", describe(ours) if ours else "")
+    print(f"  the log: {clean(theirs, _SHOWN) if logged else 'ends here'}")
+    print(f"  ours:    {clean(own, _SHOWN) if ours else 'all tests are over'}")
+
+
+def _from_where_they_differ(one: str, other: str) -> tuple[str, str]:
+    """Both, without what is the same in the middle of long ones."""
+    shorter = min(len(one), len(other))
+    same = next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    if same < 2 * _BEFORE:
+        return one, other
+    start = f"{one[:_BEFORE]} … "
+    return start + one[same - _BEFORE // 2 :], start + other[same - _BEFORE // 2 :]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

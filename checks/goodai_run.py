@@ -6,15 +6,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from tunecheck import _yaml as yamltext
-from tunecheck._errors import ConfigurationError, DataError, PluginError
-from tunecheck._json import JSON, whole_number
+from tunecheck._describe import read_as
+from tunecheck._errors import ConfigurationError, DataError, PluginError, told_as
+from tunecheck._json import JSON, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck_memory._configuration import UNIVERSAL
 from tunecheck_memory._definitions import read_definitions
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._goodai.log import EventType, LogFile, read_log
+from tunecheck_memory._goodai import TEXT_OF, EventType, LogEvent
 from tunecheck_memory._kind import Kind, Making
 from tunecheck_memory._kinds.registry import Kinds, find_kind, is_kind_file
 from tunecheck_memory._model import Definition
@@ -22,6 +27,91 @@ from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import Wording
+
+
+def describe(event: LogEvent) -> str:
+    parts = [event.type.name, f"{event.test!r}" if event.test else ""]
+    if event.type in TEXT_OF:
+        parts.append(f"{event.text!r}{' (question)' if event.question else ''}")
+    if event.type in (EventType.BEGIN, EventType.WAIT):
+        parts.append(f"{event.tokens} tokens")
+    if event.type is EventType.WAIT:
+        parts.append(f"{event.seconds} s")
+    return " ".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """`torn`: the last line broke off and was left out."""
+
+    name: str
+    events: tuple[LogEvent, ...]
+    torn: bool = False
+
+
+def read_log(file: Path | str) -> LogFile:
+    """All events of a log, in order; a last line that broke off is passed over.
+
+    Raises:
+        DataError: it cannot be read, or a line is not an event; names file and line.
+    """
+    path = Path(file)
+    with told_as(DataError, path):
+        raw = path.read_bytes()
+    *whole, rest = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    events = [_event(line, number, str(path)) for number, line in enumerate(whole, 1) if line.strip()]
+    torn = False
+    if rest.strip():
+        try:
+            events.append(_event(rest, len(whole) + 1, str(path)))
+        except DataError:
+            torn = True
+    return LogFile(str(path), tuple(events), torn)
+
+
+_LAST_TIMESTAMP = 253_402_300_800.0
+"""The end of the year 9999, in seconds since 1970."""
+
+_Amount: TypeAlias = Annotated[float, Meta(gt=-_LAST_TIMESTAMP, lt=_LAST_TIMESTAMP)]
+
+
+class _Data(msgspec.Struct, frozen=True):
+    message: Any = None
+    response: Any = None
+    is_question: Any = False
+    tokens: _Amount = 0
+    time: _Amount = 0
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: EventType
+    timestamp: Annotated[float, Meta(ge=0, lt=_LAST_TIMESTAMP)]
+    test_id: str = ""
+    data: Any = None
+
+
+def _event(line: bytes, number: int, name: str) -> LogEvent:
+    where = f"{name}, line {number}"
+    try:
+        value = loads(line)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from None
+    read = read_as(value, _Line, where, error=DataError)
+    data = read_as(read.data if isinstance(read.data, dict) else {}, _Data, where, error=DataError)
+    text = getattr(data, TEXT_OF[read.type]) if read.type in TEXT_OF else None
+    if read.type in TEXT_OF and not isinstance(text, str):
+        raise DataError(f"{where}: {read.type.name} has no text {TEXT_OF[read.type]!r}")
+    seconds = int(read.timestamp)  # apart, so that no microsecond is lost to rounding before the year 2242
+    return LogEvent(
+        read.type,
+        seconds * 1_000_000 + round((read.timestamp - seconds) * 1_000_000),
+        read.test_id,
+        text,
+        data.is_question is True,
+        round(data.tokens),
+        round(data.time),
+        number,
+    )
 
 
 @dataclass(frozen=True)
