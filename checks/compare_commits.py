@@ -24,6 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+
+from tests.source_path import source_path  # noqa: E402 - found through the line above
+
 SHARED = Path(os.environ.get("TUNECHECK_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 DROPPED = re.compile(
@@ -78,7 +82,7 @@ class Side:
         return self._run(folder, "-c", code)
 
     def _run(self, folder: Path, *words: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(self.checkout / "src"), "COLUMNS": "120"}
+        environment = {**os.environ, "PYTHONPATH": source_path(self.checkout), "COLUMNS": "120"}
         if self.bfcl:
             environment["TUNECHECK_BFCL"] = self.bfcl
         command = [self.python, *self._in_this_checkout(words)]

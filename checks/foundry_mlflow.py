@@ -18,7 +18,7 @@ MLFLOW = (
     "msgspec",
     "pyyaml",
     "rapidfuzz",
-    "typer",
+    "click",
     "rich",
     "jsonschema-rs",
     "rouge-score",

@@ -17,6 +17,7 @@ from msgspec import structs
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, uploader
+from tests.source_path import source_path
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck.cli._app import main
@@ -245,7 +246,7 @@ def test_files_that_are_left_to_clients_go_with_mlflows_package_which_reads_the_
     done = subprocess.run(
         [str(python), "-c", script, server, "upload", str(run.folder), "--mlflow", server],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "MLFLOW_EXPERIMENT_NAME": "shared"},
+        env=os.environ | {"PYTHONPATH": source_path(ROOT), "MLFLOW_EXPERIMENT_NAME": "shared"},
         capture_output=True,
         text=True,
         check=False,

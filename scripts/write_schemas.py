@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from tunecheck._json import JSON, dumps
 from tunecheck.cli._options import CommandOptions
 from tunecheck.cli._stored_options import config_file
+from tunecheck.endpoints import Endpoint
+from tunecheck.plugins import discover
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -64,9 +66,9 @@ def schemas() -> dict[str, bytes]:
 
 def endpoint_kinds() -> dict[str, str]:
     """The type of a definition of each kind of endpoint that is shipped."""
-    shipped = [kind for kind in entry_points(group="tunecheck.endpoints") if kind.value.startswith("tunecheck")]
-    types = {kind.name: kind.load().config_type for kind in shipped}
-    return {f"endpoint-{name}.yaml": f"{config.__module__}:{config.__qualname__}" for name, config in types.items()}
+    shipped = [kind for kind in discover("endpoints") if kind.plugin is not None and "tunecheck" in kind.origin]
+    types = {kind.name: cast("type[Endpoint]", kind.load()).config_type for kind in shipped}
+    return {f"endpoint-{name}.yaml": f"{type.__module__}:{type.__qualname__}" for name, type in types.items() if type}
 
 
 def _schema(name: str, place: str) -> bytes:

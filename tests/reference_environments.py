@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import lock_descriptor
+from tests.source_path import source_path
 
 __all__ = ["AZURE", "make_environment", "said_by"]
 
@@ -26,7 +27,7 @@ AZURE = (
     "rapidfuzz",
     "rouge-score",
     "jsonschema-rs",
-    "typer",
+    "click",
 )
 """The environment `azure`: azure-ai-evaluation, and what Tunecheck needs to run there from its source."""
 
@@ -69,7 +70,7 @@ def said_by(
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
         [str(python), str(root / "checks" / script), *arguments],
-        env={**os.environ, "PYTHONPATH": str(root / "src"), **(env or {})},
+        env={**os.environ, "PYTHONPATH": source_path(root), **(env or {})},
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -1,5 +1,8 @@
-"""BFCL's checks: verdicts of single rows, strictly or exactly as the leaderboard judges, and scores of result files.
+"""BFCL: data, simulated services, and verdicts, strictly or exactly as the leaderboard judges.
 
-Evaluators take `_single_turn.check_single_turn` and `_multi_turn.check_multi_turn`, the command line
-`_scoring.score_results` and `_ground_truth.ground_truth_lines`.
+`CallCheckEvaluator` judges single-turn rows, `score_results` scores result files.
 """
+
+from tunecheck.plugins import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
-"""Embeddings of texts: by a local model, run here, or by an embeddings endpoint."""
+"""Similarity of texts by embeddings and BERTScore: by a local model, run here, or by an embeddings endpoint."""
+
+from tunecheck.plugins import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

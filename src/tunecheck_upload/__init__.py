@@ -1,5 +1,8 @@
-"""Uploading finished runs to Azure AI Foundry and MLflow.
+"""Uploads of finished runs: what all destinations share.
 
-`_uploader` has what all uploads share, `_calls` the requests and their retries, `_record` what was sent where. Others
-use `FoundryUploader`, `MlflowUploader` and `Uploaded`.
+`_uploader` has the steps, `_calls` the requests and their retries, `_record` what was sent where.
 """
+
+from tunecheck.plugins import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

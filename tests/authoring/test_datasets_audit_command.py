@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from tests.bfcl_data_parts import write_lines
 
 from tunecheck._errors import ConfigurationError
+from tunecheck.cli._invocation import Invocation
 from tunecheck_authoring._cli.audit import audit
 
 TOOL = {"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
 
 
 def _run(*arguments: str) -> int:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    audit.add_to(app, "audit")
-    code: int = app(["audit", *arguments], standalone_mode=False)
-    return code
+    return audit(audit.parse("audit", arguments), Invocation())
 
 
 def _row(name: str, asked: str, text: str) -> dict[str, Any]:
@@ -37,7 +33,9 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_findings_are_listed_worst_first_with_the_baseline(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_listed_worst_first_with_what_agents_without_skill_score(
+    rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _run(str(rows)) == 3
     assert capsys.readouterr().out.splitlines() == [
         "probably wrong:",
@@ -45,7 +43,7 @@ def test_findings_are_listed_worst_first_with_the_baseline(rows: Path, capsys: p
         "text of send is 'We are lat'; the user said 'We are late'",
         '    fix: send(text="We are late")',
         "audited 3 rows: 1 with something certainly or probably wrong; 1 finding more to look at (--all lists them)",
-        "baseline: never calling a function passes 0.0% of the rows",
+        "by calls alone, calling nothing passes 0.0%, always calling at most 100.0%",
     ]
 
 

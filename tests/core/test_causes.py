@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import metrics_of, rows_of, run
 
-from tunecheck import ArgumentMatchEvaluator, CallCheckEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
+from tunecheck import ArgumentMatchEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
 from tunecheck._causes import CAUSES
+from tunecheck_bfcl import CallCheckEvaluator
 
 TOOLS = [
     {

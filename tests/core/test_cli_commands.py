@@ -235,10 +235,25 @@ def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path)
 # -- start-up
 
 
+MOST_MODULES_OF_HELP = 42
+
+
 def test_help_comes_quickly_because_nothing_heavy_is_loaded() -> None:
+    ours = _loaded_by("--help")
+    of_plugins = {name for name in ours if name.startswith("tunecheck_")}
+    packages = {name.partition(".")[0] for name in of_plugins}
+    assert "tunecheck_memory" in packages
+    assert of_plugins == packages | {f"{package}.plugin" for package in packages}
+    assert len(ours) <= MOST_MODULES_OF_HELP
+
+
+def _loaded_by(*arguments: str) -> set[str]:
+    """Our modules in a new process that ran a command."""
     code = (
-        "import sys; from tunecheck.cli._app import main; main(['--help']); "
-        "print(sorted({'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules)))"
+        "import sys; from tunecheck.cli._app import main; main(sys.argv[1:]); "
+        "assert not {'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules); "
+        "print(*(name for name in sys.modules if name.startswith('tunecheck')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())

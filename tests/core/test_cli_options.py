@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -44,10 +42,7 @@ def brewed(*arguments: str) -> BrewOptions:
         seen.append(options)
         return 0
 
-    app = typer.Typer()
-    brew.add_to(app, "brew")
-    done = CliRunner().invoke(app, list(arguments), obj=Invocation())
-    assert done.exit_code == 0, done.output
+    assert brew(brew.parse("brew", arguments), Invocation()) == 0
     return seen[0]
 
 

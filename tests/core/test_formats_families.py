@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck import CallCheckEvaluator, FunctionCallMatchEvaluator, PluginError, read_calls
+from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
 from tunecheck.evaluators._judges.texts import shown
 from tunecheck.formats import JsonCalls, NamedCalls, Profile
@@ -18,6 +18,7 @@ from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import known_marks
 from tunecheck.pipeline._mapping import row_kind_reader
+from tunecheck_bfcl import CallCheckEvaluator
 
 
 def tool(name: str, **properties: str) -> dict[str, Any]:

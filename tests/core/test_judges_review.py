@@ -17,10 +17,8 @@ from tests.judge_parts import JudgeServer, Scripted, judgement, prompt_file
 from tests.pipeline_parts import run
 
 from tunecheck import (
-    BertScoreEvaluator,
     ConfigurationError,
     DifferenceEvaluator,
-    EmbeddingSimilarityEvaluator,
     EndpointError,
     JudgementError,
     PromptyEvaluator,
@@ -41,6 +39,7 @@ from tunecheck.evaluators._judges.texts import data_mark, shown
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 KEY = "sk-not-to-be-seen-anywhere"
 

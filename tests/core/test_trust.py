@@ -654,7 +654,7 @@ def test_the_page_has_a_row_for_each_input_and_each_row_a_test() -> None:
 
 # -- modules of the current folder
 
-SHADOWED = ("yaml", "msgspec", "typer", "aiohttp", "json", "typing", "dataclasses", "asyncio")
+SHADOWED = ("yaml", "msgspec", "click", "aiohttp", "json", "typing", "dataclasses", "asyncio")
 
 
 @pytest.mark.parametrize("program", [("-m", "tunecheck", "evaluate"), ("evaluate.py",)])

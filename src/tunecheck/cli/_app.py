@@ -10,18 +10,18 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+import click
 
 from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, told
-from tunecheck._messages import clean, command_line
+from tunecheck._messages import clean, command_line, did_you_mean
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
 from tunecheck.cli._options import Command
 from tunecheck.cli._shared_options import results_folder
-from tunecheck.plugins import command_groups, discover, find
+from tunecheck.plugins import absence_hint, command_groups, discover, find
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -37,77 +37,74 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
-    given = sys.argv[1:] if arguments is None else arguments
-    return _run(Invocation(program, f"{program} evaluate"), make_app(given), arguments)
+    return _run(Invocation(program, f"{program} evaluate"), _main_group(), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run the main job alone, as `python evaluate.py` does; gives the exit code."""
     from tunecheck.cli._evaluate.command import evaluate
 
-    app = typer.Typer(add_completion=False)
-    evaluate.add_to(app, "evaluate")
     program = command_line(["python", sys.argv[0]])
-    return _run(Invocation(program, program), app, arguments)
+    return _run(Invocation(program, program), evaluate.click_command("evaluate"), arguments)
 
 
-def make_app(given: Sequence[str] = ()) -> typer.Typer:
-    """The commands; only those that the arguments name, where they do: the others need not be read to run them."""
-    app = typer.Typer(help=_ABOUT, add_completion=False)
-    app.callback()(_main_options)
-    groups: dict[str, typer.Typer] = {}
-    helps = command_groups()
-    for name in _named(given):
-        *group, last = name.split()
-        for word in group:
-            if word not in groups:
-                groups[word] = typer.Typer(help=helps.get(word))
-                groups[word].callback()(lambda: None)  # with a callback, a single command of a group keeps its name
-                app.add_typer(groups[word], name=word)
-        command = find("commands", name)
-        if not isinstance(command, Command):
-            raise PluginError(f"the command {name!r} is not made by tunecheck.cli.command")
-        command.add_to(groups[group[0]] if group else app, last)
-    return app
+class _Group(click.Group):
+    """Commands by name, from the plug-ins; a command's module is loaded when it runs."""
+
+    def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
+        super().__init__(words[-1] if words else None, help=help, no_args_is_help=True)
+        self._words = words
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The words that may follow: commands, then groups."""
+        depth = len(self._words)
+        names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
+        return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a word, loaded, or the group."""
+        name, commands = " ".join([*self._words, cmd_name]), _commands()
+        if name in commands:
+            command = find("commands", name)
+            if not isinstance(command, Command):
+                raise PluginError(
+                    f"the command {name!r} is {type(command).__name__}: make it with tunecheck.cli.command"
+                )
+            return command.click_command(cmd_name)
+        if any(each.startswith(f"{name} ") for each in commands):
+            return _Group((*self._words, cmd_name), command_groups().get(name))
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a suggestion where there is no such command."""
+        if self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}{absence_hint()}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List names and one-line helps; loads no command."""
+        helps = {**command_groups(), **_commands()}
+        rows = [(word, helps.get(" ".join([*self._words, word]), "")) for word in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
-def _commands() -> list[str]:
-    return [each.name for each in discover("commands")]
+def _main_group() -> click.Group:
+    return click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")(_Group((), _ABOUT))
 
 
-def _named(given: Sequence[str]) -> list[str]:
-    if "--version" in given[:1]:
-        return []
-    commands = _commands()
-    for words in (2, 1):
-        named = [name for name in commands if name.split()[:words] == list(given[:words])]
-        if named:
-            return named
-    return commands
+def _commands() -> dict[str, str]:
+    """The one-line help of each command."""
+    return {each.name: each.help for each in discover("commands")}
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"tunecheck {__version__}")
-        raise typer.Exit
-
-
-def _main_options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", metavar="", help="Show the version and exit.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """Only --version; with a callback, a single command keeps its name."""
-
-
-def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | None) -> int:
+def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command; without arguments, those of this process, which then ends with it."""
     if arguments is not None:
-        return _outcome(invocation, app, arguments)
-    code = _outcome(invocation, app, sys.argv[1:])
+        return _outcome(invocation, command, arguments)
+    code = _outcome(invocation, command, sys.argv[1:])
     # Python waits at its end for threads; one that waits for an answer that timed out long ago might never end.
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
@@ -116,7 +113,7 @@ def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | No
     return code
 
 
-def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str]) -> int:
+def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
     invocation.debug = "--debug" in arguments
     invocation.typed = command_line([*invocation.program.split(), *arguments])
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -128,7 +125,7 @@ def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str])
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with _ended_like_interrupted():
-            code = _invoke(app, invocation, arguments or ["--help"])
+            code = _invoke(command, invocation, arguments or ["--help"])
             sys.stdout.flush()
         return code if arguments else WRONG_USE
     except BrokenPipeError:
@@ -143,21 +140,19 @@ def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str])
         return _failed(error, invocation)
 
 
-def _invoke(app: typer.Typer, invocation: Invocation, arguments: Sequence[str]) -> int:
-    command = typer.main.get_command(app)
+def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[str]) -> int:
     try:
-        # Not command.main(): that would print errors in a box, and end the process by itself.
+        # Not command.main(), which ends the process by itself.
         with command.make_context(invocation.program, list(arguments), obj=invocation) as context:
             code = command.invoke(context)
-    except typer.Exit as leaving:
+    except click.exceptions.Exit as leaving:
         return leaving.exit_code
     return code if isinstance(code, int) else DONE
 
 
 def _failed(error: Exception, invocation: Invocation) -> int:
-    usage = _usage_problem(error)
-    if usage is not None:
-        _say(f"error: {usage}")
+    if isinstance(error, click.ClickException):
+        _say(f"error: {_usage_problem(error)}")
         return WRONG_USE
     if invocation.debug:
         traceback.print_exception(error)
@@ -172,33 +167,27 @@ def _failed(error: Exception, invocation: Invocation) -> int:
     return FAILED
 
 
-def _usage_problem(error: Exception) -> str | None:
-    # Classes are found by name: newer typers bring a click of their own, older ones use the real one.
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    if "ClickException" not in kinds:
-        return None
-    message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)  # type: ignore[attr-defined]
+def _usage_problem(error: click.ClickException) -> str:
+    message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
     if context is None:
-        return str(message)
+        return message
     path = context.command_path
-    if "NoSuchOption" in kinds and (others := _commands_with(error.option_name)):  # type: ignore[attr-defined]
-        message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"  # type: ignore[attr-defined]
+    if isinstance(error, click.NoSuchOption) and (others := _commands_with(error.option_name)):
+        message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"
     elif message.startswith("Got unexpected extra argument"):
         extra = message.partition(" (")[2].removesuffix(")")
-        takes = [*(each.metavar for each in context.command.params if not each.opts[0].startswith("-")), "options"]
-        message = f"{path} does not take {extra!r}: expected {' and '.join(takes)} only"
+        arguments = (each for each in context.command.params if isinstance(each, click.Argument))
+        takes = " and ".join([*(each.metavar or "" for each in arguments), "options"])
+        message = f"{path} does not take {extra!r}: expected {takes} only"
     return f"{message} (see {path} --help)"
 
 
 def _commands_with(option: str) -> list[str]:
     """The commands that have an option."""
-    whole = typer.main.get_command(make_app())
     found = []
     for name in _commands():
-        command = whole
-        for word in name.split():
-            command = command.commands[word]  # type: ignore[attr-defined]
-        if any(option in each.opts for each in command.params):
+        command = find("commands", name)
+        if isinstance(command, Command) and any(option in each.opts for each in command.click_command(name).params):
             found.append(name)
     return found
 

@@ -13,14 +13,14 @@ keeps of the command, and what `--resume` may change of it:
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
-import typer
-from typer.core import TyperCommand
+import click
 
 from tunecheck._json import JSON
 from tunecheck.cli._entries import parse_assignments, parse_names
@@ -99,33 +99,58 @@ class OptionField:
         """`--group-by`."""
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
-    def parsed(self, value: Any) -> object:  # noqa: ANN401 - what typer makes of the words on a command line
+    def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
         if self.description.names:
             return parse_names(value, self.flag)
         if get_origin(self.kind) is dict:
             return parse_assignments(value, self.flag)
         return list(value) if isinstance(value, (list, tuple)) else value
 
-    def parameter(self) -> inspect.Parameter:
-        said, kind = self.description, self.hint
-        if said.names:
-            kind = str | None
-        elif get_origin(self.kind) is dict:
-            kind = list[str] | None
-        shown: dict[str, Any] = {
-            "metavar": "" if self.kind is bool else said.metavar,  # else newer typers write <bool>
-            "help": said.help,
-            "rich_help_panel": said.panel,
-            "min": said.least,
-            "max": said.most,
-        }
+    @property
+    def takes_many(self) -> bool:
+        """Whether the command line gives several words: repeated options, or arguments in a row."""
+        return get_origin(self.kind) in (list, dict) and not self.description.names
+
+    def parameter(self) -> click.Parameter:
+        """The option or argument as click reads it; defaults are left to the dataclass."""
+        said, kind = self.description, self._type()
         if said.positional:
-            info = typer.Argument(**shown)
-        else:
-            info = typer.Option(*(said.flags or (self.flag,)), **shown)
-        default = inspect.Parameter.empty if self.default is MISSING else self.default
-        by_name = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Parameter(self.name, by_name, default=default, annotation=Annotated[kind, info])
+            many = -1 if self.takes_many else 1
+            return click.Argument([self.name], type=kind, nargs=many, required=self.is_required, metavar=said.metavar)
+        names = [self.name, *(said.flags or (self.flag,))]
+        if self.kind is bool:
+            return click.Option(names, is_flag=True)
+        bare: dict[str, Any] = {} if said.bare is None else {"is_flag": False, "flag_value": said.bare}
+        many = self.takes_many
+        return click.Option(names, type=kind, multiple=many, required=self.is_required, metavar=said.metavar, **bare)
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is MISSING
+
+    def _type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
+        said = self.description
+        if self.kind is int:
+            return click.IntRange(said.least, said.most)  # type: ignore[arg-type]  # limits of an int are ints
+        if self.kind is float:
+            return click.FloatRange(said.least, said.most)
+        return click.Path(path_type=Path) if self.kind is Path else click.STRING
+
+    def help_row(self) -> tuple[str, str]:
+        """The two columns of the help: `--limit N`, and what it does with its range and default."""
+        said = self.description
+        names = said.metavar if said.positional else ", ".join(said.flags or (self.flag,))
+        value = "" if said.positional or self.kind is bool or said.metavar is None else f" {said.metavar}"
+        return f"{names}{value}", " ".join([said.help, *self._notes()])
+
+    def _notes(self) -> Iterator[str]:
+        least, most = self.description.least, self.description.most
+        if least is not None:
+            yield f"[at least {least}]" if most is None else f"[{least} to {most}]"
+        if self.is_required:
+            yield "[required]"
+        elif is_given(self.default) and not self.description.positional:
+            yield f"[default: {self.default}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +167,7 @@ class CommandOptions:
 
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a command's parameters, as typer has read them."""
+        """From a command's parameters, as click has read them."""
         described = option_fields(cls)
         values: dict[str, Any] = {
             name: described[name].parsed(value)
@@ -206,36 +231,52 @@ class Command(Generic[T]):
     def __call__(self, options: T, invocation: Invocation) -> int:
         return self.run(options, invocation)
 
-    def add_to(self, app: typer.Typer, name: str) -> None:
-        """Make it a command of an app."""
+    def parse(self, program: str, words: Sequence[str]) -> T:
+        """Read the words that follow the command.
 
-        def function(context: typer.Context, **given: object) -> int:
-            options = self.options.of_command_line(context.params)
+        Raises:
+            click.UsageError: there is no such option, or a value is not what it may be.
+        """
+        with self.click_command(program).make_context(program, list(words)) as context:
+            return self.options.of_command_line(context.params)
+
+    def click_command(self, name: str) -> click.Command:
+        """The command as click runs it; the context's object is the Invocation."""
+
+        @click.pass_context
+        def run(context: click.Context, /, **parameters: object) -> int:
+            options = self.options.of_command_line(parameters)
             with options.around():
                 return self.run(options, context.obj)
 
-        described = option_fields(self.options).values()
-        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        shown = [each for each in described if not each.description.hidden]
-        function.__signature__ = inspect.Signature([context, *(each.parameter() for each in shown)])  # type: ignore[attr-defined]
-        # Newer typers keep the line feeds: prose is one line a paragraph; a list's lines begin with a number.
-        function.__doc__ = re.sub(r"(?<=\S)\n *(?=[^\s\d])", " ", self.run.__doc__ or "")
-        bare = {each.flag: each.description.bare for each in described if each.description.bare is not None}
-        kind = type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
-        app.command(name, cls=kind)(function)
+        shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
+        parameters = [each.parameter() for each in shown]
+        made = _PanelledCommand(name, params=parameters, callback=run, help=_wrappable(self.run.__doc__ or ""))
+        made.described = shown
+        return made
 
 
-class _BareOptions(TyperCommand):
-    """A command of which some options may stand without a value."""
+class _PanelledCommand(click.Command):
+    """A command whose help shows its options panel by panel."""
 
-    bare: Mapping[str, str]
+    described: Sequence[OptionField] = ()
 
-    def parse_args(self, ctx: object, args: list[str]) -> list[str]:
-        """Give bare options their values."""
-        said: list[str] = []
-        for arg, following in zip(args, [*args[1:], "--"], strict=True):
-            said += [arg, self.bare[arg]] if arg in self.bare and following.startswith("-") else [arg]
-        return super().parse_args(ctx, said)  # type: ignore[arg-type]  # click's context, of whichever click it is
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write arguments, then each panel's options."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for each in self.described:
+            title = "Arguments" if each.description.positional else each.description.panel or "Options"
+            panels.setdefault(title, []).append(each.help_row())
+        panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
+        for title, rows in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _wrappable(text: str) -> str:
+    """A docstring for click, which wraps paragraphs: lists, whose lines begin with a number, are marked to stay."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
 
 
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:

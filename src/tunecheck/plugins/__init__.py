@@ -10,6 +10,7 @@ same way. docs/plugins.md shows a whole plug-in.
     _files        files of the workspace as modules
 """
 
+from tunecheck._lazy import attach_stub
 from tunecheck.plugins._files import WORKSPACE_MODULES, load_file
 from tunecheck.plugins._installed import AbsentPlugin, absent_plugins, command_groups, installed_plugins, kinds
 from tunecheck.plugins._interface import (
@@ -28,6 +29,7 @@ from tunecheck.plugins._interface import (
 )
 from tunecheck.plugins._names import (
     Candidate,
+    absence_hint,
     added_options,
     check,
     cluster_rules,
@@ -61,8 +63,10 @@ __all__ = [
     "Plugin",
     "RunSource",
     "RunnerLike",
+    "absence_hint",
     "absent_plugins",
     "added_options",
+    "attach_stub",
     "check",
     "cluster_rules",
     "codes",

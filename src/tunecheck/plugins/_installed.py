@@ -6,9 +6,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import TYPE_CHECKING
 
 from tunecheck.plugins._interface import CORE_KINDS, Plugin
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP = "tunecheck.plugins"
 CORE = "core"
@@ -74,6 +77,8 @@ def distribution_of(point: EntryPoint) -> str:
 @lru_cache(maxsize=4)
 def _environment(path: tuple[str, ...]) -> _Environment:
     """Read the entry points on a search path; the path is a parameter so that another one is read anew."""
+    from importlib.metadata import entry_points  # takes longer than all else here
+
     select = entry_points().select
     plugins: list[InstalledPlugin] = []
     absent: list[AbsentPlugin] = []

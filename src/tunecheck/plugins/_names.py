@@ -80,7 +80,7 @@ def find(
     candidates = discover(kind, workspace=workspace) if among is None else among
     named = [each for each in candidates if each.name == name]
     if not named:
-        hint = did_you_mean(name, (each.name for each in candidates)) + _absent()
+        hint = did_you_mean(name, (each.name for each in candidates)) + absence_hint()
         raise PluginError(f"there is no plugin {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
@@ -92,7 +92,8 @@ def find(
     return load(named[0])
 
 
-def _absent() -> str:
+def absence_hint() -> str:
+    """Return the end of an error about an unknown name: which plug-ins are missing, if any."""
     absent = [f"{each.name} ({each.problem})" for each in absent_plugins()]
     return f"; it may belong to a plug-in that is missing here: {', '.join(absent)}" if absent else ""
 

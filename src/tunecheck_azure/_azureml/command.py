@@ -98,16 +98,10 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
 def _evaluate_options(arguments: list[str]) -> Options:
     """What evaluate makes of these arguments, and that nothing of it makes no sense in a job."""
-    import typer
+    from tunecheck.cli._evaluate.command import evaluate
 
-    from tunecheck.cli._app import make_app
-    from tunecheck.cli._evaluate.options import Options
-
-    evaluate = typer.main.get_command(make_app(["evaluate"]))
-    assert isinstance(evaluate, typer.core.TyperGroup)
-    # Only read: a word that evaluate does not take is told here, not by a job that waited for its machine.
-    with evaluate.commands["evaluate"].make_context("tunecheck evaluate", list(arguments)) as context:
-        options = Options.of_command_line(context.params)
+    # A word that evaluate does not take is refused here, not by a job that waited for its machine.
+    options = evaluate.parse("tunecheck evaluate", arguments)
     wrong = next((name for name in _NOT_IN_A_JOB if name in options.given()), None)
     if wrong is not None:
         raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job makes a run of its own, in its own output")

@@ -1,0 +1,36 @@
+"""Names of a package that are loaded when they are first used, from the package's stub file.
+
+A package's `__init__.pyi` holds `from ._module import Name as Name`, which type checkers read, too. Its `__init__.py`
+holds `__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)`.
+"""
+
+# `python -m tunecheck` imports this with the current folder on the path: only built-in and loaded modules are safe.
+import _ast
+import sys
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Callable[[], list[str]], list[str]]":
+    """Return `__getattr__`, `__dir__` and `__all__` of a package with the names that its stub file imports."""
+    stub = file.removesuffix(".py") + ".pyi"
+    with open(stub, "rb") as text:
+        tree = compile(text.read(), stub, "exec", _ast.PyCF_ONLY_AST)
+    homes: dict[str, str] = {}
+    assert isinstance(tree, _ast.Module)
+    for node in tree.body:
+        if isinstance(node, _ast.ImportFrom):
+            homes.update((alias.name, f"{'.' * node.level}{node.module}") for alias in node.names)
+    names = sorted(homes)
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(homes[name], package), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: names, names

@@ -1,0 +1,19 @@
+"""The public names of this package and their homes; `__init__.py` loads them from there."""
+
+from ._kind import Kind as Kind, Making as Making, Scene as Scene
+from ._kinds.chapterbreak import MissingTextsError as MissingTextsError
+from ._kinds.scripts import scripted_test as scripted_test
+from ._lenient_json import read_lenient as read_lenient
+from ._model import (
+    AskJudge as AskJudge,
+    Definition as Definition,
+    Given as Given,
+    Points as Points,
+    Replied as Replied,
+    Say as Say,
+    Score as Score,
+    Step as Step,
+    Steps as Steps,
+    Wait as Wait,
+)
+from ._session import SessionStoppedError as SessionStoppedError
