@@ -14,7 +14,6 @@ from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._target import openai_tools, read_messages
 from tunecheck.episodes._expected_answers import question_row
 from tunecheck.formats._reading import read_calls
-from tunecheck.pipeline._finished_rows import evidence_of
 from tunecheck.runs._values import value_reader
 from tunecheck_authoring._answers import Answer, Message
 from tunecheck_authoring._conversation_examples import ConversationReader
@@ -25,15 +24,11 @@ _CONVERSATION = ("turns", "inference_log")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The failed row behind an example: its id, that in the data set (of a trial, too), the cause and its evidence.
-
-    `cause` is empty where none is known.
-    """
+    """The failed row behind an example: its id, its id in the data set (not that of a trial), and the known cause."""
 
     row_id: str
     source_id: str
     cause: str
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +80,7 @@ class ExampleReader:
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
         row_id, code, parallel = str(row.get("row_id")), row.get("cause"), data.get("parallel_tool_calls")
         origin = Origin(
-            row_id,
-            str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id,
-            code if isinstance(code, str) else "",
-            evidence_of(row),
+            row_id, str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id, code if isinstance(code, str) else ""
         )
         if not is_conversation(row):
             asked, tools, wanted, given = self._question(data, target)

@@ -1,4 +1,4 @@
-"""Failed rows of a run written as training examples: for OpenAI and Azure OpenAI, for TRL, or for people to review.
+"""Failed rows of a run written as training examples: for OpenAI and Azure OpenAI, or for TRL.
 
 Formats: OpenAI's and Azure OpenAI's chat fine-tuning (https://platform.openai.com/docs/guides/supervised-fine-tuning)
 and preferences (https://platform.openai.com/docs/guides/direct-preference-optimization); TRL's conversational
@@ -36,8 +36,8 @@ from tunecheck_authoring._answers import Message, with_objects
 from tunecheck_authoring._conversation_examples import ConversationReader
 from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation
 
-Form: TypeAlias = Literal["sft", "dpo", "openai", "review"]
-FORMS: tuple[Form, ...] = ("sft", "dpo", "openai", "review")
+Form: TypeAlias = Literal["sft", "dpo", "openai"]
+FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
 
 Record = dict[str, JSON]
 
@@ -121,7 +121,7 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     _check_files(run, plan)
     report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
     paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
-    chosen = _Chosen(plan, report, one=paired or plan.form == "review")
+    chosen = _Chosen(plan, report, one=paired)
     found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
@@ -285,7 +285,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
 
 
 def _records(examples: Iterable[Example], form: Form, *, paired: bool) -> Iterator[Record]:
-    writers: dict[Form, Callable[[Example], Record]] = {"sft": _sft, "dpo": _dpo, "openai": _openai, "review": _review}
+    writers: dict[Form, Callable[[Example], Record]] = {"sft": _sft, "dpo": _dpo, "openai": _openai}
     write = _preference if form == "openai" and paired else writers[form]
     return map(write, examples)
 
@@ -323,22 +323,6 @@ def _preference(example: Example) -> Record:
         "input": asked,
         "preferred_output": [example.wanted.message(arguments_as_text=True)],
         "non_preferred_output": [example.given.message(arguments_as_text=True)],
-    }
-
-
-def _review(example: Example) -> Record:
-    given = None if example.given is None else example.given.message(arguments_as_text=False)
-    return {
-        "id": example.origin.row_id,
-        "cause": example.origin.cause or None,
-        "what": cause_named(example.origin.cause).title if example.origin.cause else None,
-        "evidence": example.origin.evidence or None,
-        "query": [*example.asked],
-        "expected": example.wanted.message(arguments_as_text=False),
-        "answered": given,
-        **_tools(example),
-        "decision": None,
-        "comment": None,
     }
 
 

@@ -157,16 +157,9 @@ def test_faults_of_serving_are_left_out_and_said(tmp_path: Path, capsys: pytest.
     result = made(tmp_path, {"Oslo": call("Lom"), "Voss": '{"name": "weather", "arguments": {"in": "Voss"}'})
     rows: Any = result["rows"]
     assert {row["cause"] for row in rows if row["row_id"] == "Voss"} <= {"unreadable", "call_left_in_text", "cut_off"}
-    lines = export(tmp_path, result, "review", "--cause", "server_fault", "--cause", rows[1]["cause"])
-    assert [line["id"] for line in lines] == ["Oslo"]
+    (line,) = export(tmp_path, result, "sft", "--cause", "server_fault", "--cause", rows[1]["cause"])
+    assert line["completion"][0]["tool_calls"][0]["function"]["arguments"] == {"in": "Oslo"}
     assert "left out 1: of another cause" in capsys.readouterr().out
-
-
-def test_a_review_shows_what_was_expected_and_answered_with_room_for_a_decision(tmp_path: Path) -> None:
-    (line,) = export(tmp_path, made(tmp_path, {"Oslo": "No idea."}), "review", free=False)
-    assert line["answered"] == {"role": "assistant", "content": "No idea."}
-    assert line["expected"]["tool_calls"][0]["function"]["arguments"] == {"in": "Oslo"}
-    assert line["decision"] is None
 
 
 def test_a_row_without_a_right_answer_or_with_turns_of_nothing_is_left_out_and_said(
@@ -191,7 +184,8 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     answer = {"response": "?", "simulated": True}
     result = run(tmp_path, str(data), target=lambda id: dict(answer), evaluators={"match": MatchEvaluator()})
-    assert main(["datasets", "export", str(result.run_dir), "--to", "review", "--out", str(tmp_path / "x.jsonl")]) == 2
+    options = ["--to", "sft", "--no-test-set", "--out", str(tmp_path / "x.jsonl")]
+    assert main(["datasets", "export", str(result.run_dir), *options]) == 2
     assert "asked no model" in capsys.readouterr().err
 
 
@@ -199,13 +193,16 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
     ("options", "says"),
     [
         (["--to", "stf"], "did you mean 'sft'"),
-        (["--to", "review", "--cause", "refusals"], "did you mean 'refusal'"),
-        (["--to", "review", "--evaluator", "mach"], "has no evaluator 'mach'"),
-        (["--to", "review", "--out", "test.jsonl", "--overwrite"], "is the data of run"),
-        (["--to", "review", "--out", "x.csv"], "name it x.jsonl"),
+        (["--to", "sft", "--no-test-set", "--cause", "refusals"], "did you mean 'refusal'"),
+        (["--to", "sft", "--no-test-set", "--evaluator", "mach"], "has no evaluator 'mach'"),
+        (["--to", "sft", "--no-test-set", "--out", "test.jsonl", "--overwrite"], "is the data of run"),
+        (["--to", "sft", "--no-test-set", "--out", "x.csv"], "name it x.jsonl"),
         (["--to", "sft", "--no-test-set", "--leave-test-set", "r.jsonl"], "exclude each other"),
         (["--to", "sft", "--leave-test-set", "test.jsonl/r.jsonl"], "test.jsonl/r.jsonl: cannot be written"),
-        (["--to", "review", "--cause", "loop"], "nothing to export: of 1 failed row, 1 × of another cause"),
+        (
+            ["--to", "sft", "--no-test-set", "--cause", "loop"],
+            "nothing to export: of 1 failed row, 1 × of another cause",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -157,12 +157,6 @@ def complaints(messages: list[Message], tools: list[Message]) -> Iterator[str]:
         yield "calls without an answer"
 
 
-def test_a_review_shows_a_conversation_up_to_what_it_did_instead(folder: Path) -> None:
-    (line,) = export(folder, made(folder, {"loan": answered(*STEPS)}), "review")
-    assert called(line["expected"]) == ("borrow", {"title": "Emma"})
-    assert called(line["answered"]) == ("borrow", {"title": "Walden"})
-
-
 def test_a_conversation_leaves_the_test_set_with_all_its_examples(folder: Path) -> None:
     answers = {"loan": answered(*STEPS), "right": answered(*[[each] for each in LOAN["ground_truth"]])}
     result = made(folder, answers, LOAN, {**LOAN, "id": "right"})

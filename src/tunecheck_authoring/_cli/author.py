@@ -76,7 +76,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "STAGE",
         _SET,
     )
-    draw: Path | None = option("Draw the graph of functions.", "FILE.svg", _SET)
+    draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
     writer: str | None = option(
         "A model that says the requests as people do: a definition, or the name of one in endpoints/. It chooses no "

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     run: str = argument("The run whose rows failed: its id, the beginning of it, its folder, or last.", "RUN")
-    to: str = option(
-        "sft or dpo (TRL), openai (also Azure OpenAI: chats, or preferences with --against), review (to look at).",
-        "FORM",
-    )
+    to: str = option("sft or dpo (TRL), openai (also Azure OpenAI: chats, or preferences with --against).", "FORM")
     out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
     against: str | None = option(
         "Pairs: rows that one of the two runs got right. The right answer is preferred, the wrong one rejected.", "RUN"
@@ -83,7 +80,7 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
 def _check_test_set(options: ExportOptions, run_id: str) -> None:
     if options.leave_test_set is not None and options.no_test_set:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other")
-    if options.to != "review" and options.leave_test_set is None and not options.no_test_set:
+    if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
             f"run {run_id} tested these rows, and a model trained on them is not tested by them any more: write the "
             "test set without them with --leave-test-set FILE, or say --no-test-set if they are of none"
