@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
-from urllib.parse import quote
 
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import clean, printable
@@ -51,20 +50,11 @@ LEAST_ECHO = 8
 
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
 
-_ASCII = "".join(map(chr, range(128)))
+_MORE = "{0,15}"
+"""More backslashes before an escaped character: JSON in JSON in JSON. Bounded, so that a long run of them costs little."""
 
-_ESCAPE = re.compile(
-    r"\\u(?P<json>[0-9a-f]{4})|%(?P<url>[0-7][0-9a-f])|&#x(?P<html>[0-9a-f]{1,6});|&#(?P<decimal>[0-9]{1,7});"
-    r"|(?P<named>&(?:amp|lt|gt|quot|apos);)|\\(?P<mark>[^\sa-z0-9])"
-)
-
-_NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
-
-_MOST_ROUNDS = 3
-"""How often a text is unescaped: JSON in JSON in a URL."""
-
-_MOST_TRACED = 1 << 22
-"""Characters of a text up to which the places of escaped secrets are found; a longer one is masked as a whole."""
+_NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+"""Characters that HTML writes by name."""
 
 
 class Secret:
@@ -89,39 +79,40 @@ class Secret:
 
 
 class Redactor:
-    """Masks known secrets in texts, in any case of letters and however they are written there.
+    """Masks known secrets in texts, in upper and lower case and however they are written there.
 
     A server may repeat one as it was sent, or within a URL, JSON, HTML or base64.
     """
 
     def __init__(self) -> None:
-        self._forms: frozenset[str] = frozenset()
-        self._echoes: frozenset[str] = frozenset()
+        self._patterns: dict[str, re.Pattern[str]] = {}
+        self._echoes: dict[str, re.Pattern[str]] = {}
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
-        forms = {_lowered(form) for form in _forms(item.reveal())} - {""}
-        self._forms |= forms
-        if in_answers:
-            self._echoes |= {form for form in forms if len(form) >= LEAST_ECHO}
+        for form in filter(None, map(_lowered, _forms(item.reveal()))):
+            pattern = self._patterns.get(form) or _pattern(form)
+            self._patterns[form] = pattern
+            if in_answers and len(form) >= LEAST_ECHO:
+                self._echoes[form] = pattern
 
     def learn(self, other: Redactor) -> None:
         """Mask from now on what another one masks."""
-        self._forms |= other._forms
+        self._patterns |= other._patterns
         self._echoes |= other._echoes
 
     def text(self, text: str) -> str:
-        """A text for people (an error, a log line), every known secret masked."""
-        return _masked(text, self._forms)
+        """Return a text for people (an error, a log line) with every known secret masked."""
+        return _masked(text, self._patterns.values())
 
     def line(self, text: str, most: int = 200) -> str:
-        """The same as one printable line of so many characters."""
+        """Return the same as one printable line of at most so many characters."""
         return clean(self.text(printable(text)), most)  # a secret may stand there with invisible marks inside
 
     def answer(self, value: JSON, depth: int = 0) -> JSON:
-        """An answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
+        """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
-            return _masked(value, self._echoes)
+            return _masked(value, self._echoes.values())
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
@@ -129,14 +120,14 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            return {_masked(key, self._echoes): self.answer(item, depth + 1) for key, item in value.items()}
+            names = (_masked(key, self._echoes.values()) for key in value)
+            return {name: self.answer(item, depth + 1) for name, item in zip(names, value.values(), strict=True)}
         return value
 
 
 def _forms(text: str) -> Iterator[str]:
-    """How a secret may be repeated: as it is, in base64, and the user and password that are base64 in it."""
+    """Yield a secret, its base64, and the user name and password that are base64 in it."""
     yield text
-    yield quote(text, safe=_ASCII)
     encoded = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
     yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
     with contextlib.suppress(ValueError):
@@ -145,76 +136,58 @@ def _forms(text: str) -> Iterator[str]:
             yield from (pair, pair.partition(":")[2])
 
 
-def _masked(text: str, forms: frozenset[str]) -> str:
-    """The text with a mask in place of each of these forms, also where some of its characters are escaped."""
-    if not forms:
-        return text
-    read = _lowered(text)
-    hidden = [*_found(read, forms)]
-    for rounds in range(1, _MOST_ROUNDS + 1):
-        if _ESCAPE.search(read) is None:
-            break
-        read = _ESCAPE.sub(_unescaped, read)
-        found = [*_found(read, forms)]
-        if found and len(text) > _MOST_TRACED:
-            return MASK
-        places = _places(text, rounds) if found else ()
-        hidden += [(places[start], places[end]) for start, end in found]
-    # One secret may contain another, or overlap with it: nothing of either is left.
-    after = len(text) + 1
-    for start, end in sorted(_joined(hidden), reverse=True):
-        assert end <= after
-        text, after = text[:start] + MASK + text[end:], start
-    return text
+_LONG = 256
+"""Characters of a secret from which on its letters and digits are not looked for escaped: tokens of Entra have 2,000,
+and their pattern would take a second to compile."""
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    return re.compile("".join(one if len(form) > _LONG and one.isalnum() else _character(one) for one in form))
+
+
+@functools.lru_cache(maxsize=512)
+def _character(one: str) -> str:
+    """Return a pattern for a lower-case character, as it is or escaped in JSON, a URL or HTML, once or several times.
+
+    Each alternative begins with a literal, so that the search skips quickly to where one can begin.
+    """
+    ways = [re.escape(one)]
+    if not one.isalnum():
+        ways.append(rf"\\\\{_MORE}{re.escape(one)}")
+    if one in _NAMED:
+        ways.append(rf"&(?:amp;)*{_NAMED[one]};")
+    for written in {one, *(other for other in (one.upper(),) if len(other) == 1)}:
+        code, encoded = ord(written), written.encode("utf-8", "surrogatepass")
+        ways += [rf"\\\\{_MORE}u{code:04x}", rf"&(?:amp;)*#x0*{code:x};", rf"&(?:amp;)*#0*{code};"]
+        ways.append("".join(f"%(?:25)*{byte:02x}" for byte in encoded))
+    return f"(?:{'|'.join(ways)})"
+
+
+def _masked(text: str, patterns: Iterable[re.Pattern[str]]) -> str:
+    """Return the text with a mask in place of each secret; of two that overlap nothing is left."""
+    read = _lowered(text) if patterns else text
+    spans: list[tuple[int, int]] = []
+    for pattern in patterns:
+        found = pattern.search(read)
+        while found:
+            spans.append(found.span())
+            found = pattern.search(read, found.start() + 1)
+    pieces: list[str] = []
+    after = 0
+    for start, end in sorted(spans):
+        if start >= after:
+            pieces += (text[after:start], MASK)
+        after = max(after, end)
+    return "".join([*pieces, text[after:]]) if spans else text
 
 
 def _is_in_number(form: str, value: float) -> bool:
-    """Whether a number holds a secret of digits, without its leading zeros or rounded as it may be."""
+    """True if a number holds a secret of digits, without its leading zeros or rounded as it may be."""
     return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
-def _found(read: str, forms: frozenset[str]) -> Iterator[tuple[int, int]]:
-    for form in forms:
-        start = read.find(form)
-        while start >= 0:
-            yield start, start + len(form)
-            start = read.find(form, start + 1)
-
-
-def _joined(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        if joined and start < joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def _places(text: str, rounds: int) -> Sequence[int]:
-    """Where each character, and the end, of the text that was unescaped so often stands in the text."""
-    read, places = _lowered(text), [*range(len(text) + 1)]
-    for _ in range(rounds):
-        kept: list[int] = []
-        position = 0
-        for match in _ESCAPE.finditer(read):
-            kept += places[position : match.start()]
-            kept += [places[match.start()]] * len(_unescaped(match))
-            position = match.end()
-        read, places = _ESCAPE.sub(_unescaped, read), kept + places[position:]
-    return places
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    kind = match.lastgroup or ""
-    if kind in ("named", "mark"):
-        return _NAMED.get(match[kind], match[kind])
-    code = int(match[kind], 10 if kind == "decimal" else 16)
-    return _lowered(chr(code)) if code <= sys.maxunicode else ""
-
-
 def _lowered(text: str) -> str:
-    """In lower case, character by character: some have a longer one."""
+    """Return the text in lower case, character by character: some have a longer one."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(low if len(low := one.lower()) == 1 else one for one in text)
 
