@@ -51,7 +51,7 @@ LEAST_ECHO = 8
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
 
 _MORE = "{0,15}"
-"""More backslashes before an escaped character: JSON in JSON in JSON. Bounded, so that a long run of them costs little."""
+"""More backslashes before an escaped character (JSON in JSON in JSON); bounded, so that a long run costs little."""
 
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 """Characters that HTML writes by name."""

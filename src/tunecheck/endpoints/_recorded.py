@@ -1,15 +1,13 @@
 """A JSON Lines file of recorded answers, looked up by row id or by the content of the messages.
 
-The file is read once, line by line, and only a hash and an offset of each record are kept (16 bytes for each of its
-keys); a record is read again when it is asked for. Memory stays flat however large the answers are.
+The file is read once, line by line, and only the keys and the offset of each record are kept (about 200 bytes a
+record). A record is read again when it is asked for, so that large answers do not fill the memory.
 """
 
 import hashlib
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from tunecheck._errors import DataError, ReplyError
 from tunecheck._json import JSON, canonical, loads, value_of, whole_number
@@ -18,7 +16,6 @@ MAX_LINE_BYTES = 64 << 20
 """Longest record that is read."""
 
 _BOM = b"\xef\xbb\xbf"
-_LOW = (1 << 64) - 1
 _LARGEST_ID = 10**300
 
 
@@ -41,6 +38,14 @@ def content_key(messages: object) -> bytes:
     return b"messages " + hashlib.blake2b(canonical(plain), digest_size=16).digest()
 
 
+class _Place(NamedTuple):
+    """Where a record stands; `has_id`: the record has an `id`."""
+
+    line: int
+    offset: int
+    has_id: bool
+
+
 class RecordedFile:
     """Recorded answers by key.
 
@@ -60,43 +65,52 @@ class RecordedFile:
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
             raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+        self._places: dict[bytes, _Place] = {}
         try:
             self.sha256 = self._index()
-            for at in range(1, len(self._hashes)):
-                if self._hashes[at] == self._hashes[at - 1]:
-                    self._refuse_if_same(self._offsets[at - 1], self._offsets[at])
         except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
             self._file.close()
             raise
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
-        """The record with this key, the first where several answer the same messages."""
-        wanted = _hash(key)
-        at = bisect_left(self._hashes, wanted)
-        while at < len(self._hashes) and self._hashes[at] == wanted:
-            record = self._read(self._offsets[at])
-            if key in _keys(record):
-                return record
-            at += 1
-        return None
+        """Return the record with this key, the first one if several answer the same messages.
+
+        Raises:
+            ReplyError: the file has changed since it was opened.
+        """
+        place = self._places.get(key)
+        if place is None:
+            return None
+        self._file.seek(place.offset)
+        record = value_of(self._file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
+        if not isinstance(record, dict) or key not in _keys(record):
+            raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
+        return record
 
     def close(self) -> None:
         self._file.close()
 
     def _index(self) -> str:
         digest = hashlib.sha256()
-        entries: list[int] = []
         for number, offset, line in self._lines():
             digest.update(line)
             if line.strip():
-                entries += (_hash(key) << 64 | offset for key in _keys(self._parsed(line, number), self._where(number)))
+                record = self._parsed(line, number)
+                place = _Place(number, offset, "id" in record)
+                for key in _keys(record, self._where(number)):
+                    self._add(key, place)
                 self.records += 1
         if not self.records:
             raise DataError(f"{self.path}: holds no recorded answers")
-        entries.sort()  # one integer each (hash, then offset), so that sorting and searching need no objects
-        self._hashes = array("Q", (entry >> 64 for entry in entries))
-        self._offsets = array("Q", (entry & _LOW for entry in entries))
         return digest.hexdigest()
+
+    def _add(self, key: bytes, place: _Place) -> None:
+        first = self._places.setdefault(key, place)
+        by_id = key.startswith(b"id ")
+        # Rows may share their messages as long as their ids tell them apart.
+        if first is not place and (by_id or not (first.has_id and place.has_id)):
+            what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
+            raise DataError(f"{self.path}, lines {first.line} and {place.line}: both answer {what}; keep one of them")
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         self._file.seek(0)
@@ -124,32 +138,6 @@ class RecordedFile:
     def _where(self, number: int) -> str:
         return f"{self.path}, line {number}"
 
-    def _read(self, offset: int) -> dict[str, JSON]:
-        self._file.seek(offset)
-        line = self._file.readline(MAX_LINE_BYTES)
-        record = value_of(line.removeprefix(_BOM))
-        if not isinstance(record, dict):
-            raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
-        return record
-
-    def _refuse_if_same(self, first_offset: int, second_offset: int) -> None:
-        first, second = self._read(first_offset), self._read(second_offset)
-        # Rows may share their messages as long as their ids tell them apart.
-        shared = set(_keys(first)) & set(_keys(second))
-        by_id = any(key.startswith(b"id ") for key in shared)
-        if by_id or (shared and not ("id" in first and "id" in second)):
-            what = f"the id {second['id']!r}" if by_id else "the same messages"
-            numbers = f"{self._number(first_offset)} and {self._number(second_offset)}"
-            raise DataError(f"{self.path}, lines {numbers}: both answer {what}; keep one of them")
-
-    def _number(self, offset: int) -> int:
-        self._file.seek(0)
-        lines, left = 1, offset
-        while left and (chunk := self._file.read(min(left, 1 << 20))):
-            lines += chunk.count(b"\n")
-            left -= len(chunk)
-        return lines
-
 
 def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     keys = []
@@ -167,10 +155,6 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     if not keys:
         raise DataError(f"{where}: has neither an id nor messages, so what it answers is unknown")
     return keys
-
-
-def _hash(key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
 
 
 def _essence(message: object) -> object:
