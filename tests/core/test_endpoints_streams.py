@@ -122,6 +122,14 @@ def test_calls_with_ids_of_their_own_are_several_however_they_are_numbered(index
     assert [call["id"] for call in read(*({"tool_calls": [call]} for call in calls)).tool_calls] == ["f", "g"]
 
 
+def test_a_call_whose_first_piece_has_null_arguments_keeps_the_later_ones() -> None:
+    first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}
+    (call,) = read(
+        {"tool_calls": [first]}, {"tool_calls": [{"index": 0, "function": {"arguments": '{"y": 1}'}}]}
+    ).tool_calls
+    assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
+
+
 def test_reasoning_comes_in_pieces_too() -> None:
     done = read({"reasoning_content": "It is "}, {"reasoning_content": "a city."}, {"content": "Paris"})
     assert (done.reasoning, done.text) == ("It is a city.", "Paris")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import cast
 
 from tunecheck._json import JSON
@@ -13,8 +14,9 @@ _MOST_PIECES = 200_000
 """More tokens than any model answers with."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that hold the whole reply."""
-_OF_PIECES = frozenset({"text", "thinking", "summary", "data", "arguments", "signature"})
-"""Texts of a part, or of a call's function, that come in pieces; others come whole."""
+_OF_MESSAGES = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
+_IN_PIECES = _OF_MESSAGES | {"text", "thinking", "summary", "data", "arguments", "signature"}
+"""Texts that come in pieces, of a message and of its parts; others come whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ def read_stream(body: bytes) -> Streamed:
     Raises:
         UnreadableReplyError: its pieces are not those of a chat completion, or it broke off.
     """
-    answer = _Answer()
+    answer = _StreamedAnswer()
     first: int | None = None
     for number, (data, end) in enumerate(_events(body)):
         if number >= _MOST_PIECES:
@@ -81,36 +83,22 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), position
 
 
-class _Pieces(list[str]):
-    """A text that comes in pieces; `listed`: as the text parts of a list."""
-
-    listed = False
-
-    def whole(self) -> JSON:
-        text = "".join(self)
-        return [{"type": "text", "text": text}] if self.listed else text
-
-
 class _Parts:
-    """The parts of a list that come in pieces: each piece belongs to the part of its index, else to the last one."""
+    """The parts of a list that come in pieces: a piece goes on with the part of its index, else with the last one."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, object]] = []
         self._by_index: dict[int, dict[str, object]] = {}
 
     def add(self, pieces: list[JSON]) -> None:
-        """Take pieces; a text is a part's."""
+        """Take pieces; a text is a text part."""
         for piece in pieces:
             given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
             if isinstance(given, dict):
                 _merge(self._part(given), given)
 
-    def whole(self) -> list[dict[str, JSON]]:
-        """The parts, each from all its pieces."""
-        return [{key: _whole(value) for key, value in part.items() if key != "index"} for part in self.items]
-
     def _part(self, piece: Mapping[str, JSON]) -> dict[str, object]:
-        """The part that a piece goes on with, a new one where it is of another kind or another call."""
+        """Return the part that a piece goes on with, a new one if the piece is of another kind or another call."""
         index = piece.get("index")
         place = index if isinstance(index, int) else None
         held = (self.items[-1] if self.items else None) if place is None else self._by_index.get(place)
@@ -123,40 +111,39 @@ class _Parts:
 
 
 def _merge(held: dict[str, object], piece: Mapping[str, JSON]) -> None:
+    """Add what a piece brings: texts are collected, lists go by index, of other values the first one stays."""
     for key, value in piece.items():
-        if key in _OF_PIECES and isinstance(value, (str, list)):
-            pieces = held.setdefault(key, _Pieces())
-            if isinstance(pieces, _Pieces):
-                pieces.listed = isinstance(value, list)
-                pieces += [value] if isinstance(value, str) else [text for part in value if (text := _text(part))]
+        before = held.get(key)
+        if isinstance(value, list) or isinstance(before, _Parts):
+            parts = before if isinstance(before, _Parts) else _Parts()
+            parts.add(["".join(before)] if isinstance(before, list) else [])
+            parts.add(value if isinstance(value, list) else [value])
+            held[key] = parts
+        elif isinstance(value, str) and key in _IN_PIECES and isinstance(before, (list, NoneType)):
+            held[key] = before = before or []
+            before.append(value)
         elif isinstance(value, dict) and isinstance(inner := held.setdefault(key, {}), dict):
             _merge(inner, value)
-        elif held.get(key) is None:
+        elif before is None:
             held[key] = value
 
 
-def _text(part: JSON) -> str:
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""
-
-
 def _whole(value: object) -> JSON:
-    if isinstance(value, _Pieces):
-        return value.whole()
+    if isinstance(value, list):
+        return "".join(value)
+    if isinstance(value, _Parts):
+        return [{key: _whole(item) for key, item in part.items() if key != "index"} for part in value.items]
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     return cast("JSON", value)
 
 
 @dataclass(slots=True)
-class _Answer:
-    """What has come of an answer: its first choice is kept, as of one that comes whole."""
+class _StreamedAnswer:
+    """The part of an answer that has come: only its first choice, as of an answer that comes whole."""
 
     about: dict[str, JSON] = field(default_factory=dict)
-    texts: dict[str, list[str]] = field(default_factory=dict)
-    content: _Parts = field(default_factory=_Parts)
-    lists: dict[str, _Parts] = field(default_factory=dict)
-    calls: _Parts = field(default_factory=_Parts)
+    message: dict[str, object] = field(default_factory=dict)
     finish_reason: JSON = None
     usage: JSON = None
     error: JSON = None
@@ -180,21 +167,11 @@ class _Answer:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
         delta = choice.get("delta")
-        taken = [self._take(key, value) for key, value in delta.items() if value] if isinstance(delta, dict) else []
-        return any(taken)
-
-    def _take(self, key: str, value: JSON) -> bool:
-        if key == "content" and isinstance(value, list):
-            self.content.add(value)
-        elif key == "tool_calls" and isinstance(value, list):
-            self.calls.add(value)
-        elif key in REASONING_FIELDS and isinstance(value, list):
-            self.lists.setdefault(key, _Parts()).add(value)
-        elif key in (*REASONING_FIELDS, "content", "refusal") and isinstance(value, str):
-            self.texts.setdefault(key, []).append(value)
-        else:
-            return False
-        return True
+        given = delta if isinstance(delta, dict) else {}
+        taken = {key: value for key, value in given.items() if value and key in _OF_MESSAGES}
+        taken = {key: value for key, value in taken.items() if isinstance(value, (str, list))}
+        _merge(self.message, taken)
+        return bool(taken)
 
     def whole(self) -> dict[str, JSON]:
         """The chat completion.
@@ -207,13 +184,10 @@ class _Answer:
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer's end")
         message: dict[str, JSON] = {"role": "assistant", "content": None}
-        message |= {key: "".join(pieces) for key, pieces in self.texts.items()}
-        message |= {key: [*parts.whole()] for key, parts in self.lists.items()}
-        if self.content.items:
-            said: list[JSON] = [{"type": "text", "text": message["content"]}] if message["content"] else []
-            message["content"] = [*self.content.whole(), *said]
-        if self.calls.items:
-            message["tool_calls"] = [{"type": "function", **call} for call in self.calls.whole()]
+        message |= {key: _whole(value) for key, value in self.message.items()}
+        calls = message.get("tool_calls")
+        if isinstance(calls, list):
+            message["tool_calls"] = [{"type": "function", **call} for call in calls if isinstance(call, dict)]
         choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         if self.error:
             choice["error"] = self.error
