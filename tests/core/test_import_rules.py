@@ -1,0 +1,160 @@
+"""Which package may import which, in ways that import-linter does not see: by string, for types, and from plug-ins."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import ROOT
+
+SOURCE = ROOT / "src"
+
+PLUGINS = sorted(path.name for path in SOURCE.glob("tunecheck_*"))
+
+FOR_TYPES = {
+    "tunecheck.cli._evaluate.run -> tunecheck_upload._uploader",
+    "tunecheck.evaluation._evaluate -> tunecheck_azure._foundry.upload",
+    "tunecheck.report._turns -> tunecheck_bfcl._entries",
+    "tunecheck.report._turns -> tunecheck_bfcl._replay",
+}
+"""Imports of plug-ins for type checkers that are still in the core; this set only shrinks."""
+
+DEEP = {
+    "tunecheck_authoring -> tunecheck_bfcl._entries",
+    "tunecheck_authoring -> tunecheck_bfcl._multi_turn",
+    "tunecheck_authoring -> tunecheck_bfcl._replay",
+    "tunecheck_authoring -> tunecheck_bfcl._single_turn",
+    "tunecheck_authoring -> tunecheck_serve._pages",
+    "tunecheck_azure -> tunecheck_mlflow._run",
+    "tunecheck_azure -> tunecheck_upload._calls",
+    "tunecheck_azure -> tunecheck_upload._contents",
+    "tunecheck_azure -> tunecheck_upload._record",
+    "tunecheck_azure -> tunecheck_upload._uploader",
+    "tunecheck_mlflow -> tunecheck_upload._calls",
+    "tunecheck_mlflow -> tunecheck_upload._contents",
+    "tunecheck_mlflow -> tunecheck_upload._record",
+    "tunecheck_mlflow -> tunecheck_upload._uploader",
+    "tunecheck_serve -> tunecheck_azure._foundry.evaluation",
+    "tunecheck_serve -> tunecheck_bfcl._result_files",
+    "tunecheck_upload -> tunecheck_azure._foundry.upload",
+    "tunecheck_upload -> tunecheck_mlflow._upload",
+}
+"""Imports of one plug-in's internals by another that are still there; this set only shrinks."""
+
+COMPUTED = {
+    "tunecheck._lazy",  # the names of a package's own stub file
+    "tunecheck.endpoints._python",  # a function that a user's definition names
+    "tunecheck.formats.__init__",
+    "tunecheck.formats._source_calls",
+    "tunecheck.plugins._interface",  # what plug-ins register
+}
+"""Modules of the core that import a module by a name in a variable."""
+
+
+def modules(package: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((SOURCE / package).rglob("*.py")):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        yield name, ast.parse(path.read_text("utf-8"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The modules that are imported anywhere: at the top, in functions, for types."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """The texts in the code, docstrings left out."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Expr)
+    docstrings = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented)
+        for statement in getattr(node, "body", [])
+        if isinstance(statement, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_the_core_imports_plugins_not_even_for_types_but_for_those_that_are_listed() -> None:
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    listed = {line for contract in allowed for line in contract.get("ignore_imports", [])}
+    found = {
+        f"{name.removesuffix('.__init__')} -> {imported}"
+        for name, tree in modules("tunecheck")
+        for imported in imports(tree)
+        if imported.startswith("tunecheck_")
+    }
+    assert found - listed - FOR_TYPES == set()
+
+
+def test_no_text_in_the_core_names_a_plugin_s_module() -> None:
+    mentions = re.compile(rf"\b({'|'.join(PLUGINS)})\b")
+    found = [(name, text) for name, tree in modules("tunecheck") for text in strings(tree) if mentions.search(text)]
+    assert found == []
+
+
+def test_texts_in_the_core_name_only_modules_of_packages_below_them() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    level = {name: at for at, line in enumerate(contract["layers"]) for name in line.split(" : ")}
+    above = [
+        (name, text)
+        for name, tree in modules("tunecheck")
+        for text in strings(tree)
+        if (named := re.fullmatch(r"tunecheck\.(\w+)[\w.]*(:\w+)?", text))
+        and level.get(named[1], 99) < level.get(name.split(".")[1], -1)
+    ]
+    assert above == []
+
+
+def test_modules_are_imported_by_a_computed_name_only_where_users_or_plugins_name_them() -> None:
+    found = {
+        name
+        for name, tree in modules("tunecheck")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (getattr(node.func, "id", "") or getattr(node.func, "attr", "")) in ("import_module", "__import__")
+        and not isinstance(node.args[0], ast.Constant)
+    }
+    assert found == COMPUTED
+
+
+def test_one_plugin_imports_another_from_its_top_level_but_for_those_that_are_listed() -> None:
+    found = {
+        f"{package} -> {imported}"
+        for package in PLUGINS
+        for _, tree in modules(package)
+        for imported in imports(tree)
+        if imported.startswith("tunecheck_") and imported.partition(".")[0] != package and "." in imported
+    }
+    assert found - DEEP == set()
+
+
+@pytest.mark.parametrize("package", ["tunecheck", *PLUGINS])
+def test_a_plugin_s_module_imports_nothing_but_the_interface(package: str) -> None:
+    tree = ast.parse((SOURCE / package / "plugin.py").read_text("utf-8"))
+    assert set(imports(tree)) == {"tunecheck.plugins"}
+
+
+@pytest.mark.parametrize("package", PLUGINS)
+def test_a_plugin_s_loaders_stand_in_its_own_package(package: str) -> None:
+    tree = ast.parse((SOURCE / package / "plugin.py").read_text("utf-8"))
+    loaders = [text for text in strings(tree) if re.fullmatch(r"[\w.]+:[\w.]+", text)]
+    assert [text for text in loaders if not text.startswith(f"{package}.")] == []
+
+
+def test_every_plugin_is_registered_and_in_the_wheel() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    registered = project["project"]["entry-points"]["tunecheck.plugins"].values()
+    assert {place.partition(".")[0] for place in registered} == {"tunecheck", *PLUGINS}
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert {Path(folder).name for folder in wheel} == {"tunecheck", *PLUGINS}
