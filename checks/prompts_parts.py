@@ -17,7 +17,7 @@ from tunecheck.prompts._loading import load_prompt
 __all__ = ["PROMPTFLOW", "PROMPTY", "Case", "ours", "run_theirs"]
 
 PROMPTFLOW = "promptflow-core==1.18.5"
-PROMPTY = "prompty[jinja2,mustache,openai]==2.1.0"
+PROMPTY = "prompty[jinja2,openai]==2.1.0"
 
 Case = tuple[Path | str, Sequence[Mapping[str, object]]]
 """A prompt file, and the values to render it with, one mapping after the other."""

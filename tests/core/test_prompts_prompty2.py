@@ -305,6 +305,7 @@ REFUSED = {
     "model: {id: j, options: {api_key: x}}": "line 2: model.options.api_key: a secret has no place here",
     "model: {id: j, connection: {kind: reference, name: x}}": "line 2: model.connection.kind: 'reference' is none of",
     "model: {id: j, provider: anthropic, connection: {kind: key}}": 'line 2: model.provider: "anthropic" is',
+    "model: j\ntemplate:\n  format: mustache": 'line 4: template.format: "mustache" is not supported: write jinja2',
     "model: j\ntemplate:\n  format: liquid": 'line 4: template.format: "liquid" is not supported',
     "model: j\ntemplate:\n  format: {kind: liquid}": 'line 4: template.format.kind: "liquid" is not supported',
     "model: j\ntools:\n  - {kind: function}": "line 4: tools.0.name: is missing",

@@ -1,5 +1,5 @@
 """Prompts: `.prompty` files in both dialects, rendered to chat messages that no value can take over.
 
-`_loading` reads a file (`_prompty1`, `_prompty2`), `_template` renders its body (`_jinja`, `_mustache`) in `_bounds`.
+`_loading` reads a file (`_prompty1`, `_prompty2`), `_template` renders its body.
 Others use `load_prompt`, `shipped_prompt` and `Prompt`.
 """

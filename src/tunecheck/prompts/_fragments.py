@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from tunecheck._errors import PromptRenderError
 from tunecheck._json import JSON
 
 ROLES = ("system", "developer", "user", "assistant", "function", "tool")
 _FIRST_MARK = "\ue000"
+
+MAX_TEXT = 4 << 20
+"""Most characters of a rendered template."""
 
 
 class Fragment(str):
@@ -98,7 +102,11 @@ def join(texts: Iterable[str]) -> Fragment:
     An empty value stays a part: whether a line is a role header must not depend on what a value is.
     """
     parts: list[tuple[bool, list[str]]] = []
+    size = 0
     for text in texts:
+        size += len(text)
+        if size > MAX_TEXT:
+            raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB")
         for trusted, part in parts_of(text):
             if (
                 not parts

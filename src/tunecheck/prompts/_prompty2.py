@@ -34,7 +34,7 @@ _PROMPTY1_MODEL_KEYS = ("api", "configuration", "parameters", "response")
 _PROMPTY1_KEYS = ("inputs", "outputs", "sample", "judge")
 
 _LANGUAGES: Mapping[str, LanguageName] = MappingProxyType(
-    {"jinja2": "jinja2", "jinja": "jinja2", "*": "jinja2", "nunjucks": "nunjucks", "mustache": "mustache"}
+    {"jinja2": "jinja2", "jinja": "jinja2", "*": "jinja2", "nunjucks": "nunjucks"}
 )
 _OPTIONS: Mapping[str, str] = MappingProxyType({
     "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty", "temperature": "temperature",

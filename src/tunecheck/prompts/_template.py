@@ -1,15 +1,28 @@
-"""The body of a prompt: a template in one of the languages for them, compiled once and rendered for each row."""
+"""The body of a prompt: a Jinja template in a sandbox, compiled once and rendered for each row.
 
+A template is code that the user trusts; its values are not. So the syntax tree is rewritten: the template's own text
+stays known as such, and nothing else opens a message.
+"""
+
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import Literal
+
+import jinja2
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.filters import FILTERS
+from jinja2.meta import find_undeclared_variables
+from jinja2.runtime import Context, StrictUndefined, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
+from jinja2.utils import Cycler, Joiner, Namespace, missing, pass_context
+from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
-from tunecheck.prompts._bounds import Budget
-from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._jinja import Jinja
-from tunecheck.prompts._language import Language, TemplateError
-from tunecheck.prompts._mustache import Mustache
+from tunecheck._messages import did_you_mean
+from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 
 MAX_BODY = 1 << 18
 """Longest template in characters; the longest of Azure's has 17,000."""
@@ -24,12 +37,23 @@ Raises:
     ValueError: it is not a sequence of messages.
 """
 
-LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks", "mustache"]
+LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks"]
 """`jinja2 trimmed` drops the line feed after a block, as Azure and prompt flow do."""
+
+_UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
+
+_SHARED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr)
+"""What means the same in Nunjucks, of which nothing else is taken."""
+
+_DATA = (str, int, float, type(None), dict, list, tuple, set, range)
+"""What can be written into a prompt: a generator or a method would be written as its place in the memory."""
 
 
 class Template:
     """A compiled template, and how its rendering is taken apart.
+
+    `names`: the variables it takes; `used`: those with which it does more than to write them or to ask whether they are
+    there; `own_text`: all text that may come out of it as its own, and the fields of values that it names.
 
     Raises:
         PromptError: it is not a template that a prompt may have; names the line.
@@ -40,20 +64,36 @@ class Template:
         self._split = split
         if len(body) > MAX_BODY:
             raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY >> 10} K characters")
+        environment = _Environment(language)
         try:
-            self._compiled = _compiled(body, language)
-        except TemplateError as error:
-            raise PromptError(f"{where(error.line)}: {_reason(error)}") from None
+            tree = environment.parse(body)
+            self._examine(tree, environment)
+            _refuse_unsupported(tree, nunjucks=environment.nunjucks)
+            code = environment.compile(_Rewriter().visit(tree))
+        except TemplateSyntaxError as error:
+            raise PromptError(f"{where(error.lineno)}: {_one_line(_syntax_problem(error, environment))}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # What Python's own compiler refuses: too many nested blocks, too large a number.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
-        self.names = self._compiled.names
-        self.used = self._compiled.used
-        self.own_text = self._compiled.own_text
+        self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
+
+    def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
+        self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
+        # The variables that the template itself looks for: with `default(…)` or `is defined`.
+        filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
+        tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
+        self._optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+        written = [child for output in tree.find_all(nodes.Output) for child in output.nodes]
+        asked = [each.test for each in tree.find_all(nodes.If)]
+        plain = Counter(node.name for node in (*written, *asked) if isinstance(node, nodes.Name))
+        self.used = frozenset(Counter(node.name for node in tree.find_all(nodes.Name)) - plain)
+        texts = [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
+        fields = [node.attr for node in tree.find_all(nodes.Getattr)]
+        self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)
 
     def may_lack(self, name: str) -> bool:
         """Whether the template looks itself whether that variable is there."""
-        return name in self._compiled.optional
+        return name in self._optional
 
     def render(self, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
         """The messages for these values.
@@ -62,20 +102,30 @@ class Template:
             PromptRenderError: the template fails on them; names the line.
         """
         try:
-            rendered = self._compiled.rendered(values, Budget())
+            rendered = join(self._compiled.root_render_func(self._compiled.new_context(dict(values))))
         except Exception as error:  # noqa: BLE001 - a template may run into any error of Python's
-            place = self._where(self._compiled.line(error.__traceback__))
-            raise PromptRenderError(f"{place}: {_reason(error)}") from None
+            raise PromptRenderError(f"{self._where(self._line(error.__traceback__))}: {_reason(error)}") from None
         try:
             return self._split(Skeleton.of(rendered))
         except ValueError as error:
             raise PromptRenderError(f"{self._where(1)}: {error}") from None
 
+    def _line(self, traceback: TracebackType | None) -> int:
+        line = 1
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == self._compiled.root_render_func.__code__.co_filename:
+                line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return line
 
-def _compiled(body: str, language: LanguageName) -> Language:
-    if language == "mustache":
-        return Mustache(body)
-    return Jinja(body, trim_blocks=language == "jinja2 trimmed", nunjucks=language == "nunjucks")
+
+def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment) -> str:
+    unknown = _UNKNOWN.match(error.message or "")
+    if unknown is None:
+        return error.message or "not a template"
+    sort, name = unknown.groups()
+    known = environment.filters if sort == "filter" else environment.tests
+    return f"there is no {sort} {name!r}{did_you_mean(name, [item for item in known if ' ' not in item])}"
 
 
 def _reason(error: BaseException) -> str:
@@ -87,3 +137,125 @@ def _reason(error: BaseException) -> str:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 300 else f"{line[:300]}…"
+
+
+# -- the tree, rewritten
+
+
+def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        problem = "a prompt stands in one file: include, import and extends are not supported"
+        raise TemplateSyntaxError(problem, node.lineno)
+    for scope in tree.find_all(nodes.ScopedEvalContextModifier):
+        raise TemplateSyntaxError("the tag autoescape is not supported", scope.lineno)
+    for part in tree.find_all(nodes.Node) if nunjucks else ():
+        if not isinstance(part, _SHARED):
+            what = f"no {type(part).__name__.lower()}, which may mean something else in Jinja"
+            raise TemplateSyntaxError(f"of Nunjucks only {{{{ name }}}} is read, {what}", part.lineno)
+
+
+class _Rewriter(NodeTransformer):
+    """Marks the template's own texts as such; what is not marked counts as a value."""
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Output:  # noqa: N802 - Jinja's name
+        node.nodes = [self._output(child) for child in node.nodes]
+        return node
+
+    def _output(self, node: nodes.Expr) -> nodes.Expr:
+        if isinstance(node, nodes.TemplateData):
+            return _filtered(nodes.Const(node.data, lineno=node.lineno), _own)
+        return _filtered(self._visited(_with_literals(node)), _written)
+
+    def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802 - Jinja's name
+        node.node = self._visited(_with_literals(node.node))
+        return node
+
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja's name
+        node.iter = _with_literals(node.iter)
+        self.generic_visit(node)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - Jinja's name
+        texts = [_filtered(self._visited(child), _written) for child in node.nodes]
+        return _filtered(nodes.Tuple(texts, "load", lineno=node.lineno), _joined)
+
+    def _visited(self, node: nodes.Node) -> nodes.Expr:
+        visited = self.visit(node)
+        assert isinstance(visited, nodes.Expr)
+        return visited
+
+
+def _with_literals(node: nodes.Node) -> nodes.Node:
+    """The expression, with the texts that stand in it as literals, and may come out of it as such, marked as own."""
+    if isinstance(node, nodes.Const) and isinstance(node.value, str):
+        return _filtered(node, _own)
+    if isinstance(node, nodes.CondExpr):
+        node.expr1 = _with_literals(node.expr1)  # type: ignore[assignment]
+        node.expr2 = _with_literals(node.expr2) if node.expr2 else None  # type: ignore[assignment]
+    elif isinstance(node, nodes.Concat):
+        node.nodes = [_with_literals(child) for child in node.nodes]  # type: ignore[misc]
+    elif isinstance(node, (nodes.List, nodes.Tuple)):
+        node.items = [_with_literals(child) for child in node.items]  # type: ignore[misc]
+    return node
+
+
+def _filtered(node: nodes.Node, function: Callable[..., object]) -> nodes.Filter:
+    return nodes.Filter(node, _filter_name(function), [], [], None, None, lineno=node.lineno)
+
+
+def _filter_name(function: Callable[..., object]) -> str:
+    # Only this rewriting uses them: a name with a blank cannot be written in a template.
+    return f"own {function.__name__}"
+
+
+# With a context, Jinja does not work them out while compiling, which would make plain texts of fragments.
+@pass_context
+def _own(context: Context, text: str) -> Fragment:
+    return literal(text)
+
+
+@pass_context
+def _joined(context: Context, texts: tuple[str, ...]) -> Fragment:
+    return join(texts)
+
+
+@pass_context
+def _written(context: Context, value: object) -> str:
+    if isinstance(value, Fragment):
+        return value
+    if isinstance(value, Undefined):
+        return str(value)  # says itself what is undefined
+    nunjucks = isinstance(context.environment, _Environment) and context.environment.nunjucks
+    if nunjucks and type(value) is not int and not isinstance(value, str):
+        raise PromptRenderError(f"a {type(value).__name__} would be written in another way by Nunjucks: give a text")
+    if not isinstance(value, _DATA):
+        raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")
+    return str.__str__(value) if isinstance(value, str) else str(value)
+
+
+# -- the environment
+
+
+class _Absent(StrictUndefined):
+    """What a value does not have: an error where it is written, but a template may ask for it with `if`."""
+
+    def __bool__(self) -> bool:  # type: ignore[override]  # the base always raises
+        if self._undefined_obj is missing:
+            self._fail_with_undefined_error()
+        return False
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja as prompts have it. `concat` is what Jinja joins captured output with."""
+
+    concat = staticmethod(join)
+
+    def __init__(self, language: LanguageName) -> None:
+        super().__init__(
+            trim_blocks=language == "jinja2 trimmed", keep_trailing_newline=True, undefined=_Absent, cache_size=0
+        )
+        self.nunjucks = language == "nunjucks"
+        # Without `random`, by which a prompt would not be itself twice.
+        known: dict[str, Callable[..., object]] = {name: each for name, each in FILTERS.items() if name != "random"}
+        self.filters = known | {_filter_name(function): function for function in (_own, _joined, _written)}
+        self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}
