@@ -18,7 +18,7 @@ from tunecheck._json import JSON
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend, Recorded, find_simulator
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._mcp.client import ServerGoneError, Session, Spares
+from tunecheck_authoring._mcp.client import Session, Spares
 from tunecheck_authoring._mcp.service import LiveServer, asking, write_recorded
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
@@ -146,37 +146,12 @@ def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     assert process.returncode is not None
 
 
-def test_one_server_does_for_all_states_where_its_files_bring_it_back() -> None:
-    simulator = recorded(FILED)
-    assert simulator.put_back
-    live = LiveServer(simulator, FILED)
-    [begun] = live._kept.values()
-    for title in ("Emma", "Walden", "Ivanhoe"):
-        assert live_backend(live, (add(title),)).call(LIST).value == {"books": {title: None}}
-    assert live_backend(live).call(LIST).value == {"books": {}}
-    assert [*live._kept.values()] == [begun]
-    live.close()
-
-
-def test_a_server_that_keeps_more_than_its_files_is_started_anew() -> None:
-    server = FILED.replace("files", "memory")
-    simulator = recorded(server)
-    assert not simulator.put_back
-    live = LiveServer(simulator, server)
+@pytest.mark.parametrize("kept", ["files", "memory"])
+def test_a_conversation_meets_the_books_that_were_added_before_it_and_no_others(kept: str) -> None:
+    server = FILED.replace("files", kept)
+    live = LiveServer(recorded(server), server)
     for title in ("Emma", "Walden"):
         assert live_backend(live, (add(title),)).call(LIST).value == {"books": {title: None}}
-    live.close()
-
-
-def test_a_server_whose_files_do_not_bring_it_back_though_its_simulator_says_so_is_refused(folder: Path) -> None:
-    server = FILED.replace("files", "memory")
-    recorded(server)
-    path = folder / "simulators" / "shelf.py"
-    path.write_text(path.read_text().replace("put_back = False", "put_back = True"))
-    live = LiveServer(recorded(server), server)
-    live_backend(live).call(add("Emma"))
-    with pytest.raises(ServerGoneError, match=r"set put_back to False in shelf\.py"):
-        live_backend(live).call(add("Walden"))
     live.close()
 
 

@@ -144,8 +144,6 @@ class Recorded(Simulator):
     """The tools that may change what the service holds."""
     state_from: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
     """Tools whose answers, with these arguments, show together all that the service holds; `{folder}`: its files."""
-    put_back: ClassVar[bool] = False
-    """Whether the service is in a state again when its files are as they were then."""
     live: ClassVar[LiveService | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:

@@ -21,14 +21,13 @@ from tunecheck.simulators._recorded import Recorded, RecordedCall, Recording
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
 from tunecheck_authoring._mcp.client import Message, ServerGoneError, Session, Spares, shown_server
-from tunecheck_authoring._mcp.folder import Files, put_back, shown_files, taken_down
+from tunecheck_authoring._mcp.folder import files_in
 from tunecheck_authoring._openapi.document import one_line
 from tunecheck_authoring._openapi.operations import identifier, unused
 from tunecheck_authoring._openapi.source import class_name, require_name, written
 
 _TIME_LIMIT_S = 30.0
 _PROBES = 2
-_TRIALS = 3
 _MOST_KEPT = 12
 FILES = "{folder}"
 """In `state_from`: the files in the server's folder."""
@@ -38,8 +37,7 @@ _HEAD = '''\
 
 `writes` are the tools that may change what the server holds. `state_from` are tools whose answers, with these
 arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files in its folder; where it
-is empty, the state is the list of `writes` that were made. `put_back` says that the files are all that it keeps: with
-them as they were, it is in a state again, and need not be started anew. Whoever changes these deletes the recording.
+is empty, the state is the list of `writes` that were made. Delete the recording when you change these.
 """
 
 from pathlib import Path
@@ -67,8 +65,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
         shown = tried.showing_all()
-        put_back = tried.comes_back(server, time_limit_s) if shown else False
-    tables = {"tools": tools, "writes": writes, "state_from": shown, "put_back": put_back}
+    tables = {"tools": tools, "writes": writes, "state_from": shown}
     body = "\n".join(f"    {name} = {written(content, '    ')}" for name, content in tables.items())
     recording = '    recording = Path(__file__).with_suffix(".recording.jsonl")'
     with told_as(ConfigurationError, path, "cannot be written"):
@@ -105,7 +102,6 @@ class _Tried:
     def __init__(self, session: Session, tools: Mapping[str, Message], writes: list[str]) -> None:
         self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
-        self._start = None if session.folder is None else taken_down(session.folder)
 
     def showing_all(self) -> dict[str, dict[str, JSON]]:
         """Tools that take no arguments and tell of all that is written, else its files where they do; else none.
@@ -127,30 +123,11 @@ class _Tried:
             return {name: {} for name in self._readers if name in telling}
         return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
 
-    def comes_back(self, server: str, time_limit_s: float) -> bool:
-        """Whether the server does as one that was just started, once its files are as they were."""
-        if self._session.folder is None or self._start is None:
-            return False
-        calls = [(name, self._arguments(name)) for name in [*self._tools] * _TRIALS]
-        try:
-            for name, arguments in calls:
-                self._call(self._session, name, arguments)
-            put_back(self._session.folder, self._start)
-            self._random.shuffle(calls)
-            with Session(server, time_limit_s) as fresh:
-                return all(self._does(self._session, *each) == self._does(fresh, *each) for each in calls)
-        except (ServerGoneError, OSError):
-            return False
-
-    def _does(self, session: Session, name: str, arguments: Mapping[str, JSON]) -> JSON:
-        """Whether a call fails, and what it leaves; answers may hold the time of day."""
-        return [self._call(session, name, arguments), self._shown(session)]
-
     def _shown(self, session: Session) -> dict[str, JSON]:
         """What the tools tell that take no arguments, and the files."""
         told: dict[str, JSON] = {name: [*session.call(self._own_name(name), {})] for name in self._readers}
-        files = None if session.folder is None else taken_down(session.folder)
-        return told if files is None else {**told, FILES: shown_files(files)}
+        files = None if session.folder is None else files_in(session.folder)
+        return told if files is None else {**told, FILES: files}
 
     def _call(self, session: Session, name: str, arguments: Mapping[str, JSON]) -> bool:
         """Make a call; whether it failed."""
@@ -206,7 +183,7 @@ class _Begun:
 
 
 class LiveServer:
-    """A server in any state that is recorded: its files are put back, or it is begun anew and called as it was then.
+    """A server in any state that is recorded: it is begun anew and called as it was then.
 
     To begin takes long, and most calls change nothing: some sessions are kept, each in a state of its own.
 
@@ -222,7 +199,6 @@ class LiveServer:
         self._shown = shown_server(server)
         self._spares = Spares(server, time_limit_s)
         self._kept: dict[str, _Begun] = {}
-        self._files: dict[str, Files] = {}
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
@@ -268,7 +244,7 @@ class LiveServer:
             holds = self._holds(begun)
             if not self.recording.start:
                 self.recording.begin(holds)
-            self._is_in(begun, holds)
+            begun.state = self.recording.hold(holds)
             if begun.state != self.recording.start:
                 raise ServerGoneError(
                     f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
@@ -277,9 +253,7 @@ class LiveServer:
         return begun
 
     def _reach(self, state: str) -> _Begun:
-        """A session in a state: one that is in it or can be put there, else one on the way, and the calls that lack."""
-        if state in self._files and self._kept and state not in self._kept:
-            return self._put_back(state)
+        """A session in a state: one that is in it, else one on the way, and the calls that lack."""
         route: list[RecordedCall] = []
         at = state
         while at not in self._kept and at != self.recording.start:
@@ -297,22 +271,6 @@ class LiveServer:
                 )
         return begun
 
-    def _put_back(self, state: str) -> _Begun:
-        """A session that was in another state, with the files of this one."""
-        begun = self._kept.pop(next(iter(self._kept)))
-        with _ending(begun):
-            try:
-                put_back(cast("Path", begun.session.folder), self._files[state])
-            except OSError as error:
-                raise ServerGoneError(f"{self._shown}: its files cannot be put back: {error.strerror}") from None
-            self._is_in(begun, self._holds(begun))
-            if begun.state != state:
-                raise ServerGoneError(
-                    f"{self._shown}: it is not as it was, though its files are: set put_back to False in {self._file}, "
-                    f"and delete {self.recording.path}"
-                )
-        return begun
-
     @property
     def _file(self) -> str:
         return f"{self.recording.path.name.partition('.')[0]}.py"
@@ -324,18 +282,10 @@ class LiveServer:
             if name in self._simulator.writes:
                 if not failed:
                     begun.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
-                self._is_in(begun, self._holds(begun))
+                begun.state = self.recording.hold(self._holds(begun))
         return RecordedCall(
             before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
         )
-
-    def _is_in(self, begun: _Begun, holds: Mapping[str, JSON]) -> None:
-        """Note the state of a session, and the files that the server has in it."""
-        begun.state = self.recording.hold(holds)
-        if self._simulator.put_back and begun.state not in self._files and begun.session.folder is not None:
-            files = taken_down(begun.session.folder)
-            if files is not None:
-                self._files[begun.state] = files
 
     def _holds(self, begun: _Begun) -> dict[str, JSON]:
         told = self._simulator.state_from
@@ -346,13 +296,13 @@ class LiveServer:
 
     def _file_texts(self, begun: _Begun) -> JSON:
         folder = begun.session.folder
-        files = None if folder is None else taken_down(folder)
+        files = None if folder is None else files_in(folder)
         if files is None:
             raise ServerGoneError(
                 f"{self._shown}: its files cannot be its state: it has no folder, or holds more than a megabyte there, "
                 f"or a link: take {FILES} out of state_from in {self._file}"
             )
-        return self._redactor.answer(shown_files(files))
+        return self._redactor.answer(files)
 
     def _call(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
         answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
