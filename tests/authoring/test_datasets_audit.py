@@ -57,6 +57,12 @@ class Office(Simulator):
         return {"opened": True}
 
     @tool
+    def lock_drawer(self) -> dict[str, bool]:
+        """Lock the drawer."""
+        self._open = False
+        return {"locked": True}
+
+    @tool
     def read_note(self) -> dict[str, str]:
         """Read the note in the drawer, which must be open."""
         if not self._open:
@@ -230,42 +236,15 @@ def test_a_quote_that_nothing_uses_is_found() -> None:
 
 def test_a_call_that_is_made_twice_can_be_left_out() -> None:
     row = _row(("Set the door to 'ajar'.", ["set_door(to='ajar')", "set_door(to='ajar')", "get_city_code('Bergen')"]))
-    assert "superfluous_call" in _kinds(row)
+    [found] = [each for each in _found(row) if each.kind == "superfluous_call"]
+    assert (found.turn, found.fix) == (0, "leave out set_door(to='ajar')")
 
 
-def test_calls_that_undo_each_other_make_the_path_longer_than_it_need_be() -> None:
-    calls = ["set_door(to='ajar')", "set_door(to='shut')", "send_message(text='Done')"]
-    [found] = [each for each in _found(_row(("Door 'ajar', 'shut', 'Done'.", calls))) if each.certainty == "likely"]
-    assert found.kind in ("superfluous_call", "shorter_path")
-
-
-def test_calls_that_undo_each_other_may_have_another_between_them() -> None:
-    row = _files(("Make 'Tmp', show 'a.txt', remove 'Tmp'.", ["mkdir('Tmp')", "cat('a.txt')", "rmdir('Tmp')"]))
-    [found] = _found(row)
-    assert (found.kind, found.fix) == ("shorter_path", "leave out mkdir('Tmp'), rmdir('Tmp')")
-
-
-def test_one_call_may_do_for_two() -> None:
-    row = _files(
-        ("Copy 'a.txt' to 'b.txt' and delete 'a.txt'.", ["cp(source='a.txt', destination='b.txt')", "rm('a.txt')"])
-    )
-    [found] = [each for each in _found(row) if each.kind == "shorter_path"]
-    assert found.certainty == "look"
-    assert found.evidence.startswith('mv(destination="b.txt", source="a.txt") alone leaves everything as')
-
-
-def test_an_original_that_is_moved_in_place_of_its_copy_is_found() -> None:
-    forgot_to_go_there = ["cp('a.txt', 'Old')", "mv('a.txt', 'b.txt')"]
-    asked = "Copy 'a.txt' to the directory 'Old', and call the copy 'b.txt'."
-    assert "moved_original" in _kinds(_files((asked, forgot_to_go_there)))
-    assert _kinds(_files((asked, ["cp('a.txt', 'Old')", "cd('Old')", "mv('a.txt', 'b.txt')"]))) == []
-
-
-def test_a_place_that_the_user_names_and_no_call_goes_to_is_found() -> None:
-    asked = "Make 'c.txt' in the Old directory."
-    assert _kinds(_files((asked, ["touch('c.txt')"]))) == ["unvisited_place"]
-    assert _kinds(_files((asked, ["cd('Old')", "touch('c.txt')"]))) == []
-    assert _kinds(_files(("List Old, and make 'c.txt'.", ["ls()", "touch('c.txt')"]))) == []
+def test_a_call_that_is_made_twice_for_a_reason_is_not_left_out() -> None:
+    opened = ["open_drawer()", "lock_drawer()", "open_drawer()", "read_note()"]
+    sent = [_send("We are late"), _send("We are late")]
+    assert _kinds(_row(("Open the drawer, lock it, open it, read me the note.", opened))) == []
+    assert _kinds(_row(("Send 'We are late' two times.", sent))) == []
 
 
 def test_a_document_is_not_searched_for_what_it_quotes() -> None:
@@ -276,24 +255,8 @@ def test_a_document_is_not_searched_for_what_it_quotes() -> None:
         assert {*_kinds(_row((f"Send 'We are late' to all who wait, and mind {quoted}.", calls)))} == kinds
 
 
-def test_a_request_that_fits_two_things_has_two_readings() -> None:
-    config = {"initial_config": {"Office": {"orders": [71, 72]}}}
-    calls = ["get_orders()", "cancel_order(72)"]
-    [found] = _found(_row(("Cancel the order that I made.", calls), **config))
-    assert (found.kind, found.turn) == ("two_readings", 0)
-    assert "is 72; 71 is given beside it" in found.evidence
-    assert _kinds(_row(("Cancel the order that I made last.", calls), **config)) == []
-    assert _kinds(_row(("Cancel my order 72.", calls), **config)) == []
-
-
 def test_a_call_that_another_needs_is_not_left_out_though_no_state_shows_it() -> None:
     assert _kinds(_row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]))) == []
-
-
-def test_a_state_that_is_already_as_wanted_is_to_be_looked_at() -> None:
-    moved = _row(("Set the door to 'ajar', send 'Done'.", ["set_door(to='ajar')", "send_message(text='Done')"]))
-    there = moved | {"id": "two", "initial_config": {"Office": {"door": "ajar"}}}
-    assert [(found.id, found.kind) for found in _found(moved, there)] == [("two", "already_as_wanted")]
 
 
 def test_the_same_request_with_other_calls_is_a_conflict() -> None:
@@ -330,17 +293,10 @@ def test_a_row_that_an_agent_passes_by_doing_nothing_is_found() -> None:
     assert "passes_idle" in _kinds(row)
 
 
-def test_agents_without_skill_are_scored() -> None:
+def test_rows_that_an_agent_passes_without_a_call_are_counted() -> None:
     rows = [_question("Shut it: 'shut'.", "set_door(to='shut')", id="a"), _question("Hello there.", id="b")]
     done = _audit(*rows, _question("Who are you?", id="c"))
-    assert (done.rows, done.idle, done.calling) == (3, 2, 1)
-
-
-def test_an_agent_that_calls_everything_is_tried_on_conversations() -> None:
-    reads = _row(("Which orders are there?", ["get_orders()"]), tools=_offering("get_orders", "get_city_code"))
-    changes = _row(("which are there?", ["get_orders()"]), tools=_offering("get_orders", "open_drawer", "set_door"))
-    said = _row(("Which orders are there for 'x'?", ["get_orders()"]), tools=_offering("get_orders", "set_door"))
-    assert [_audit(row).calling for row in (reads, changes, said)] == [1, 1, 0]  # a door needs a word to be set to
+    assert (done.rows, done.idle) == (3, 2)
 
 
 def test_a_row_that_could_not_be_looked_at_is_not_clean() -> None:
@@ -353,11 +309,6 @@ def test_a_row_that_could_not_be_looked_at_is_not_clean() -> None:
     assert done.idle == 0
 
 
-def test_a_conversation_too_long_for_every_call_to_be_left_out_is_said() -> None:
-    turns = [(f"Send 'word {at}'.", [f"send_message(text='word {at}')"]) for at in range(80)]
-    assert _kinds(_row(*turns)) == ["not_looked_at"]
-
-
 def test_of_possible_answers_one_that_is_given_is_enough() -> None:
     row = _question("Set the door to 'ajar'.", check="simple", ground_truth=[{"set_door": {"to": ["open", "ajar"]}}])
     assert _kinds(row) == []
@@ -368,17 +319,6 @@ def test_the_worst_comes_first() -> None:
         ("Send 'We are late'; limit 30.", ["read_note()", "send_message(text='We were late')", "set_door('XQ')"])
     )
     assert [found.certainty for found in _found(row)] == ["sure", "likely", "look"]
-
-
-def _files(*turns: tuple[str, list[str]]) -> dict[str, Any]:
-    """A row of the file system, with a file and an empty directory."""
-    there = {"a.txt": {"type": "file", "content": "A."}, "Old": {"type": "directory", "contents": {}}}
-    config = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": there}}}}
-    return _row(*turns, involved_classes=["GorillaFileSystem"], initial_config=config, tools=None)
-
-
-def _offering(*names: str) -> list[JSON]:
-    return [each for each in Office.tool_definitions() if any(f"'name': '{name}'" in str(each) for name in names)]
 
 
 def _send(text: str) -> str:

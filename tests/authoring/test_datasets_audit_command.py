@@ -33,9 +33,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_findings_are_listed_worst_first_with_what_agents_without_skill_score(
-    rows: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_findings_are_listed_worst_first_with_the_baseline(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(str(rows)) == 3
     assert capsys.readouterr().out.splitlines() == [
         "probably wrong:",
@@ -43,7 +41,7 @@ def test_findings_are_listed_worst_first_with_what_agents_without_skill_score(
         "text of send is 'We are lat'; the user said 'We are late'",
         '    fix: send(text="We are late")',
         "audited 3 rows: 1 with something certainly or probably wrong; 1 finding more to look at (--all lists them)",
-        "by calls alone, calling nothing passes 0.0%, always calling at most 100.0%",
+        "baseline: never calling a function passes 0.0% of the rows",
     ]
 
 

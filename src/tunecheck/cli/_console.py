@@ -84,10 +84,6 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
     return "unknown" if spent.get("uncounted_calls") else None
 
 
-def skill_text(idle: int, calling: int, rows: int, *, tried: bool = False) -> str:
-    """What two agents would score that look at nothing: one that calls nothing, one that always calls.
-
-    The second can pass so many rows at most, unless it was `tried` on them, calling everything.
-    """
-    calls = "calling everything" if tried else "always calling at most"
-    return f"by calls alone, calling nothing passes {idle / rows:.1%}, {calls} {calling / rows:.1%}"
+def skill_text(idle: int, calling: int, rows: int) -> str:
+    """What two agents would score that look at nothing: one that calls nothing, one that always calls."""
+    return f"by calls alone, calling nothing passes {idle / rows:.1%}, always calling at most {calling / rows:.1%}"

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck.datasets._multi_turn_check import CheckedRow
+from tunecheck.datasets._multi_turn_check import CheckedRow, EntryCheck
 from tunecheck.runs._store import Run
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.failing import failing_alike
-from tunecheck_authoring._audit.findings import AuditFinding, found, of_check, worst_first
-from tunecheck_authoring._audit.paths import LeavingOut
-from tunecheck_authoring._audit.readings import reading_findings
+from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first
 from tunecheck_authoring._audit.repeats import Rows, known_row
 from tunecheck_authoring._audit.requests import request_findings
-from tunecheck_authoring._audit.reruns import Reruns
-from tunecheck_authoring._audit.skill import may_pass_calling, passes_calling, passes_idle
-from tunecheck_authoring._audit.steps import step_findings
 from tunecheck_authoring._audit.values import value_findings
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found, worst first, and what agents without any skill would score.
-
-    `idle` are the rows that an agent passes which calls nothing; `calling` those of one that calls everything: of
-    conversations, of which `played` could be run, those that it passes, of questions those that it can pass at most.
-    """
+    """What was found, worst first; `idle` counts the rows that an agent passes without calling a function."""
 
     rows: int
     findings: Sequence[AuditFinding]
     idle: int
-    calling: int
-    played: int
 
     @property
     def flagged(self) -> set[str]:
@@ -61,9 +50,8 @@ def audit(
         trained.add(known_row(each))
     auditing = _Auditing(reader, trained)
     findings = [finding for row in rows for finding in auditing.findings(row)]
-    findings += auditing.leaving_out.findings()
     findings += failing_alike(runs, auditing.names)
-    return Audit(auditing.rows, worst_first(findings), auditing.idle, auditing.calling, auditing.played)
+    return Audit(auditing.rows, worst_first(findings), auditing.idle)
 
 
 @dataclass
@@ -73,12 +61,9 @@ class _Auditing:
     reader: DialogueReader
     trained: Rows
     own: Rows = field(default_factory=Rows)
-    leaving_out: LeavingOut = field(default_factory=LeavingOut)
     names: set[str] = field(default_factory=set)
     rows: int = 0
     idle: int = 0
-    calling: int = 0
-    played: int = 0
 
     def findings(self, row: CheckedRow) -> Iterator[AuditFinding]:
         self.rows += 1
@@ -92,7 +77,6 @@ class _Auditing:
             yield found(row.name, "not_looked_at", dialogue.unknown)
         yield from value_findings(dialogue)
         yield from request_findings(dialogue)
-        yield from step_findings(dialogue)
         known = known_row(dialogue, self.reader.cluster_of(row))
         yield from self.own.repeated(known)
         self.own.add(known)
@@ -102,24 +86,38 @@ class _Auditing:
         if passes and dialogue.calls:
             evidence = "its calls leave the state as it was, and nothing else is judged"
             yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
-        yield from self._replayed(row, dialogue)
+        if row.replayed is not None:
+            yield from self._repeated_calls(row.name, row.replayed)
 
-    def _replayed(self, row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:
-        """What needs the calls to be made again; the others can be judged by what stands in the row alone."""
-        if row.replayed is None:
-            self.calling += may_pass_calling(row, dialogue)
-            return
+    def _repeated_calls(self, name: str, check: EntryCheck) -> Iterator[AuditFinding]:
         try:
-            reruns = Reruns(row.replayed)
-            self.calling += passes_calling(dialogue, reruns)
-            self.played += 1
-            if row.replayed.entry.judging.alternatives:
-                yield found(row.name, "not_looked_at", "which calls may be left out: it has other ground truths, too")
-                return
-            yield from reading_findings(dialogue, reruns)
-            self.leaving_out.look(row.name, reruns)
+            yield from repeated_calls(name, check)
         except Exception as error:  # noqa: BLE001 - a user's simulator, asked for what nobody has asked it for before
-            yield found(row.name, "not_looked_at", f"which calls may be left out: {type(error).__name__}: {error}")
-            return
-        if reruns.are_used_up:
-            yield found(row.name, "not_looked_at", "all calls that may be left out: there are too many")
+            yield found(name, "not_looked_at", f"calls that are made twice: {type(error).__name__}: {error}")
+
+
+def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
+    """Return whether an agent passes the row without calling a function."""
+    if row.replayed is not None and row.replayed.entry.judging.final_state_only:
+        return row.replayed.is_unchanged
+    return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
+
+
+def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
+    """Yield each call that stands earlier in its turn, too, and without which all else is the same."""
+    played = check.played
+    for at, each in enumerate(played):
+        earlier = [one for one in played[:at] if one.turn == each.turn and one.call == each.call]
+        if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
+            evidence = f"{each.text} is made twice, with nothing changed between"
+            drop = Replacement(each.turn, each.text, None)
+            yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
+
+
+def _can_be_left_out(check: EntryCheck, at: int) -> bool:
+    others = [each for number, each in enumerate(check.played) if number != at]
+    whole, shorter = (check.replay(check.entry.config) for _ in range(2))
+    for each in check.played:
+        whole.call(each.call)
+    results = [shorter.call(each.call).result.text for each in others]
+    return results == [each.step.result.text for each in others] and shorter.state == whole.state

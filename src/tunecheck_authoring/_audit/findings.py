@@ -21,8 +21,7 @@ _LIKELY: Final = {
     "stale_copy": "an argument shares much with an earlier result, and is not it",
     "unanswered_request": "the user asks for something that no call does",
     "unused_text": "the user quotes something that no call has",
-    "superfluous_call": "without this call, state and later results are the same",
-    "shorter_path": "without these calls, state and later results are the same",
+    "superfluous_call": "the same call is made twice, with nothing changed between",
     "conflicting_answers": "the same request has other right calls in another row",
     "in_training_data": "the row is in the training data",
     "passes_idle": "an agent that does nothing passes the row",
@@ -30,10 +29,6 @@ _LIKELY: Final = {
 }
 _LOOK: Final = {
     "ungrounded_value": "a text is in nothing that was said, configured or answered",
-    "two_readings": "another value would do as well, and the user does not say which is meant",
-    "moved_original": "a copy is made, and then the original is moved",
-    "unvisited_place": "the user names a place that no call goes to",
-    "already_as_wanted": "the call finds everything as it is to make it",
     "near_duplicate": "the row is nearly another one",
     "not_looked_at": "not looked at",
 }
