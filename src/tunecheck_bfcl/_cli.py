@@ -17,11 +17,31 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import dumps_line
 from tunecheck._messages import clean, counted, did_you_mean, printable
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, print_json, print_path
-from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
-from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
-from tunecheck.cli._shared_options import ASKING, ConversationOptions, JsonOptions, NamesOptions, ResumableOptions
+from tunecheck.cli import (
+    ASKING,
+    DONE,
+    FAILED,
+    RUNNING,
+    CommandOptions,
+    ConversationOptions,
+    Invocation,
+    JsonOptions,
+    NamesOptions,
+    ResumableOptions,
+    argument,
+    begin,
+    command,
+    console,
+    every_row_failed,
+    flag,
+    option,
+    print_json,
+    print_path,
+    print_run,
+    run_arguments,
+    run_errors,
+    run_summary,
+)
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary
@@ -111,7 +131,7 @@ def _names(options: NamesOptions) -> Names:
 
 
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
-    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.cli import load_named
     from tunecheck.episodes._target import STEP_LIMIT, ConversationTarget
     from tunecheck.formats._choosing import AUTO
 

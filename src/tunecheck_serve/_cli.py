@@ -11,8 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import CommandOptions, command, flag, option
+from tunecheck.cli import CommandOptions, Invocation, command, flag, option
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -70,7 +69,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _source(options: ServeOptions) -> AnswerSource | Service:
-    from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, load_named
+    from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints._replay import ReplayEndpoint
     from tunecheck_serve._agent import NoteAgent
     from tunecheck_serve._script import ScriptSource, read_script
@@ -101,9 +100,7 @@ def _source(options: ServeOptions) -> AnswerSource | Service:
 
 
 def _evaluator(options: ServeOptions, name: str) -> Service:
-    from tunecheck.cli._entries import settings_by_evaluator
-    from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
-    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.cli import load_named, make_evaluators, settings_by_evaluator
     from tunecheck_serve._evaluator import ServedEvaluator
 
     judge = None if options.judge is None else load_named(options.judge, Trust())

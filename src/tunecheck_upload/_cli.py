@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.cli import (
+    RUNNING,
+    CommandOptions,
+    Invocation,
+    JsonOptions,
+    ResultsOptions,
+    argument,
+    command,
+    flag,
+    option,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
@@ -61,7 +69,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """
-    from tunecheck.cli._running import note_changed
+    from tunecheck.cli import note_changed
     from tunecheck.runs._store import find_run
 
     if options.project is None and options.mlflow is None:

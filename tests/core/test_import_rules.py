@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,9 @@ def test_every_plugin_is_registered_and_in_the_wheel() -> None:
     assert {place.partition(".")[0] for place in registered} == {"tunecheck", *PLUGINS}
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert {Path(folder).name for folder in wheel} == {"tunecheck", *PLUGINS}
+
+
+@pytest.mark.parametrize("stub", sorted(SOURCE.rglob("__init__.pyi")), ids=lambda path: path.parent.name)
+def test_every_name_of_a_stub_is_where_the_stub_says(stub: Path) -> None:
+    package = import_module(".".join(stub.parent.relative_to(SOURCE).parts))
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import print_json
-from tunecheck.cli._datasets import CheckOptions, checked_rows, row_reader
-from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
-from tunecheck.cli._options import command, flag, option
-from tunecheck.cli._shared_options import ResultsOptions
+from tunecheck.cli import (
+    DONE,
+    NOT_MET,
+    CheckOptions,
+    Invocation,
+    ResultsOptions,
+    checked_rows,
+    command,
+    flag,
+    option,
+    print_json,
+    row_reader,
+)
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset

@@ -13,10 +13,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck._trust import Trust
-from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import DONE, Invocation
-from tunecheck.cli._options import argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument, command, flag, option, print_json
 
 if TYPE_CHECKING:
     from tunecheck.simulators._backend import Backends

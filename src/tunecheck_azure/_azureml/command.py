@@ -14,13 +14,10 @@ from tunecheck._json import dumps
 from tunecheck._messages import clean
 from tunecheck._version import __version__
 from tunecheck._whole_files import write_file
-from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import DONE, Invocation
-from tunecheck.cli._options import argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
 
 if TYPE_CHECKING:
-    from tunecheck.cli._evaluate.options import Options
+    from tunecheck.cli import Options
     from tunecheck_azure._azureml.job_files import CommandJob
 
 _WHERE = "Azure ML"
@@ -98,7 +95,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
 def _evaluate_options(arguments: list[str]) -> Options:
     """What evaluate makes of these arguments, and that nothing of it makes no sense in a job."""
-    from tunecheck.cli._evaluate.command import evaluate
+    from tunecheck.cli import evaluate
 
     # A word that evaluate does not take is refused here, not by a job that waited for its machine.
     options = evaluate.parse("tunecheck evaluate", arguments)
@@ -180,7 +177,7 @@ def _variables(entries: list[str] | None) -> dict[str, str]:
 
 def _variables_read(given: Options) -> Iterator[str]:
     """The variables that the endpoints of the command take values from."""
-    from tunecheck.cli._named_endpoints import is_embedded
+    from tunecheck.cli import is_embedded
     from tunecheck.endpoints._definition import read_definition
 
     for name in (given.endpoint, given.judge):

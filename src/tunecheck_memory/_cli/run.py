@@ -15,12 +15,28 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, cost_text, print_json, print_path
-from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import RUNNING, SCORING, command, flag, option
-from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
-from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
-from tunecheck.cli._stored_options import recorded_options
+from tunecheck.cli import (
+    DONE,
+    FAILED,
+    RUNNING,
+    SCORING,
+    Invocation,
+    ModelOptions,
+    ResumableOptions,
+    begin,
+    command,
+    console,
+    cost_text,
+    every_row_failed,
+    flag,
+    option,
+    print_json,
+    print_path,
+    print_run,
+    recorded_options,
+    run_arguments,
+    run_summary,
+)
 
 if TYPE_CHECKING:
     from tunecheck._files import MemorySummary
@@ -238,7 +254,7 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
 
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
-    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.cli import load_named
     from tunecheck.endpoints._prices import read_prices
 
     endpoint = load_named(name, trust)

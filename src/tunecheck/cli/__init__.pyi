@@ -1,0 +1,62 @@
+"""What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
+
+from ._console import (
+    console as console,
+    cost_text as cost_text,
+    grid as grid,
+    print_json as print_json,
+    print_path as print_path,
+    skill_text as skill_text,
+)
+from ._datasets import CheckOptions as CheckOptions, checked_rows as checked_rows, row_reader as row_reader
+from ._entries import settings_by_evaluator as settings_by_evaluator
+from ._evaluate.command import evaluate as evaluate
+from ._evaluate.evaluator_choice import make_evaluators as make_evaluators
+from ._evaluate.options import Options as Options
+from ._invocation import (
+    DONE as DONE,
+    FAILED as FAILED,
+    NOT_MET as NOT_MET,
+    UNDECIDED as UNDECIDED,
+    WRONG_USE as WRONG_USE,
+    Invocation as Invocation,
+)
+from ._named_endpoints import (
+    SIMULATED as SIMULATED,
+    WORKSPACE_SIMULATED as WORKSPACE_SIMULATED,
+    is_embedded as is_embedded,
+    load_named as load_named,
+)
+from ._options import (
+    GATING as GATING,
+    RUNNING as RUNNING,
+    SCORING as SCORING,
+    SHOWING as SHOWING,
+    Command as Command,
+    CommandOptions as CommandOptions,
+    argument as argument,
+    command as command,
+    flag as flag,
+    option as option,
+)
+from ._running import (
+    begin as begin,
+    every_row_failed as every_row_failed,
+    note_changed as note_changed,
+    print_run as print_run,
+    run_arguments as run_arguments,
+    run_errors as run_errors,
+    run_summary as run_summary,
+)
+from ._shared_options import (
+    ASKING as ASKING,
+    ConversationOptions as ConversationOptions,
+    JsonOptions as JsonOptions,
+    ModelOptions as ModelOptions,
+    NamesOptions as NamesOptions,
+    ResultsOptions as ResultsOptions,
+    ResumableOptions as ResumableOptions,
+    RunOptions as RunOptions,
+    TrustOptions as TrustOptions,
+)
+from ._stored_options import recorded_options as recorded_options
