@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
-from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import match_calls
-from tunecheck.formats._reading import OneRow, begin_row, once, read_calls, read_once, remembered_texts, tools_once
+from tunecheck.formats._reading import OneRow, begin_row, once, read_calls, read_once, tools_once
 
 
 @contextmanager
@@ -45,15 +44,6 @@ def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
         own = ["x"]
         assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
     assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
-
-
-def test_a_text_is_read_once_in_a_run_by_the_same_tools() -> None:
-    tools = ToolDefinitions.read([{"name": "f", "parameters": {}}])
-    with remembered_texts():
-        assert read_once("[f(a=1)]") is read_once("[f(a=1)]")
-        assert read_once("f(a=1)").calls == ()
-        assert [call.name for call in read_once("f(a=1)", tools).calls] == ["f"]
-    assert read_once("[f(a=1)]") is not read_once("[f(a=1)]")
 
 
 def test_a_value_is_read_once_by_the_same_tools() -> None:

@@ -16,10 +16,9 @@ Where tools are known, bare JSON and bare calls count only with the name of one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from tunecheck import _json as jsontext
@@ -153,9 +152,6 @@ def _text_of(value: object) -> str:
         return ""
 
 
-_MOST_REMEMBERED = 4_000
-"""Characters of a text whose reading is remembered."""
-
 _Made = TypeVar("_Made")
 _NOTHING = object()
 
@@ -204,9 +200,6 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
 
 def read_once(value: object, tools: ToolDefinitions | None = None) -> Reading:
     """`read_calls`, once a row, for readers that leave the calls as they are."""
-    remembered = _remembered.get()
-    if remembered is not None and type(value) is str and len(value) <= _MOST_REMEMBERED:
-        return remembered(value, tools or None)
     tools = tools or None
     return once(("read", tools), (value,), lambda: read_calls(value, tools=tools))
 
@@ -228,16 +221,3 @@ def tools_of(*values: object) -> ToolDefinitions:
                 if tools := tools_once(value):
                     return tools
     return ToolDefinitions.read(None)
-
-
-_remembered: ContextVar[Callable[[str, ToolDefinitions | None], Reading] | None] = ContextVar("texts", default=None)
-
-
-@contextmanager
-def remembered_texts() -> Iterator[None]:
-    """Within, `read_once` remembers the texts of the latest rows: evaluators, a row's kind and its causes read them."""
-    token = _remembered.set(lru_cache(maxsize=1_024)(lambda text, tools: read_calls(text, tools=tools)))
-    try:
-        yield
-    finally:
-        _remembered.reset(token)

@@ -18,7 +18,7 @@ from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
 from tunecheck._targets import Apart, CallContext, Load, Row, Target, group_of, loops_of
-from tunecheck.formats._reading import OneRow, begin_row, remembered_texts
+from tunecheck.formats._reading import OneRow, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import opened
@@ -152,15 +152,14 @@ class Engine:
             RunError: the run was stopped; what was finished is in the journal.
         """
         try:
-            with remembered_texts():
-                async with asyncio.TaskGroup() as group:
-                    opening = group.create_task(self._open_lanes(group))
-                    for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
-                        self._answering.add(group.create_task(self._answer_rows()))
-                    await group.create_task(self._feed())
-                    await opening
-                    for lane in self._lanes:
-                        lane.close()
+            async with asyncio.TaskGroup() as group:
+                opening = group.create_task(self._open_lanes(group))
+                for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
+                    self._answering.add(group.create_task(self._answer_rows()))
+                await group.create_task(self._feed())
+                await opening
+                for lane in self._lanes:
+                    lane.close()
         finally:
             await asyncio.gather(self._foreign.close(), *(lane.executor.close() for lane in self._lanes))
             alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
