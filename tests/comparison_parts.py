@@ -53,7 +53,7 @@ def write_run(
     """A finished run's folder below `folder`."""
     own = folder / f"{name}-20260101T{next(_STAMPS):06d}Z-000000"
     own.mkdir(parents=True)
-    about = {"format": 1, "name": name, "status": "finished", "evaluators": evaluators, "target": {"name": "model"}}
+    about = {"name": name, "status": "finished", "evaluators": evaluators, "target": {"name": "model"}}
     (own / "run.json").write_text(json.dumps({**about, **manifest}), "utf-8")
     lines = "".join(json.dumps(each) + "\n" for each in rows)
     (own / "eval_results.jsonl").write_text(lines, "utf-8")

@@ -17,15 +17,14 @@ else:
     JSON = Any  # msgspec reads no type that stands in itself
 
 FORMAT_VERSION = 1
-"""Of every file that this version writes, under the key `format_version`."""
+"""Of every file that this version writes, under the key `format_version`. No file of an older version exists."""
+
+_VERSION = "format_version"
 
 MOST_COUNTED = 1 << 48
 """More rows or records no file holds, whatever it says of itself."""
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_COUNTED)]
-
-_KEYS = ("format_version", "format")
-"""Where the version stands; `format` in files written before it was called `format_version`."""
 
 
 class NewerFileError(ConfigurationError):
@@ -33,26 +32,20 @@ class NewerFileError(ConfigurationError):
 
 
 def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
-    """Refuse what this version cannot read. Content without a version was written before there were versions.
+    """Refuse what this version cannot read.
 
     Raises:
         NewerFileError: a later version wrote it.
         ConfigurationError: its version is none.
     """
-    for key in _KEYS:
-        version = content.get(key, FORMAT_VERSION)
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise ConfigurationError(f"{path}: cannot be read: {key} must be a whole number of at least 1")
-        if version > FORMAT_VERSION:
-            raise NewerFileError(
-                f"{path}: written by a newer Tunecheck ({key} {version}; this one reads {FORMAT_VERSION}): "
-                "update tunecheck"
-            )
-
-
-def versioned(content: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The content of a file as it is written: its version first, under its present name."""
-    return {"format_version": FORMAT_VERSION, **{key: value for key, value in content.items() if key not in _KEYS}}
+    version = content.get(_VERSION, FORMAT_VERSION)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ConfigurationError(f"{path}: cannot be read: {_VERSION} must be a whole number of at least 1")
+    if version > FORMAT_VERSION:
+        raise NewerFileError(
+            f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this one reads {FORMAT_VERSION}): "
+            "update tunecheck"
+        )
 
 
 def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:

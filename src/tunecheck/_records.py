@@ -5,13 +5,11 @@ is synced to the disk each second and at the end. A torn last line, as a crash o
 the file is opened.
 
 A record's last key, `"c": [number, checksum]`, says which one it is, and the CRC-32 of the line up to there; how many
-were synced stands in a small file beside theirs. By both a reader knows what is damaged, and what is missing. Records
-from before there were checksums are read as they are.
+were synced stands in a small file beside theirs. By both a reader knows what is damaged, and what is missing.
 """
 
 import contextlib
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -249,7 +247,6 @@ class WholeRecords:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Read the file once."""
-        unsealed = self._unsealed_lines()
         self._file.seek(0)
         begin, following = 0, 0
         broken: list[tuple[int, bytes]] = []
@@ -258,30 +255,19 @@ class WholeRecords:
             if not line.endswith(b"\n"):
                 known -= 1  # torn, as a crash leaves it
                 break
-            number = following if at <= unsealed else _number_of(line)
+            number = _number_of(line)
             if number is None or number < following:
                 broken.append((at, line))
             else:
                 if broken or number > following:
                     self.damage.add(number - following, broken, at)
                     broken = []
-                following = number + (at > unsealed)
+                following = number + 1
                 self.line = at
                 yield begin, line
             begin += len(line)
         if broken or known > following:
             self.damage.add(max(0, known - following), broken, None)
-
-    def _unsealed_lines(self) -> int:
-        """How many lines are from before there were checksums: those before the first record that has one.
-
-        Of those, as many are not older but damaged as its number says that there were before it.
-        """
-        for at, line in enumerate(lines(self._file)):
-            number = _number_of(line)
-            if number is not None:
-                return max(0, at - number)
-        return sys.maxsize
 
     def read(self) -> Damage:
         """Read the file for its damage alone."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError, TunecheckError, told_as
-from tunecheck._files import LeftOut, NewerFileError, read_object, versioned
+from tunecheck._files import FORMAT_VERSION, LeftOut, NewerFileError, read_object
 from tunecheck._json import JSON, plain
 from tunecheck._trust import Trust
 from tunecheck._whole_files import write_file
@@ -192,7 +192,7 @@ class _Maker:
         with _writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_file(self.folder / CONFIG, text.encode())
-            write_file(self.folder / RECORD, dumps_readably(versioned(recipes)))
+            write_file(self.folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
 
     def _record(self) -> dict[str, JSON] | None:
         """What the definitions in the folder were made of, by title."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -205,15 +204,6 @@ def test_a_journal_of_a_later_version_is_refused_and_left_as_it_is(path: Path, t
         with pytest.raises(ConfigurationError, match=r"written by a newer Tunecheck \(format_version 2; .*: update"):
             read(path)
     assert path.read_bytes() == content
-
-
-def test_a_journal_from_before_there_were_versions_is_continued(path: Path) -> None:
-    write(path, 0)
-    path.write_bytes(re.sub(rb',"c":\[\d+,\d+\]}\n', b"}\n", path.read_bytes().removeprefix(EMPTY)))
-    path.with_suffix(".synced").unlink()
-    write(path, 1)
-    assert [record["k"] for record in strict_lines(path)] == ["answer", "verdicts"] * 2
-    assert answers_in(path, 2) == [0, 1]
 
 
 def test_a_torn_line_longer_than_a_block_is_cut_off(path: Path) -> None:

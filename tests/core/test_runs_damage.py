@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import Answering, column, records, run
+from tests.pipeline_parts import Answering, column, run
 
 from tunecheck._errors import RunError
 from tunecheck._targets import Row
@@ -203,37 +202,6 @@ def test_rows_that_were_changed_since_are_not_scored_unless_that_is_accepted(tmp
         score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs", accept_damage=True).row_count
         == ROWS
     )
-
-
-def unsealed(path: Path) -> None:
-    """The journal as it was written before there were checksums."""
-    path.write_bytes(re.sub(rb',"c":\[\d+,\d+\]}\n', b"}\n", path.read_bytes()))
-    path.with_suffix(".synced").unlink()
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Run:
-    made = begun(tmp_path, answers=9)
-    unsealed(made.journal)
-    manifest = json.loads(made.manifest_file.read_text())
-    manifest.pop("records", None)
-    made.manifest_file.write_text(json.dumps(manifest))
-    return made
-
-
-def test_a_journal_from_before_there_were_checksums_is_read_and_continued(tmp_path: Path, old: Run) -> None:
-    target = Counting()
-    resumed(tmp_path, target)
-    assert target.asked == [f"r{number}" for number in range(9, ROWS)]
-    resumed(tmp_path, target := Counting())
-    assert target.asked == []
-    assert len(records(old, "answer")) == ROWS
-
-
-def test_of_such_a_journal_what_cannot_be_read_is_said_too(tmp_path: Path, old: Run) -> None:
-    flip(old.journal, b'{"k":"answer","i":3', b'{"k":"answ{r","i":')
-    with pytest.raises(RunError, match=r"1 record is damaged or missing \(line [1-9]"):
-        resumed(tmp_path, Counting())
 
 
 def write(path: Path, rows: range) -> None:
