@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from tunecheck._json import JSON, dumps
-from tunecheck.cli._options import CommandOptions
+from tunecheck.cli._options import Command, CommandOptions
 from tunecheck.cli._stored_options import config_file
 from tunecheck.endpoints import Endpoint
 from tunecheck.plugins import discover
@@ -53,7 +53,7 @@ WRITTEN_BY_PEOPLE = {
     "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
     "serve-script.yaml": "tunecheck_serve._script:ScriptFile",
     "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
-    "evaluate-config.yaml": "tunecheck.cli._evaluate.options:Options",
+    "evaluate-config.yaml": "tunecheck.cli._evaluate.command:evaluate",
 }
 """Files that people write carry no version; a command's options stand for the configuration file that holds them."""
 
@@ -74,6 +74,8 @@ def endpoint_kinds() -> dict[str, str]:
 def _schema(name: str, place: str) -> bytes:
     module, _, attribute = place.partition(":")
     kind = getattr(import_module(module), attribute)
+    if isinstance(kind, Command):
+        kind = kind.options
     is_options = isinstance(kind, type) and issubclass(kind, CommandOptions)
     described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind, schema_hook=_path)
     head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}

@@ -35,7 +35,7 @@ from tunecheck_azure._results import OUTPUTS, metrics_of, rows_of, table_of
 from tunecheck_azure._rows import AzureRows, Needed
 
 if TYPE_CHECKING:
-    from tunecheck_azure._foundry.upload import FoundryUploader
+    from tunecheck.plugins import UploaderLike
 
 _REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
 
@@ -85,7 +85,7 @@ def evaluate(
         return result
 
 
-def _run(execution: Execution, uploader: FoundryUploader | None, kwargs: Mapping[str, object]) -> EvaluationResult:
+def _run(execution: Execution, uploader: UploaderLike | None, kwargs: Mapping[str, object]) -> EvaluationResult:
     resume, reuse = (cast("str | None", kwargs.get(name)) for name in ("resume", "reuse"))
     try:
         return run_execution(execution, uploader, None, resume=resume, reuse=reuse)

@@ -1,5 +1,10 @@
 """What this package brings to Tunecheck: uploads to MLflow servers."""
 
-from tunecheck.plugins import Plugin
+from tunecheck.plugins import Extension, Plugin
 
-PLUGIN = Plugin("mlflow", "Uploads to MLflow servers.")
+PLUGIN = Plugin(
+    "mlflow",
+    "Uploads to MLflow servers.",
+    extra="mlflow",
+    uploaders={"mlflow": Extension("tunecheck_mlflow._upload:MlflowUploader", "An MLflow server, by its address.")},
+)

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli import (
-    RUNNING,
-    CommandOptions,
-    Invocation,
-    JsonOptions,
-    ResultsOptions,
-    argument,
-    command,
-    flag,
-    option,
-    print_json,
-)
+from tunecheck.cli import Invocation, JsonOptions, ResultsOptions, argument, command, flag, print_json
+from tunecheck_upload._destinations import DestinationOptions, Upload, prepare_uploads
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
-    from tunecheck_upload._uploader import Uploaded, Uploader
-
-Upload: TypeAlias = "Callable[..., Uploaded]"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DestinationOptions(CommandOptions):
-    """Where runs are uploaded to."""
-
-    project: str | None = option(
-        "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
-        "a YAML file that says either.",
-        "PROJECT",
-        RUNNING,
-        recorded=False,
-        acts="sends",
-    )
-    foundry: str | None = option(
-        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
-        "API",
-        RUNNING,
-        recorded=False,
-        acts="sends",
-    )
-    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
+    from tunecheck_upload._uploader import Uploaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,26 +57,6 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     if failures:
         raise failures[-1]
     return 0
-
-
-def prepare_uploads(
-    options: DestinationOptions, project: str | None, *, allow_simulated: bool, simulated: bool = False
-) -> list[Upload]:
-    """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
-    if options.foundry is not None and project is None:
-        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
-    uploaders: list[Uploader] = []
-    if project is not None:
-        from tunecheck_azure._foundry.upload import FoundryUploader
-
-        uploaders.append(FoundryUploader(project, api=options.foundry, allow_simulated=allow_simulated))
-    if options.mlflow is not None:
-        from tunecheck_mlflow._upload import MlflowUploader
-
-        uploaders.append(MlflowUploader(options.mlflow, allow_simulated=allow_simulated))
-    for uploader in uploaders:
-        uploader.check(simulated=simulated)
-    return [uploader.upload for uploader in uploaders]
 
 
 def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], TunecheckError | None]:

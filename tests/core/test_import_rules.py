@@ -16,12 +16,7 @@ SOURCE = ROOT / "src"
 
 PLUGINS = sorted(path.name for path in SOURCE.glob("tunecheck_*"))
 
-FOR_TYPES = {
-    "tunecheck.cli._evaluate.run -> tunecheck_upload._uploader",
-    "tunecheck.evaluation._evaluate -> tunecheck_azure._foundry.upload",
-    "tunecheck.report._turns -> tunecheck_bfcl._entries",
-    "tunecheck.report._turns -> tunecheck_bfcl._replay",
-}
+FOR_TYPES = {"tunecheck.report._turns -> tunecheck_bfcl._entries", "tunecheck.report._turns -> tunecheck_bfcl._replay"}
 """Imports of plug-ins for type checkers that are still in the core; this set only shrinks."""
 
 DEEP = {
@@ -41,8 +36,6 @@ DEEP = {
     "tunecheck_mlflow -> tunecheck_upload._uploader",
     "tunecheck_serve -> tunecheck_azure._foundry.evaluation",
     "tunecheck_serve -> tunecheck_bfcl._result_files",
-    "tunecheck_upload -> tunecheck_azure._foundry.upload",
-    "tunecheck_upload -> tunecheck_mlflow._upload",
 }
 """Imports of one plug-in's internals by another that are still there; this set only shrinks."""
 

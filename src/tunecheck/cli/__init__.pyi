@@ -12,7 +12,12 @@ from ._datasets import CheckOptions as CheckOptions, checked_rows as checked_row
 from ._entries import settings_by_evaluator as settings_by_evaluator
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import make_evaluators as make_evaluators
-from ._evaluate.options import Options as Options
+from ._evaluate.options import (
+    AddedOptions as AddedOptions,
+    Addition as Addition,
+    AfterRun as AfterRun,
+    Options as Options,
+)
 from ._invocation import (
     DONE as DONE,
     FAILED as FAILED,

@@ -31,13 +31,12 @@ from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layer
 from tunecheck.pipeline._plan import Pace
 from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
-from tunecheck.plugins import find
+from tunecheck.plugins import UploaderLike, find, uploader
 from tunecheck.runs._store import find_run
 
 if TYPE_CHECKING:
     import pandas
 
-    from tunecheck_azure._foundry.upload import FoundryUploader
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 
@@ -283,7 +282,7 @@ def _prepared(
 
 def run_execution(
     execution: Execution,
-    uploader: FoundryUploader | None,
+    uploader: UploaderLike | None,
     output_path: str | os.PathLike[str] | None,
     *,
     resume: RunLike | None,
@@ -314,15 +313,14 @@ def _refuse_unknown(arguments: Mapping[str, object]) -> None:
 
 def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
-) -> FoundryUploader | None:
+) -> UploaderLike | None:
     """What uploads the results, checked before anything is asked."""
     if project is None:
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
         return None
-    from tunecheck_azure._foundry.upload import FoundryUploader
-
-    return FoundryUploader(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
+    make = uploader("foundry")
+    return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:

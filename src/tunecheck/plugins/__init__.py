@@ -26,6 +26,7 @@ from tunecheck.plugins._interface import (
     Plugin,
     RunnerLike,
     RunSource,
+    UploaderLike,
 )
 from tunecheck.plugins._names import (
     Candidate,
@@ -63,6 +64,7 @@ __all__ = [
     "Plugin",
     "RunSource",
     "RunnerLike",
+    "UploaderLike",
     "absence_hint",
     "absent_plugins",
     "added_options",

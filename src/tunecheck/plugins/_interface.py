@@ -66,7 +66,7 @@ class _Brought:
     """Commands by the words that are typed: `bfcl run`, or `datasets author` in a group of the core. Each is made by
     `tunecheck.cli.command`."""
     options: Extensions = field(default_factory=dict)
-    """Options of `evaluate`: subclasses of `tunecheck.cli.CommandOptions`."""
+    """Options of `evaluate`: subclasses of `tunecheck.cli.AddedOptions`."""
     datasets: Extensions = field(default_factory=dict)
     """Data set loaders: `load("NAME:ARGUMENT")` calls them with the argument. They return a path, rows or a Dataset."""
     converters: Extensions = field(default_factory=dict)

@@ -1,11 +1,12 @@
 """`tunecheck evaluate`, which is `python evaluate.py`, and `tunecheck score`."""
 
-from tunecheck.cli._evaluate.options import Options, ScoreOptions
+from tunecheck.cli._evaluate.options import Options, ScoreOptions, with_added
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import command
+from tunecheck.plugins import added_options
 
 
-@command(Options)
+@command(with_added(Options, added_options()))
 def evaluate(options: Options, invocation: Invocation) -> int:
     """Ask an endpoint every row of a data set, and judge its answers.
 

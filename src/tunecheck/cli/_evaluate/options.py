@@ -1,10 +1,15 @@
 """The options of `evaluate` and `score`."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+from tunecheck._errors import TunecheckError
+from tunecheck._json import JSON
 from tunecheck.cli._gates.options import GateOptions
-from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, argument, flag, option
+from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
 from tunecheck.cli._shared_options import (
     ClusterOptions,
     ConversationOptions,
@@ -13,7 +18,9 @@ from tunecheck.cli._shared_options import (
     ResumableOptions,
     RunOptions,
 )
-from tunecheck_upload._cli import DestinationOptions
+
+if TYPE_CHECKING:
+    from tunecheck.runs._store import Run
 
 _DATA = "Data and answers"
 
@@ -45,7 +52,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOptions):
+class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     """The options of `evaluate`; with `run` they are those of a `score`."""
 
     run: str | None = option(hidden=True)
@@ -82,7 +89,6 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
         RUNNING,
         fixed=False,
     )
-    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
     dry_run: bool = flag(
         "Check everything, and say how many calls, tokens and how much money it takes; ask nothing.",
         SHOWING,
@@ -104,3 +110,41 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
                 without: dict[str, Any] = dict.fromkeys(group)
                 lower = replace(lower, **without)
         return super().over(lower)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """The outcome of a plug-in's option: keys of `--json`, lines for people, and the error that ends the command."""
+
+    facts: Mapping[str, JSON]
+    lines: Sequence[str] = ()
+    failure: TunecheckError | None = None
+
+
+AfterRun: TypeAlias = "Callable[[Run], Addition]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddedOptions(CommandOptions):
+    """Base of the options that a plug-in adds to `evaluate`."""
+
+    def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
+        """Check what can be checked before the first row is asked.
+
+        Args:
+            simulated: No model answers the rows.
+            allow_simulated: The user accepts that, for gates and uploads.
+
+        Returns:
+            What is done with the finished run.
+
+        Raises:
+            ConfigurationError: An option is wrong.
+        """
+        raise NotImplementedError
+
+
+def with_added(options: type[Options], added: Sequence[type[AddedOptions]]) -> type[Options]:
+    """The options of `evaluate` with those that plug-ins add."""
+    kind = type("EvaluateOptions", (options, *added), {"__annotations__": {}, "__module__": __name__})
+    return dataclass(frozen=True, kw_only=True)(kind)

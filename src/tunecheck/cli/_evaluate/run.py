@@ -10,28 +10,26 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, console, print_json, print_path, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
-from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
 from tunecheck.cli._invocation import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures
+from tunecheck.plugins import added_options
 from tunecheck.runs._decision import stopped_text
-from tunecheck_upload._cli import Upload, as_json, prepare_uploads, shown, upload_all
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.runs._store import Run
-    from tunecheck_upload._uploader import Uploaded
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
@@ -45,7 +43,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     if options.dry_run:
         _show_estimate(job, estimate(job))
         return DONE
-    uploads = _uploads(job)
+    after = _checked_additions(job)
     for line in [] if options.quiet else _powers(job):
         print(line, file=sys.stderr)
     begun = time.monotonic()
@@ -60,25 +58,24 @@ def run_job(given: Options, invocation: Invocation) -> int:
         from tunecheck.cli._evaluate.markdown import markdown_summary
 
         write_output(options.markdown, markdown_summary(summary, result.run_dir))
-    uploaded, failure = upload_all(uploads, Run(result.run_dir)) if uploads else ([], None)
+    additions = [finish(Run(result.run_dir)) for finish in after]
     try:
-        _show(job.options, summary, result, uploaded)
+        _show(job.options, summary, result, additions)
         sys.stdout.flush()
     except BrokenPipeError:  # the gates were judged all the same
         stop_writing()
-    if failure is not None:
+    for failure in (each.failure for each in additions if each.failure is not None):
         raise failure
     if every_row_failed(result, "row"):
         return FAILED
     return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(summary.gates, options.undecided)]
 
 
-def _uploads(job: Job) -> list[Upload]:
+def _checked_additions(job: Job) -> list[AfterRun]:
     options = job.options
-    if options.upload and options.project is None:
-        raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
-    project = options.project if options.upload else None
-    return prepare_uploads(options, project, allow_simulated=options.allow_simulated, simulated=job.simulated)
+    added = [kind for kind in added_options() if isinstance(options, kind)]
+    simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
+    return [kind.before_run(options, **simulated) for kind in added]
 
 
 def _show_estimate(job: Job, estimated: Estimate) -> None:
@@ -163,16 +160,16 @@ def _outcomes(
     return [*outcomes, *compared, errors], remarks
 
 
-def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:
+def _show(options: Options, summary: Summary, result: EvaluationResult, additions: Sequence[Addition]) -> None:
     if options.json:
-        print_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
+        print_json({**_as_json(summary, result), **{key: each.facts[key] for each in additions for key in each.facts}})
     elif options.quiet:
         print_path(summary.folder)
         _warn(summary)
     else:
         show(summary, console(sys.stdout))
-        for each in uploaded:
-            print(*shown(each), sep="\n")
+        for each in additions:
+            print(*each.lines, sep="\n", end="\n" if each.lines else "")
 
 
 def _warn(summary: Summary) -> None:

@@ -1,0 +1,79 @@
+"""Where runs are uploaded to: options of `tunecheck upload`, and those that `evaluate` gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from tunecheck import ConfigurationError, plugins
+from tunecheck.cli import RUNNING, AddedOptions, Addition, CommandOptions, flag, option
+
+if TYPE_CHECKING:
+    from tunecheck import Run
+    from tunecheck.cli import AfterRun
+    from tunecheck_upload._uploader import Uploaded
+
+Upload: TypeAlias = "Callable[..., Uploaded]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationOptions(CommandOptions):
+    """Where runs are uploaded to."""
+
+    project: str | None = option(
+        "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
+        "a YAML file that says either.",
+        "PROJECT",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    foundry: str | None = option(
+        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "API",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateUploadOptions(DestinationOptions, AddedOptions):
+    """Options of `evaluate` that upload its run."""
+
+    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
+
+    def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
+        """See AddedOptions."""
+        if self.upload and self.project is None:
+            raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
+        project = self.project if self.upload else None
+        uploads = prepare_uploads(self, project, allow_simulated=allow_simulated, simulated=simulated)
+
+        def upload(run: Run) -> Addition:
+            from tunecheck_upload._cli import as_json, shown, upload_all
+
+            done, failure = upload_all(uploads, run)
+            lines = [line for each in done for line in shown(each)]
+            return Addition({"uploads": [as_json(each) for each in done]}, lines, failure)
+
+        return upload
+
+
+def prepare_uploads(
+    options: DestinationOptions, project: str | None, *, allow_simulated: bool, simulated: bool = False
+) -> list[Upload]:
+    """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
+    if options.foundry is not None and project is None:
+        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
+    uploaders: list[plugins.UploaderLike] = []
+    if project is not None:
+        make = plugins.uploader("foundry")
+        uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
+    if options.mlflow is not None:
+        uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
+    for uploader in uploaders:
+        uploader.check(simulated=simulated)
+    return [uploader.upload for uploader in uploaders]
