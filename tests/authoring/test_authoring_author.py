@@ -151,7 +151,7 @@ def test_the_drawing_has_every_function_and_what_it_gets_from_others(folder: Pat
     assert ("borrow", "give_back") in arrows
 
 
-@pytest.mark.parametrize("name", ["paths", "truth", "tasks", "variants", "rejected"])
+@pytest.mark.parametrize("name", ["tasks", "variants", "rejected"])
 def test_each_line_of_a_stage_fits_its_schema(folder: Path, name: str) -> None:
     file = folder / "authoring/loans" / f"{name}.jsonl"
     for line in lines(file):
@@ -193,8 +193,8 @@ def small(prepared: Path, tmp_path: Path) -> Iterator[Path]:
 def test_the_same_seed_makes_the_same_set_and_another_one_another(small: Path) -> None:
     again = authored("again", tasks=3, variants=(), last="variants").work
     other = authored("other", tasks=3, variants=(), last="variants", seed=1).work
-    assert (small / "paths.jsonl").read_bytes() == (again / "paths.jsonl").read_bytes()
-    assert (small / "paths.jsonl").read_bytes() != (other / "paths.jsonl").read_bytes()
+    assert (small / "tasks.jsonl").read_bytes() == (again / "tasks.jsonl").read_bytes()
+    assert (small / "tasks.jsonl").read_bytes() != (other / "tasks.jsonl").read_bytes()
 
 
 def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_value_of_a_result_is_called_by_where_it_stands(path: list[str | int],
 
 def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
     tasks = lines(small / "tasks.jsonl")
-    tasks[0]["turns"][0] = f"Good morning! {tasks[0]['turns'][0]}"
+    tasks[0]["words"][0] = f"Good morning! {tasks[0]['words'][0]}"
     rewritten(small / "tasks.jsonl", tasks)
     report = authored(tasks=3, variants=())
     assert report.files["tasks.jsonl"] == "edited, and kept"
@@ -282,8 +282,8 @@ def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
 
 def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: Path) -> None:
     tasks = lines(small / "tasks.jsonl")
-    needing = next(task for task in tasks if any(mark in "".join(task["turns"]) for mark in '"0123456789'))
-    needing["turns"] = ["Please do what I need." for _ in needing["turns"]]
+    needing = next(task for task in tasks if any(mark in "".join(task["words"]) for mark in '"0123456789'))
+    needing["words"] = ["Please do what I need." for _ in needing["words"]]
     rewritten(small / "tasks.jsonl", tasks)
     authored(tasks=3, variants=())
     (rejected,) = lines(small / "rejected.jsonl")
@@ -323,10 +323,10 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_where_no_path_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness("it answers by chance"))
     monkeypatch.setattr("tunecheck_authoring._author.paths._WALKS", 5)
-    with pytest.raises(ConfigurationError, match=r"only 0 paths of 4 can be found .*: it answers by chance"):
+    with pytest.raises(ConfigurationError, match=r"only 0 tasks of 4 can be found .*: it answers by chance"):
         authored(tasks=4)
 
 
@@ -364,7 +364,7 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
         (["x", "--simulator", "library", "--turns", "4-2"], "--turns '4-2'"),
         (["x", "--simulator", "library", "--turns", "1-3"], "single questions"),
         (["x", "--simulator", "library", "--variants", "composit"], "did you mean 'composite'"),
-        (["x", "--simulator", "library", "--stage", "path"], "did you mean 'paths'"),
+        (["x", "--simulator", "library", "--stage", "task"], "did you mean 'tasks'"),
         (["x", "--simulator", "elsewhere/library.py"], "put a copy there"),
         (["loans", "--simulator", "library"], "--overwrite"),
     ],

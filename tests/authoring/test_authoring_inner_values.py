@@ -8,9 +8,9 @@ import pytest
 
 from tunecheck._json import JSON
 from tunecheck.simulators import Simulator, tool
-from tunecheck_authoring._author.files import GraphFile, PathLine
+from tunecheck_authoring._author.files import GraphFile, Task
 from tunecheck_authoring._author.graph import find_graph
-from tunecheck_authoring._author.paths import planned_calls, sample_paths
+from tunecheck_authoring._author.paths import sample_tasks
 from tunecheck_authoring._author.values import others
 from tunecheck_authoring._author.world import World, described
 
@@ -81,8 +81,8 @@ def graph(world: World) -> GraphFile:
 
 
 @pytest.fixture(scope="module")
-def paths(world: World, graph: GraphFile) -> list[PathLine]:
-    return [*sample_paths(world, graph, 30, (3, 4), 5, lambda path: None)]
+def tasks(world: World, graph: GraphFile) -> list[Task]:
+    return [*sample_tasks(world, graph, 30, (3, 4), 5, lambda task: None)]
 
 
 def test_a_removal_that_always_says_done_is_seen_to_remove(graph: GraphFile) -> None:
@@ -97,11 +97,11 @@ def test_places_in_lists_and_objects_have_edges_by_name_and_by_description(graph
     assert ("club.members.*.team", "pair_up.pair.left") not in edges
 
 
-def test_who_is_removed_was_a_member(paths: list[PathLine]) -> None:
+def test_who_is_removed_was_a_member(tasks: list[Task]) -> None:
     removals = 0
-    for path in paths:
+    for task in tasks:
         members: set[str] = set()
-        for call in planned_calls(path):
+        for call in task.calls:
             arguments = {name: each.value for name, each in call.arguments.items()}
             if call.function == "add_member":
                 members.add(str(arguments["name"]))
@@ -113,8 +113,8 @@ def test_who_is_removed_was_a_member(paths: list[PathLine]) -> None:
     assert removals > 5
 
 
-def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(paths: list[PathLine]) -> None:
-    pairs = [call for path in paths for call in planned_calls(path) if call.function == "pair_up"]
+def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(tasks: list[Task]) -> None:
+    pairs = [call for task in tasks for call in task.calls if call.function == "pair_up"]
     fed = [call.arguments["pair"] for call in pairs if call.arguments["pair"].inner]
     assert fed
     assert {edge for each in fed for edge in each.inner.values()} <= {"club.members.*.name", "add_member.member.name"}

@@ -3,13 +3,8 @@
 dialogue   a row as it is read here: what is said, the right calls, what came of them
 values     arguments that nothing gives, or that are nearly what is given
 requests   what the user asks for and no call does
-paths      calls that can be left out, or do with fewer
-readings   requests with two readings
-steps      traces of a step that is missing
 repeats    rows that are there twice, or in the training data
 failing    rows that all runs fail alike
-reruns     a conversation's calls made again, some of them changed
-skill      what agents would score that look at nothing
 review     what was found, in a browser: accepted, rejected or mended, and written to a new file
 
 `audit.audit` goes through the rows; `findings` has the kinds and their order. What is sure comes from `datasets check`.

@@ -15,8 +15,8 @@ from tunecheck._json import dumps_line
 from tunecheck._messages import counted
 from tunecheck._whole_files import write_file
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
-from tunecheck_authoring._author.files import GraphFile, Line, PathLine, RejectedLine, RowLine
-from tunecheck_authoring._author.paths import Coverage, planned_calls
+from tunecheck_authoring._author.files import GraphFile, Line, RejectedLine, RowLine
+from tunecheck_authoring._author.paths import Coverage
 
 _MOST_LISTED = 20
 
@@ -171,7 +171,7 @@ def _unused(graph: GraphFile, authored: Authored) -> list[str]:
 
 
 def _reasons(rejected: Sequence[RejectedLine]) -> list[str]:
-    reasons = Counter(("paths" if each.variant == "path" else "rows", each.reason) for each in rejected)
+    reasons = Counter(("tasks" if each.variant == "task" else "rows", each.reason) for each in rejected)
     return [f"{count:,} {what}: {reason}" for (what, reason), count in reasons.most_common(_MOST_LISTED)]
 
 
@@ -181,11 +181,3 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _table(title: str, counts: Mapping[str, int]) -> list[str]:
     return [f"| {title} | rows |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]
-
-
-def covered(paths: Iterable[PathLine]) -> Coverage:
-    """What these paths use."""
-    coverage = Coverage()
-    for path in paths:
-        coverage.add(path, planned_calls(path))
-    return coverage

@@ -113,16 +113,18 @@ class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PlannedCall(Written, frozen=True, kw_only=True):
-    """A call of a path."""
+    """A call of a task."""
 
     function: str
     arguments: dict[str, Argument] = field(default_factory=dict)
 
 
-class PathLine(Written, frozen=True, kw_only=True):
-    """A line of `paths.jsonl`: which calls a conversation makes in each turn, and what it starts from.
+class Task(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `tasks.jsonl`: the calls of each turn, what the conversation starts from, and what the user says.
 
-    `recoveries` are error replies that a first attempt would get in a turn, by the number of the turn.
+    `words` are the user's words by turn, in one `voice`; where they are empty, plain ones are made. `plain` says by the
+    number of a turn why the plain request stands in place of a writer's words. `recoveries` are error replies that a
+    first attempt would get in a turn, by the number of the turn.
     """
 
     id: str
@@ -130,27 +132,14 @@ class PathLine(Written, frozen=True, kw_only=True):
     configuration: dict[str, JSON]
     turns: list[list[PlannedCall]]
     recoveries: dict[str, str] = field(default_factory=dict)
-
-
-class TruthLine(Written, frozen=True, kw_only=True):
-    """A line of `truth.jsonl`: the path's calls, their results and the state after each turn."""
-
-    id: str
-    calls: list[list[str]]
-    results: list[list[str]]
-    states: list[dict[str, dict[str, JSON]]]
-
-
-class TaskLine(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `tasks.jsonl`: what the user says in each turn.
-
-    `plain` says of the turns, by number, in which a writer's words cannot be taken, why the plain request stands.
-    """
-
-    id: str
-    voice: str
-    turns: list[str]
+    voice: str = ""
+    words: list[str] = field(default_factory=list)
     plain: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[PlannedCall]:
+        """The calls of all turns."""
+        return [call for turn in self.turns for call in turn]
 
 
 class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
@@ -218,7 +207,7 @@ Line: TypeAlias = RowLine | QuestionLine
 
 
 class RejectedLine(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `rejected.jsonl`: a row that did not hold, and why; of variant "path" what was not made a task of.
+    """A line of `rejected.jsonl`: a row that did not hold, and why; one of variant "task" was not made a task.
 
     `reason` says what sort of thing is wrong, `detail` what it is, `function` which one it is about.
     """

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_check import reports_failure
 from tunecheck.datasets._multi_turn_replay import Step, leaves
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._author.world import Function, Schema, Session, World
+from tunecheck_authoring._author.world import Function, Schema, Session, World, require_known
 
 _CONFIGURATIONS = 16
 _ATTEMPTS = (60, 120, 240)
@@ -223,13 +221,8 @@ def check_graph(graph: GraphFile, world: World) -> None:
         for place in (each, *(inner for inner, _ in places_in(each, schema)))
     }
     for edge in graph.edges:
-        source = edge.source.partition(".")[0]
-        if source not in known:
-            hint = did_you_mean(source, known)
-            raise ConfigurationError(f"graph.yaml: edge from {edge.source!r}: there is no {source!r}{hint}")
-        if edge.target not in targets:
-            hint = did_you_mean(edge.target, targets)
-            raise ConfigurationError(f"graph.yaml: edge to {edge.target!r}: no function has this parameter{hint}")
+        require_known(f"graph.yaml: edge from {edge.source}", "source", edge.source.partition(".")[0], known)
+        require_known(f"graph.yaml: edge to {edge.target}", "parameter", edge.target, targets)
 
 
 def _function(search: _Search, function: Function) -> GraphFunction:

@@ -9,86 +9,77 @@ from random import Random
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import counted, did_you_mean
+from tunecheck._messages import counted
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_replay import Step
-from tunecheck_authoring._author.files import Argument, GraphFile, PathLine, PlannedCall
+from tunecheck_authoring._author.files import Argument, GraphFile, PlannedCall, Task
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.trial import Weakness
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
-from tunecheck_authoring._author.world import Function, Schema, World
+from tunecheck_authoring._author.world import Function, Schema, World, require_known
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
 _CANDIDATES = 10
 _DRAWS = 4
 _WALKS = 1_000
-"""Most that are tried for one path."""
+"""Most that are tried for one task."""
 _TWO_SERVICES = 0.4
 _RECOVERS = 0.2
 _FROM_A_RESULT = 0.6
 _FROM_THE_STATE = 0.6
 _OPTIONAL = 0.25
 _MOST_OF_ONE = 2
-"""How often a path calls one function at most."""
+"""How often a task calls one function at most."""
 
 
 @dataclass
 class Coverage:
-    """How often functions, edges and error replies were used; and how often a function was why a path did not hold."""
+    """How often functions, edges and error replies were used; and how often a function was why a task did not hold."""
 
     functions: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     edges: Counter[tuple[str, str]] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
-    def add(self, path: PathLine, calls: Sequence[PlannedCall]) -> None:
-        for call in calls:
+    def add(self, task: Task) -> None:
+        for call in task.calls:
             self.functions[call.function] += 1
             for name, argument in call.arguments.items():
                 if argument.edge is not None:
                     self.edges[argument.edge, f"{call.function}.{name}"] += 1
                 for place, edge in argument.inner.items():
                     self.edges[edge, f"{call.function}.{place}"] += 1
-        self.errors.update(path.recoveries.values())
+        self.errors.update(task.recoveries.values())
 
 
-def planned_calls(path: PathLine) -> list[PlannedCall]:
-    """The calls of all turns."""
-    return [call for turn in path.turns for call in turn]
-
-
-def check_paths(paths: Sequence[PathLine], world: World) -> None:
-    """See that paths that somebody may have edited name what is there.
+def check_tasks(tasks: Sequence[Task], world: World) -> None:
+    """See that tasks that somebody may have edited name what is there.
 
     Raises:
         ConfigurationError: one does not; says which.
     """
-    for path in paths:
-        for name in path.simulators:
-            if name not in world.classes:
-                hint = did_you_mean(name, world.classes)
-                raise ConfigurationError(f"paths.jsonl: {path.id}: there is no simulator {name!r}{hint}")
-        for call in planned_calls(path):
-            if call.function not in world.functions:
-                hint = did_you_mean(call.function, world.functions)
-                raise ConfigurationError(f"paths.jsonl: {path.id}: there is no function {call.function!r}{hint}")
+    for task in tasks:
+        for name in task.simulators:
+            require_known(f"tasks.jsonl: {task.id}", "simulator", name, world.classes)
+        for call in task.calls:
+            require_known(f"tasks.jsonl: {task.id}", "function", call.function, world.functions)
 
 
-def sample_paths(
+def sample_tasks(
     world: World,
     graph: GraphFile,
     count: int,
     turns: tuple[int, int],
     seed: int,
-    weakness: Callable[[PathLine], Weakness | None],
-) -> Iterator[PathLine]:
-    """So many paths without a weakness.
+    weakness: Callable[[Task], Weakness | None],
+) -> Iterator[Task]:
+    """Yield so many tasks without a weakness, not in words yet.
 
     Functions, edges and error replies that were used least are chosen first.
 
     Raises:
-        ConfigurationError: no function of the world can be used, or there are not so many paths.
+        ConfigurationError: no function of the world can be used, or there are not so many tasks.
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
@@ -97,15 +88,15 @@ def sample_paths(
     for number in range(1, count + 1):
         for attempt in range(_WALKS):
             walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
-            path = walk.path(f"{number:0{len(str(count))}}", turns)
-            key = "" if path is None else str([path.configuration if turns != (1, 1) else None, path.turns])
-            if path is None or key in known:
+            task = walk.task(f"{number:0{len(str(count))}}", turns)
+            key = "" if task is None else str([task.configuration if turns != (1, 1) else None, task.turns])
+            if task is None or key in known:
                 continue
-            found = weakness(path)
+            found = weakness(task)
             if found is None:
                 known.add(key)
-                coverage.add(path, planned_calls(path))
-                yield path
+                coverage.add(task)
+                yield task
                 break
             reasons[found.reason] += 1
             if found.function is not None:
@@ -113,7 +104,7 @@ def sample_paths(
         else:
             why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {counted(number - 1, 'path')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
+                f"only {counted(number - 1, 'task')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
                 "world.yaml more values and configurations"
             )
 
@@ -148,10 +139,10 @@ class _Walk:
         used, refused = self._coverage.functions, self._coverage.refused
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
-    def path(self, path_id: str, turns: tuple[int, int]) -> PathLine | None:
-        """The path; None where it came to an end too early."""
+    def task(self, task_id: str, turns: tuple[int, int]) -> Task | None:
+        """The task; None where it came to an end too early."""
         if turns == (1, 1):
-            return self._question(path_id)
+            return self._question(task_id)
         wanted = self._random.randint(*turns)
         for number in range(wanted):
             self._turns.append([])
@@ -160,9 +151,9 @@ class _Walk:
                     self._step(number, self._candidates())
             if not self._turns[-1]:
                 return None
-        return self._line(path_id)
+        return self._task(task_id)
 
-    def _question(self, path_id: str) -> PathLine | None:
+    def _question(self, task_id: str) -> Task | None:
         """One turn of calls of which each is possible by itself, or of none."""
         self._sources.clear()
         self._turns.append([])
@@ -173,11 +164,11 @@ class _Walk:
             self._session.take_back(0)
             if not succeeded(call.function, self._session.call(as_call(call))):
                 return None
-        return self._line(path_id) if len(self._turns[0]) == wanted else None
+        return self._task(task_id) if len(self._turns[0]) == wanted else None
 
-    def _line(self, path_id: str) -> PathLine:
-        return PathLine(
-            id=path_id,
+    def _task(self, task_id: str) -> Task:
+        return Task(
+            id=task_id,
             simulators=self._services,
             configuration=self._configuration,
             turns=self._turns,

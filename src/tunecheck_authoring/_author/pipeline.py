@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -12,33 +12,30 @@ from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import JSON
 from tunecheck._whole_files import write_file
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._author.dataset import Authored, card, covered, split, train_path, write_dataset
+from tunecheck_authoring._author.dataset import Authored, card, split, train_path, write_dataset
 from tunecheck_authoring._author.drawing import drawing
 from tunecheck_authoring._author.files import (
     VARIANTS,
     GraphFile,
     Line,
-    PathLine,
     QuestionLine,
     RejectedLine,
     RowLine,
-    TaskLine,
-    TruthLine,
+    Task,
     Variant,
     WorldFile,
 )
 from tunecheck_authoring._author.graph import check_graph, find_graph, keep_own
-from tunecheck_authoring._author.paths import check_paths, sample_paths
-from tunecheck_authoring._author.questions import question_row
+from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.shipped import configurations, personas
 from tunecheck_authoring._author.stages import Workbench
-from tunecheck_authoring._author.tasks import execute, put_into_words
+from tunecheck_authoring._author.tasks import put_into_words
 from tunecheck_authoring._author.trial import Trial, Weakness
-from tunecheck_authoring._author.variants import RowAuthor
+from tunecheck_authoring._author.variants import RowAuthor, question_row
 from tunecheck_authoring._author.world import World, described, find_world
 from tunecheck_authoring._author.writing import Models, reworded, set_aside
 
-Stage: TypeAlias = Literal["world", "graph", "paths", "truth", "tasks", "variants", "rows"]
+Stage: TypeAlias = Literal["world", "graph", "tasks", "variants", "rows"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
@@ -98,13 +95,20 @@ def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
         ConfigurationError: a simulator or a stage's file cannot be used, or a file is there already.
     """
     _check_files(plan)
-    making = _Making(plan, backends)
+    pipeline = AuthorPipeline(plan, backends)
+    makers: Mapping[Stage, Callable[[], None]] = {
+        "world": pipeline.make_world,
+        "graph": pipeline.make_graph,
+        "tasks": pipeline.make_tasks,
+        "variants": pipeline.make_variants,
+        "rows": pipeline.make_rows,
+    }
     for stage in STAGES[: STAGES.index(plan.last) + 1]:
-        getattr(making, stage)()
-    return making.report
+        makers[stage]()
+    return pipeline.report
 
 
-class _Making:
+class AuthorPipeline:
     """The stages; each reads what those before it left."""
 
     def __init__(self, plan: AuthorPlan, backends: Backends) -> None:
@@ -112,7 +116,7 @@ class _Making:
         self._bench = Workbench(plan.work, plan.name)
         self.report = AuthorReport(plan.work, self._bench.notes)
 
-    def world(self) -> None:
+    def make_world(self) -> None:
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
         file = self._bench.document("world.yaml", WorldFile, inputs, lambda: described(classes))
@@ -123,7 +127,7 @@ class _Making:
             )
         self._world = World.of(classes, file, {name: self._backends.find(name) for name in configurations()})
 
-    def graph(self) -> None:
+    def make_graph(self) -> None:
         world, seed = self._world, self._plan.seed
         self._graph = self._bench.document(
             "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
@@ -133,74 +137,73 @@ class _Making:
             with told_as(ConfigurationError, self._plan.draw, "cannot be written"):
                 write_file(self._plan.draw, drawing(self._graph).encode())
 
-    def paths(self) -> None:
-        plan, world = self._plan, self._world
-        self._trial = Trial(world, plan.seed)
-        inputs: JSON = [plan.tasks, [*plan.turns], plan.seed]
+    def make_tasks(self) -> None:
+        plan, models = self._plan, self._plan.models
+        self._trial = Trial(self._world, plan.seed)
+        self._personas = plan.personas or personas()
+        inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
+        if models is not None:
+            inputs += [models.label(), dict(self._personas)]
         refused: list[RejectedLine] = []
-        self._paths = self._bench.lines("paths.jsonl", PathLine, inputs, lambda: [*self._sampled(refused)])
-        check_paths(self._paths, world)
+        tasks = self._bench.lines("tasks.jsonl", Task, inputs, lambda: self._sampled(refused))
+        check_tasks(tasks, self._world)
+        self._tasks = [task if task.words else put_into_words(self._world, task, plan.seed) for task in tasks]
         self._refused = self._bench.lines("refused.jsonl", RejectedLine, None, lambda: refused)
 
-    def _sampled(self, refused: list[RejectedLine]) -> Iterator[PathLine]:
-        plan = self._plan
+    def _sampled(self, refused: list[RejectedLine]) -> list[Task]:
+        plan, models = self._plan, self._plan.models
 
-        def weakness(path: PathLine) -> Weakness | None:
-            truth, task = execute(self._world, path), put_into_words(self._world, path, plan.seed)
-            row = next(iter(self._rows_of(path, truth, task, ())))
+        def weakness(task: Task) -> Weakness | None:
+            row = next(self._rows_of(put_into_words(self._world, task, plan.seed), ()))
             found = self._trial.weakness(row)
             if found is not None:
-                refused.append(_rejected(row, "path", found))
+                refused.append(_rejected(row, "task", found))
             return found
 
-        return sample_paths(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
+        sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
+        tasks = [put_into_words(self._world, task, plan.seed) for task in sampled]
+        return tasks if models is None else reworded(tasks, self._personas, plan.seed, models)
 
-    def truth(self) -> None:
-        self._truths = self._bench.lines(
-            "truth.jsonl", TruthLine, None, lambda: [execute(self._world, path) for path in self._paths]
-        )
-
-    def tasks(self) -> None:
-        models = self._plan.models
-        inputs: JSON = self._plan.seed
-        if models is not None:
-            inputs = [inputs, models.label(), dict(self._personas)]
-        self._tasks = self._bench.lines("tasks.jsonl", TaskLine, inputs, self._in_words)
-
-    @property
-    def _personas(self) -> Mapping[str, str]:
-        return self._plan.personas or personas()
-
-    def _in_words(self) -> list[TaskLine]:
-        seed, models = self._plan.seed, self._plan.models
-        tasks = [put_into_words(self._world, path, seed) for path in self._paths]
-        return tasks if models is None else reworded(tasks, self._paths, self._personas, seed, models)
-
-    def variants(self) -> None:
+    def make_variants(self) -> None:
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
         kind: type[Line] = QuestionLine if self._plan.questions else RowLine
         self._candidates = self._bench.lines("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
 
     def _varied(self, kinds: Sequence[Variant]) -> Iterator[Line]:
-        truths = {each.id: each for each in self._truths}
-        tasks = {each.id: each for each in self._tasks}
         made: Counter[str] = Counter()
-        for path in self._paths:
-            if path.id in truths and path.id in tasks:  # who takes a line out of a file takes its rows out
-                rarest = sorted(kinds, key=made.__getitem__)
-                for row in self._rows_of(path, truths[path.id], tasks[path.id], rarest):
-                    made[row.variant] += 1
-                    yield row
+        for task in self._tasks:
+            for row in self._rows_of(task, sorted(kinds, key=made.__getitem__)):  # the rarest kinds first
+                made[row.variant] += 1
+                yield row
 
-    def _rows_of(self, path: PathLine, truth: TruthLine, task: TaskLine, kinds: Sequence[Variant]) -> Iterable[Line]:
+    def _rows_of(self, task: Task, kinds: Sequence[Variant]) -> Iterator[Line]:
         """The task's row and that of a variant of the first of these kinds that there can be."""
         plan = self._plan
         if plan.questions:
-            return [question_row(self._world, plan.name, path, task)]
-        return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, path, truth, task, kinds)
+            return iter([question_row(self._world, plan.name, task)])
+        return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, task, kinds)
 
-    def rows(self) -> None:
+    def make_rows(self) -> None:
+        plan, authored = self._plan, self._authored()
+        if not authored.rows:
+            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl and review.jsonl")
+        used = {row.task for row in authored.rows}
+        for task in self._tasks:
+            if f"{plan.name}-{task.id}" in used:
+                authored.coverage.add(task)
+                authored.plain.update(task.plain.values())
+        authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
+        text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
+        report = self.report
+        report.written = write_dataset(plan.out, authored, text, plan.name)
+        report.rows, report.train = len(authored.rows), len(authored.train)
+        report.variants.update(row.variant for row in (*authored.rows, *authored.train))
+        report.plain = authored.plain
+        report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
+
+    def _authored(self) -> Authored:
+        """The rows that hold, and those that do not."""
         plan, authored = self._plan, Authored()
         for row in self._candidates:
             weakness = self._trial.weakness(row)
@@ -213,21 +216,8 @@ class _Making:
             authored.rows, review = set_aside(authored.rows, plan.models)
             self._bench.lines("review.jsonl", RejectedLine, [each.id for each in review], lambda: review)
             authored.rejected += review
-        if not authored.rows:
-            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl and review.jsonl")
         authored.rejected += self._refused
-        used = {row.task for row in authored.rows}
-        authored.coverage = covered(path for path in self._paths if f"{plan.name}-{path.id}" in used)
-        tasks = (each for each in self._tasks if f"{plan.name}-{each.id}" in used)
-        authored.plain.update(reason for each in tasks for reason in each.plain.values())
-        authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
-        text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
-        report = self.report
-        report.written = write_dataset(plan.out, authored, text, plan.name)
-        report.rows, report.train = len(authored.rows), len(authored.train)
-        report.variants.update(row.variant for row in (*authored.rows, *authored.train))
-        report.plain = authored.plain
-        report.rejected.update(each.reason for each in authored.rejected if each.variant != "path")
+        return authored
 
 
 def _rejected(row: Line, variant: str, weakness: Weakness) -> RejectedLine:

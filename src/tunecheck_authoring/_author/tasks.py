@@ -1,16 +1,19 @@
-"""Paths executed, and put into words: each turn's request says every value, or what the value comes from."""
+"""Tasks executed, and put into words: each turn's request says every value, or what the value comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import cast
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.simulators._base import shown
-from tunecheck_authoring._author.files import Argument, PathLine, PlannedCall, TaskLine, TruthLine
+from tunecheck_authoring._author.files import Argument, PlannedCall, Task
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text
 from tunecheck_authoring._author.world import World, functions_of
@@ -23,14 +26,23 @@ def call_text(call: FunctionCall) -> str:
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
 
-def execute(world: World, path: PathLine) -> TruthLine:
-    """Make the calls of a path; values that come from earlier results are taken from these."""
-    session = world.session(path.simulators, path.configuration)
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A task's calls as texts, their results, and the state after each turn."""
+
+    calls: list[list[str]]
+    results: list[list[str]]
+    states: list[dict[str, dict[str, JSON]]]
+
+
+def execute(world: World, task: Task) -> Outcome:
+    """Make the calls of a task; values that come from earlier results are taken from these."""
+    session = world.session(task.simulators, task.configuration)
     calls: list[list[str]] = []
     results: list[list[str]] = []
     states: list[dict[str, dict[str, JSON]]] = []
     values: dict[tuple[int, int], object] = {}
-    for number, turn in enumerate(path.turns):
+    for number, turn in enumerate(task.turns):
         made = []
         for at, planned in enumerate(turn):
             arguments = {name: _taken(each, values) for name, each in planned.arguments.items()}
@@ -42,7 +54,7 @@ def execute(world: World, path: PathLine) -> TruthLine:
         results.append([text for _, text in made])
         state = session.state()
         states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
-    return TruthLine(id=path.id, calls=calls, results=results, states=states)
+    return Outcome(calls, results, states)
 
 
 def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON:
@@ -66,14 +78,15 @@ def _names(argument: Argument) -> bool:
     return argument.edge is not None and argument.edge.endswith(".@")
 
 
-def put_into_words(world: World, path: PathLine, seed: int) -> TaskLine:
-    """What the user says in each turn, in one voice."""
-    random = Random(f"{seed} voice {path.id}")
+def put_into_words(world: World, task: Task, seed: int) -> Task:
+    """Return the task with what the user says in each turn, in one voice."""
+    random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*VOICES])
-    words = Words(world, path, voice)
-    if path.turns == [[]]:
-        return TaskLine(id=path.id, voice=voice, turns=[in_vain(world, path.simulators, voice, random)])
-    return TaskLine(id=path.id, voice=voice, turns=[words.turn(number) for number in range(len(path.turns))])
+    if task.turns == [[]]:
+        words = [unanswerable_request(world, task.simulators, voice, random)]
+    else:
+        words = [*map(Words(world, task, voice).turn, range(len(task.turns)))]
+    return msgspec.structs.replace(task, voice=voice, words=words)
 
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
@@ -84,7 +97,7 @@ def other_service(world: World, simulators: Sequence[str], random: Random) -> st
     return random.choice(others) if others else None
 
 
-def in_vain(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
+def unanswerable_request(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
     """A request for what none of these simulators does."""
     name = other_service(world, simulators, random)
     offered = {} if name is None else functions_of({name: world.known(name)}, {})
@@ -105,16 +118,16 @@ def _resembles(request: str, others: Sequence[str]) -> bool:
 
 
 class Words:
-    """How a path's calls are asked for, in one voice."""
+    """How a task's calls are asked for, in one voice."""
 
-    def __init__(self, world: World, path: PathLine, voice: str) -> None:
-        self._world, self._path, self._voice = world, path, VOICES.get(voice, VOICES["plain"])
-        self._in_order = len(path.turns) > 1
+    def __init__(self, world: World, task: Task, voice: str) -> None:
+        self._world, self._task, self._voice = world, task, VOICES.get(voice, VOICES["plain"])
+        self._in_order = len(task.turns) > 1
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
         """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
         instead, asks = instead or {}, []
-        for at, planned in enumerate(self._path.turns[number]):
+        for at, planned in enumerate(self._task.turns[number]):
             said = {name: each for name, each in planned.arguments.items() if name not in without}
             values = {name: instead.get(name, each.value) for name, each in said.items()}
             texts = {
@@ -131,7 +144,7 @@ class Words:
     def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
         """How people call a value that came up before."""
         turn, at = source
-        producer = self._path.turns[turn][at]
+        producer = self._task.turns[turn][at]
         field = place_text(path)
         request = self._request(producer).partition(",")[0]
         if turn == place[0]:
@@ -142,7 +155,7 @@ class Words:
         """Which of several calls of the same function is meant."""
         places = [
             (turn, at)
-            for turn, calls in enumerate(self._path.turns)
+            for turn, calls in enumerate(self._task.turns)
             for at, each in enumerate(calls)
             if each.function == producer.function
         ]

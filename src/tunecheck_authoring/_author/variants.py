@@ -8,45 +8,54 @@ from random import Random
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck_authoring._author.files import GraphFile, PathLine, RowLine, TaskLine, TruthLine, Variant
+from tunecheck_authoring._author.files import GraphFile, PlannedCall, QuestionLine, RowLine, Task, Variant
 from tunecheck_authoring._author.graph import available
+from tunecheck_authoring._author.paths import as_call
 from tunecheck_authoring._author.shipped import notes
-from tunecheck_authoring._author.tasks import Words, in_vain, other_service
+from tunecheck_authoring._author.tasks import Outcome, Words, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import all_are, all_to, details_of, said
 from tunecheck_authoring._author.world import Function, World
 
 _NOTES = 120
 _READS = "read_only"
+_CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
+
+_OPTIONAL = ""
+"""Among the possible values of a parameter: it may be left out."""
+
+
+@dataclass(frozen=True)
+class DraftTurn:
+    """A turn of a row: what the user says (None: functions are added), and the right calls.
+
+    `number` is that of the task's turn, where the turn is as the task has it.
+    """
+
+    text: str | None
+    calls: list[str] = field(default_factory=list)
+    number: int | None = None
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A conversation in the making; a turn without text is one in which functions are added.
+    """A conversation in the making."""
 
-    `origin` is the turn of the path that a turn comes from.
-    """
-
-    texts: list[str | None]
-    calls: list[list[str]]
-    origin: list[int | None]
+    turns: list[DraftTurn]
+    simulators: list[str]
+    configuration: dict[str, JSON]
     held_out: dict[int, list[str]] = field(default_factory=dict)
-    simulators: list[str] = field(default_factory=list)
-    configuration: dict[str, JSON] = field(default_factory=dict)
     free_calls: str | None = None
 
-    def with_turn(self, at: int, text: str | None, calls: list[str], origin: int | None = None) -> Draft:
+    def with_turn(self, at: int, turn: DraftTurn) -> Draft:
         """With a turn put in before that number; functions that are held out for later ones move along."""
-        return replace(
-            self,
-            texts=[*self.texts[:at], text, *self.texts[at:]],
-            calls=[*self.calls[:at], calls, *self.calls[at:]],
-            origin=[*self.origin[:at], origin, *self.origin[at:]],
-            held_out={turn + (turn >= at): names for turn, names in self.held_out.items()},
-        )
+        held_out = {number + (number >= at): names for number, names in self.held_out.items()}
+        return replace(self, turns=[*self.turns[:at], turn, *self.turns[at:]], held_out=held_out)
 
-    def with_text(self, at: int, text: str) -> Draft:
-        return replace(self, texts=[*self.texts[:at], text, *self.texts[at + 1 :]])
+    def changed(self, at: int, **changes: object) -> Draft:
+        """With the turn of that number changed."""
+        turn = replace(self.turns[at], **changes)  # type: ignore[arg-type]  # fields of a turn
+        return replace(self, turns=[*self.turns[:at], turn, *self.turns[at + 1 :]])
 
 
 class RowAuthor:
@@ -55,50 +64,53 @@ class RowAuthor:
     def __init__(self, world: World, graph: GraphFile, seed: int) -> None:
         self._world, self._graph, self._seed = world, graph, seed
 
-    def rows(
-        self, name: str, path: PathLine, truth: TruthLine, task: TaskLine, kinds: Sequence[Variant]
-    ) -> Iterator[RowLine]:
+    def rows(self, name: str, task: Task, kinds: Sequence[Variant]) -> Iterator[RowLine]:
         """The task as a row, and its variant of the first of these kinds of which there can be one."""
-        base = Draft(
-            texts=[*task.turns],
-            calls=truth.calls,
-            origin=[*range(len(task.turns))],
-            simulators=path.simulators,
-            configuration=path.configuration,
-        )
-        yield self._row(name, path, "base", base)
+        outcome = execute(self._world, task)
+        turns = [DraftTurn(text, outcome.calls[number], number) for number, text in enumerate(task.words)]
+        base = Draft(turns, task.simulators, task.configuration)
+        yield _row(name, task, "base", base)
         for kind in kinds:
-            making = _Making(self._world, self._graph, path, truth, task, Random(f"{self._seed} {kind} {path.id}"))
-            varied = making.of_kind(kind, base)
+            random = Random(f"{self._seed} {kind} {task.id}")
+            varied = VariantBuilder(self._world, self._graph, task, outcome, random).of_kind(kind, base)
             if varied is not None:
-                yield self._row(name, path, kind, varied)
+                yield _row(name, task, kind, varied)
                 return
 
-    def _row(self, name: str, path: PathLine, variant: str, draft: Draft) -> RowLine:
-        task = f"{name}-{path.id}"
-        return RowLine(
-            id=task if variant == "base" else f"{task}-{variant}",
-            task=task,
-            variant=variant,
-            path=" | ".join(" ".join(call.function for call in turn) for turn in path.turns),
-            turns=[[] if text is None else [{"role": "user", "content": text}] for text in draft.texts],
-            ground_truth=draft.calls,
-            involved_classes=draft.simulators,
-            initial_config=draft.configuration,
-            held_out={str(turn): names for turn, names in sorted(draft.held_out.items())},
-            free_calls=draft.free_calls,
-        )
+
+def _row(name: str, task: Task, variant: str, draft: Draft) -> RowLine:
+    task_id = f"{name}-{task.id}"
+    return RowLine(
+        id=task_id if variant == "base" else f"{task_id}-{variant}",
+        task=task_id,
+        variant=variant,
+        path=" | ".join(" ".join(call.function for call in turn) for turn in task.turns),
+        turns=[[] if turn.text is None else [{"role": "user", "content": turn.text}] for turn in draft.turns],
+        ground_truth=[turn.calls for turn in draft.turns],
+        involved_classes=draft.simulators,
+        initial_config=draft.configuration,
+        held_out={str(turn): names for turn, names in sorted(draft.held_out.items())},
+        free_calls=draft.free_calls,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A turn of a draft that makes one call, as the task has it: where it is, the task's turn, and the call."""
+
+    at: int
+    number: int
+    planned: PlannedCall
 
 
 @dataclass
-class _Making:
+class VariantBuilder:
     """The variants of one task; each gives None where the task has no place for it."""
 
     world: World
     graph: GraphFile
-    path: PathLine
-    truth: TruthLine
-    task: TaskLine
+    task: Task
+    outcome: Outcome
     random: Random
 
     def of_kind(self, kind: Variant, base: Draft) -> Draft | None:
@@ -116,50 +128,43 @@ class _Making:
     def missing_parameter(self, draft: Draft) -> Draft | None:
         """A value is not said, and given in the turn after, when it was asked for."""
         places = [
-            (at, name)
-            for at in self._single(draft)
-            for name in self._said_parameters(at, draft)
-            if not self._can_be_known(name, at, draft)
+            (place, name)
+            for place in self._single(draft)
+            for name in self._said_parameters(place.planned)
+            if not self._can_be_known(name, place, draft)
         ]
         if not places:
             return None
-        at, name = self.random.choice(places)
-        turn = draft.origin[at]
-        assert turn is not None
-        value = self.path.turns[turn][0].arguments[name].value
-        asked = self._words().turn(turn, without=[name])
+        place, name = self.random.choice(places)
+        asked = self._words().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
-        given = draft.with_text(at, f"{opening} {all_are(details_of({name: value}))}.")
-        return replace(given.with_turn(at, asked, []), free_calls=_READS)
+        stated = all_are(details_of({name: place.planned.arguments[name].value}))
+        given = draft.changed(place.at, text=f"{opening} {stated}.")
+        return replace(given.with_turn(place.at, DraftTurn(asked)), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
         """A function that changes something is not on offer, and is in the turn after."""
-        places = [at for at in self._single(draft) if self._can_be_held_out(at, draft)]
+        places = [place for place in self._single(draft) if self._can_be_held_out(place)]
         if not places:
             return None
-        at = self.random.choice(places)
-        turn, text = draft.origin[at], draft.texts[at]
-        assert turn is not None
-        moved = draft.with_turn(at, text, [], turn)
-        moved = replace(moved, texts=[*moved.texts[: at + 1], None, *moved.texts[at + 2 :]])
-        held_out = {**moved.held_out, at + 1: [self.path.turns[turn][0].function]}
+        place = self.random.choice(places)
+        asked = DraftTurn(draft.turns[place.at].text)
+        moved = draft.changed(place.at, text=None, number=None).with_turn(place.at, asked)
+        held_out = {**moved.held_out, place.at + 1: [place.planned.function]}
         return replace(moved, held_out=held_out, free_calls=_READS)
 
     def long_context(self, draft: Draft) -> Draft | None:
         """Many lines that have nothing to do with the request stand before it."""
-        at = self.random.choice([at for at, text in enumerate(draft.texts) if text is not None])
+        at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
         before = "These are my notes of the last weeks, for the record. There is nothing to do about them."
-        return draft.with_text(at, f"{before}\n\n{lines}\n\nWhat I want from you now: {draft.texts[at]}")
+        return draft.changed(at, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {draft.turns[at].text}")
 
     def composite(self, draft: Draft) -> Draft | None:
         """Several at once: a missing function, a missing parameter in another turn, and a long context."""
-        both = [each for each in (self.missing_function(draft),) if each is not None]
-        held = both[0] if both else draft
-        lacking = self.missing_parameter(held)
-        if lacking is None or not both:
-            return None
-        return self.long_context(lacking)
+        held = self.missing_function(draft)
+        lacking = held and self.missing_parameter(held)
+        return lacking and self.long_context(lacking)
 
     def distractors(self, draft: Draft) -> Draft | None:
         """Functions of other services are on offer as well."""
@@ -171,84 +176,73 @@ class _Making:
 
     def irrelevant(self, draft: Draft) -> Draft | None:
         """A turn asks for what none of the functions does; the right answer makes no call."""
-        request = in_vain(self.world, draft.simulators, self.task.voice, self.random)
-        return draft.with_turn(self.random.randint(1, len(draft.texts)), request, [])
+        request = unanswerable_request(self.world, draft.simulators, self.task.voice, self.random)
+        return draft.with_turn(self.random.randint(1, len(draft.turns)), DraftTurn(request))
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
         """The user gives a value, and another one before the request is over."""
-        places = [(at, name) for at in self._single(draft) for name in self._said_parameters(at, draft)]
+        places = [(place, name) for place in self._single(draft) for name in self._said_parameters(place.planned)]
         self.random.shuffle(places)
-        for at, name in places:
-            turn = draft.origin[at]
-            assert turn is not None
-            planned = self.path.turns[turn][0]
-            value, function = planned.arguments[name].value, self.world.functions[planned.function]
+        for place, name in places:
+            value, function = place.planned.arguments[name].value, self.world.functions[place.planned.function]
             likely = [each for each in free_values(self.world, function, name, self.random) if each != value]
             if likely:
                 first = self.random.choice(likely)
-                text = self._words().turn(turn, instead={name: first})
+                text = self._words().turn(place.number, instead={name: first})
                 changed = all_to(details_of({name: value}))
-                return draft.with_text(at, f"{text} Actually, wait, I've changed my mind: make {changed} instead.")
+                text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
+                return draft.changed(place.at, text=text)
         return None
 
     def _words(self) -> Words:
-        return Words(self.world, self.path, self.task.voice)
+        return Words(self.world, self.task, self.task.voice)
 
-    def _single(self, draft: Draft) -> list[int]:
-        """Turns as the path has them, with one call."""
-        used = {turn: draft.origin.count(turn) for turn in draft.origin}
+    def _single(self, draft: Draft) -> list[Place]:
+        """Turns as the task has them, with one call."""
         return [
-            at
-            for at, turn in enumerate(draft.origin)
-            if turn is not None and used[turn] == 1 and len(draft.calls[at]) == 1 and draft.texts[at] is not None
+            Place(at, turn.number, self.task.turns[turn.number][0])
+            for at, turn in enumerate(draft.turns)
+            if turn.number is not None and len(turn.calls) == 1
         ]
 
-    def _said_parameters(self, at: int, draft: Draft) -> list[str]:
-        """Required parameters of the turn's call whose value the user says."""
-        turn = draft.origin[at]
-        assert turn is not None
-        planned = self.path.turns[turn][0]
+    def _said_parameters(self, planned: PlannedCall) -> list[str]:
+        """Required parameters of a call whose value the user says."""
         required = self.world.functions[planned.function].required
         said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
 
-    def _can_be_known(self, name: str, at: int, draft: Draft) -> bool:
+    def _can_be_known(self, name: str, place: Place, draft: Draft) -> bool:
         """Whether a value need not be asked for: it was said or found before, or is the only one that there is."""
-        turn = draft.origin[at]
-        assert turn is not None
-        argument = self.path.turns[turn][0].arguments[name]
-        texts = [text or "" for text in draft.texts[:at]]
-        results = [result for each in self.truth.results[:turn] for result in each]
-        request = self._words().turn(turn, without=[name])
-        if said(argument.value, " ".join([*texts, *results, request])):
+        argument = place.planned.arguments[name]
+        texts = [turn.text or "" for turn in draft.turns[: place.at]]
+        earlier = self.outcome.results[: place.number]
+        request = self._words().turn(place.number, without=[name])
+        if said(argument.value, " ".join([*texts, *(result for each in earlier for result in each), request])):
             return True
         if argument.edge is None:
-            return said(argument.value, str(self.path.configuration))
-        session = self.world.session(self.path.simulators, self.path.configuration)
+            return said(argument.value, str(self.task.configuration))
+        session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
-    def _can_be_held_out(self, at: int, draft: Draft) -> bool:
+    def _can_be_held_out(self, place: Place) -> bool:
         """Whether nothing else does what a turn's function does, and it was not used before."""
-        turn = draft.origin[at]
-        assert turn is not None
-        planned = self.path.turns[turn][0]
-        earlier = [call.function for calls in self.path.turns[:turn] for call in calls]
-        function = self.world.functions[planned.function]
-        if planned.function in earlier or not self.graph.functions[function.name].writes:
+        earlier = [call.function for calls in self.task.turns[: place.number] for call in calls]
+        function = self.world.functions[place.planned.function]
+        if function.name in earlier or not self.graph.functions[function.name].writes:
             return False
-        values = [each.value for each in planned.arguments.values()]
+        values = [each.value for each in place.planned.arguments.values()]
         others = (each for each in self.world.functions.values() if each.name != function.name)
-        return not any(self._does_the_same(turn, values, each) for each in others)
+        return not any(self._does_the_same(place.number, values, each) for each in others)
 
     def _does_the_same(self, turn: int, values: list[JSON], other: Function) -> bool:
         """Whether another function with the same values leads to the same state."""
-        if other.simulator not in self.path.simulators or len(other.required) > len(values):
+        if other.simulator not in self.task.simulators or len(other.required) > len(values):
             return False
-        session = self.world.session(self.path.simulators, self.path.configuration)
-        for calls in self.path.turns[:turn]:
+        session = self.world.session(self.task.simulators, self.task.configuration)
+        for calls in self.task.turns[:turn]:
             for call in calls:
-                session.call(FunctionCall(call.function, {name: each.value for name, each in call.arguments.items()}))
-        reached = self.truth.states[turn]
+                session.call(as_call(call))
+        reached = self.outcome.states[turn]
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
         return bool(step.changes) and str(session.state()) == str(reached)
 
@@ -257,3 +251,40 @@ def note(random: Random, number: int) -> str:
     """A line of notes, in which nothing is asked for."""
     parts = {name: random.choice(choices) for name, choices in notes().items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
+
+
+def question_row(world: World, name: str, task: Task) -> QuestionLine:
+    """The task as a row."""
+    calls = task.turns[0]
+    variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
+    tools = [tool for each in task.simulators for tool in world.known(each).tool_definitions()]
+    return QuestionLine(
+        id=f"{name}-{task.id}",
+        task=f"{name}-{task.id}",
+        variant=variant,
+        check=_CHECKS[variant],
+        path=" ".join(call.function for call in calls),
+        messages=[{"role": "user", "content": task.words[0]}],
+        tools=tools,
+        ground_truth=[{call.function: _possible(world, call)} for call in calls],
+    )
+
+
+def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
+    """By parameter, the right values; what has a default may be left out, or given with it."""
+    possible: dict[str, list[JSON]] = {}
+    for name, schema in world.functions[call.function].parameters.items():
+        default = schema.get("default")
+        if name in call.arguments:
+            value = call.arguments[name].value
+            possible[name] = [_alternatives(value), *([_OPTIONAL] if value == default else [])]
+        elif default is not None:
+            possible[name] = [default, _OPTIONAL]
+    return possible
+
+
+def _alternatives(value: JSON) -> JSON:
+    """A value among possible ones: of an object, each entry has possible values of its own."""
+    if isinstance(value, dict):
+        return {name: [_alternatives(each)] for name, each in value.items()}
+    return [_alternatives(each) for each in value] if isinstance(value, list) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import cast
@@ -90,11 +90,9 @@ class World:
         """
         functions = functions_of(classes, file.requests)
         for name in (*file.requests, *file.left_out):
-            if name not in functions:
-                raise ConfigurationError(f"world.yaml: there is no function {name!r}{did_you_mean(name, functions)}")
+            require_known("world.yaml", "function", name, functions)
         for name in file.configurations:
-            if name not in classes:
-                raise ConfigurationError(f"world.yaml: there is no simulator {name!r}{did_you_mean(name, classes)}")
+            require_known("world.yaml", "simulator", name, classes)
         kept = {name: function for name, function in functions.items() if name not in file.left_out}
         taken = {name for simulator in classes.values() for name in simulator.operations()}
         others = {name: each for name, each in (built_in or {}).items() if name not in classes}
@@ -136,6 +134,16 @@ class World:
     def fingerprint(self) -> JSON:
         """What results depend on, beside the file."""
         return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
+
+
+def require_known(where: str, what: str, name: str, known: Collection[str]) -> None:
+    """Refuse a name in a file that somebody may have edited.
+
+    Raises:
+        ConfigurationError: it is not known.
+    """
+    if name not in known:
+        raise ConfigurationError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:

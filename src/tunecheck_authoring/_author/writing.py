@@ -13,13 +13,15 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+import msgspec
+
 from tunecheck import _yaml
 from tunecheck._causes import refuses
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.formats._reading import read_calls
-from tunecheck_authoring._author.files import Line, PathLine, RejectedLine, TaskLine
+from tunecheck_authoring._author.files import Line, RejectedLine, Task
 from tunecheck_authoring._author.wording import said
 
 _ROOM = 600
@@ -70,34 +72,31 @@ def read_personas(path: Path) -> dict[str, str]:
     return personas
 
 
-def reworded(
-    tasks: Sequence[TaskLine], paths: Sequence[PathLine], personas: Mapping[str, str], seed: int, models: Models
-) -> list[TaskLine]:
+def reworded(tasks: Sequence[Task], personas: Mapping[str, str], seed: int, models: Models) -> list[Task]:
     """The tasks in a persona's words, each turn where these say all that they must; else as they were."""
-    by_id = {path.id: path for path in paths}
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
-    requests = [each for task in tasks for each in _requests(task, by_id[task.id], personas[voices[task.id]])]
+    requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
     written = models.write(requests)
     texts = {each.id: written.get(each.id, "").strip() for each in requests}
     problems = {each.id: problem for each in requests if (problem := _problem(texts[each.id], each)) is not None}
     return [_in_words(task, voices[task.id], texts, problems) for task in tasks]
 
 
-def _in_words(task: TaskLine, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> TaskLine:
-    ids = [_id(task, at) for at in range(len(task.turns))]
-    turns = [plain if each in problems else texts[each] for each, plain in zip(ids, task.turns, strict=True)]
+def _in_words(task: Task, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> Task:
+    ids = [_id(task, at) for at in range(len(task.words))]
+    words = [plain if each in problems else texts[each] for each, plain in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
-    return TaskLine(id=task.id, voice=voice, turns=turns, plain=plain)
+    return msgspec.structs.replace(task, voice=voice, words=words, plain=plain)
 
 
-def _id(task: TaskLine, turn: int) -> str:
+def _id(task: Task, turn: int) -> str:
     return f"{task.id}-{turn + 1}"
 
 
-def _requests(task: TaskLine, path: PathLine, persona: str) -> Iterator[WritingRequest]:
-    for at, plain in enumerate(task.turns):
-        values = [each.value for call in path.turns[at] for each in call.arguments.values() if each.source is None]
-        said_before = "".join(f"\n- {text}" for text in task.turns[:at])
+def _requests(task: Task, persona: str) -> Iterator[WritingRequest]:
+    for at, plain in enumerate(task.words):
+        values = [each.value for call in task.turns[at] for each in call.arguments.values() if each.source is None]
+        said_before = "".join(f"\n- {text}" for text in task.words[:at])
         before = f"\n\nWhat the user has asked for before:{said_before}" if at else ""
         user = f"The user: {persona}{before}\n\nThe request to say in their words:\n{plain}"
         messages: list[dict[str, JSON]] = [

@@ -69,9 +69,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     )
     work: Path | None = option("Where the stages leave their files; by default authoring/NAME.", "DIR", _SET)
     stage: str | None = option(
-        "Stop after this stage: world, graph, paths, truth, tasks or variants; look at its file, edit it, go on.",
-        "STAGE",
-        _SET,
+        "Stop after this stage: world, graph, tasks or variants; look at its file, edit it, go on.", "STAGE", _SET
     )
     draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
