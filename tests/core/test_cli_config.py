@@ -69,21 +69,21 @@ def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("dataset: d\nlimt: 5\n", r"eval.yaml, line 2: limt: unknown key; did you mean 'limit'\?"),
-        ("\nlimit: ten\n", "eval.yaml, line 2: limit: must be a whole number"),
-        ("limit: 0\n", "line 1: limit: must be a whole number"),
-        ("limit: true\n", "line 1: limit: must be a whole number"),
-        ("dataset: 5\n", "line 1: dataset: must be a text"),
-        ("quiet: yes\n", "line 1: quiet: must be true or false"),
-        ("max-error-rate: 2\n", "line 1: max_error_rate: must be a number"),
-        ("max-error-rate: -0.1\n", "line 1: max_error_rate: must be a number from 0 to 1, not -0.1"),
-        ("group-by: [a, 3]\n", r"line 1: group_by\[1\]: must be a text, not 3"),
-        ("set: 5\n", "line 1: set: must be a mapping"),
+        ("dataset: d\nlimt: 5\n", r"eval.yaml, line 2: Object contains unknown field `limt`; did you mean 'limit'\?"),
+        ("\nlimit: ten\n", r"eval.yaml, line 2: Expected `int \| null`, got `str` - at `\$\.limit`"),
+        ("limit: 0\n", r"line 1: Expected `int` >= 1 - at `\$\.limit`"),
+        ("limit: true\n", r"line 1: Expected `int \| null`, got `bool` - at `\$\.limit`"),
+        ("dataset: 5\n", r"line 1: Expected `str \| null`, got `int` - at `\$\.dataset`"),
+        ("quiet: yes\n", r"line 1: Expected `bool \| null`, got `str` - at `\$\.quiet`"),
+        ("max-error-rate: 2\n", r"line 1: Expected `float` <= 1\.0 - at `\$\.max_error_rate`"),
+        ("max-error-rate: -0.1\n", r"line 1: Expected `float` >= 0\.0 - at `\$\.max_error_rate`"),
+        ("group-by: [a, 3]\n", r"line 1: Expected `str`, got `int` - at `\$\.group_by\[1\]`"),
+        ("set: 5\n", r"line 1: Expected `object \| null`, got `int` - at `\$\.set`"),
         ("set: {bleu: {a: 1}, bleu.a: 2}\n", "line 1: set: gives 'bleu.a' twice"),
         ("group-by: a\ngroup_by: b\n", "line 2: the option 'group_by' is given twice"),
         ("- dataset\n", "a configuration holds options"),
         ("dataset: [\n", "eval.yaml, line 2"),
-        ("config: other.yaml\n", "line 1: config: unknown key"),
+        ("config: other.yaml\n", r"line 1: Object contains unknown field `config`; did you mean 'confidence'\?"),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, problem: str) -> None:
@@ -102,5 +102,5 @@ def test_what_a_run_records_is_read_back_as_it_was() -> None:
 
 
 def test_a_record_of_another_version_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="the command recorded in run r: jury: unknown key"):
+    with pytest.raises(ConfigurationError, match="Object contains unknown field `jury`; known: allow_simulated, "):
         recorded_options(Options, "r", {"jury": "gpt"})

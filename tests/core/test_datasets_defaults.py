@@ -64,20 +64,20 @@ def test_without_a_sidecar_or_with_an_empty_one_there_are_no_defaults(tmp_path: 
 
 def test_an_unknown_key_is_refused_with_line_and_what_was_meant(tmp_path: Path) -> None:
     text = refusal(tmp_path, "evaluators: [bleu]\ncolum_mapping: {}\n")
-    assert text == ", line 2: colum_mapping: unknown key; did you mean 'column_mapping'?"
+    assert text == ", line 2: Object contains unknown field `colum_mapping`; did you mean 'column_mapping'?"
 
 
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("- bleu\n", 1, "must be a mapping, not a list"),
-        ("target: blue\ncolumn_mapping: [a]\n", 2, "column_mapping: must be a mapping, not a list"),
-        ("column_mapping:\n  a: x\n  b: 3\n", 3, "column_mapping.b: must be a text, not 3"),
-        ("evaluators: bleu\n", 1, 'evaluators: must be a list, not "bleu"'),
-        ("evaluators:\n  - bleu\n  - 3\n", 3, "evaluators[1]: must be a text, not 3"),
-        ("target: [x]\n", 1, "target: must be a text, not a list"),
-        ("group_key: 3\n", 1, "group_key: must be a text, not 3"),
-        ("description: {}\n", 1, "description: must be a text, not a mapping"),
+        ("- bleu\n", 1, "Expected `object`, got `array`"),
+        ("target: blue\ncolumn_mapping: [a]\n", 2, "Expected `object | null`, got `array` - at `$.column_mapping`"),
+        ("column_mapping:\n  a: x\n  b: 3\n", 2, "Expected `str`, got `int` - at `$.column_mapping[...]`"),
+        ("evaluators: bleu\n", 1, "Expected `array | null`, got `str` - at `$.evaluators`"),
+        ("evaluators:\n  - bleu\n  - 3\n", 3, "Expected `str`, got `int` - at `$.evaluators[1]`"),
+        ("target: [x]\n", 1, "Expected `str | null`, got `array` - at `$.target`"),
+        ("group_key: 3\n", 1, "Expected `str | null`, got `int` - at `$.group_key`"),
+        ("description: {}\n", 1, "Expected `str | null`, got `object` - at `$.description`"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_with_its_line(tmp_path: Path, text: str, line: int, reason: str) -> None:

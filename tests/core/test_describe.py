@@ -29,48 +29,68 @@ class _Outer(Written, frozen=True, kw_only=True):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "must be a mapping, not an empty list"),
-        (None, "must be a mapping, not null"),
-        ({"items": 3}, "items: must be a list, not 3"),
-        ({"items": [{"count": 0}]}, "items[0].count: must be a whole number of at least 1, not 0"),
-        ({"items": [{"count": "3"}]}, 'items[0].count: must be a whole number, not "3"'),
-        ({"items": [{"count": True}]}, "items[0].count: must be a whole number, not true"),
-        ({"items": [{"count": 1, "rate": "fast"}]}, 'items[0].rate: must be a number, not "fast"'),
-        ({"items": [{"count": 1, "name": ""}]}, 'items[0].name: must be a text that is not empty, not ""'),
+        ([], "Expected `object`, got `array`"),
+        (None, "Expected `object`, got `null`"),
+        ({"items": 3}, "Expected `array`, got `int` - at `$.items`"),
+        ({"items": [{"count": 0}]}, "Expected `int` >= 1 - at `$.items[0].count`"),
+        ({"items": [{"count": "3"}]}, "Expected `int`, got `str` - at `$.items[0].count`"),
+        ({"items": [{"count": True}]}, "Expected `int`, got `bool` - at `$.items[0].count`"),
+        ({"items": [{"count": 1, "rate": "fast"}]}, "Expected `float | null`, got `str` - at `$.items[0].rate`"),
+        ({"items": [{"count": 1, "name": ""}]}, "Expected `str` of length >= 1 - at `$.items[0].name`"),
         (
             {"items": [{"count": 1, "kind": "beto"}]},
-            "items[0].kind: \"beto\" is none of alpha, beta; did you mean 'beta'?",
+            "Invalid enum value 'beto' - at `$.items[0].kind`; did you mean 'beta'?",
         ),
-        ({"items": [{"count": 1, "kind": "zzz"}]}, 'items[0].kind: "zzz" is none of alpha, beta'),
-        ({"items": [{"rate": 1}]}, "items[0]: count is missing"),
-        ({"items": [{"cuont": 1}]}, "items[0].cuont: unknown key; did you mean 'count'?"),
-        ({"items": [{"count": 1, "rat": 1}]}, "items[0].rat: unknown key; did you mean 'rate'?"),
-        ({"by_name": {"a": {"count": 1}, "b": {"count": "1"}}}, 'by_name.b.count: must be a whole number, not "1"'),
-        ({"by_name": {"a": {"count": 1}, "b": {"colour": 1, "count": 1}}}, "by_name.b.colour: unknown key"),
-        ({"by_name": {3: {"count": 1}}}, "by_name: the key 3 must be a text"),
-        ({"either": 3}, "either: must be a text or a list, not 3"),
-        ({"either": ["a", 3]}, "either[1]: must be a text, not 3"),
-        ({"flag": "yes"}, 'flag: must be true or false, not "yes"'),
-        ({"flag": "y" * 100}, "flag: must be true or false, not a text of 100 characters"),
-        ({"flags": True}, "flags: unknown key; did you mean 'flag'?"),
+        ({"items": [{"count": 1, "kind": "z"}]}, "Invalid enum value 'z' - at `$.items[0].kind`; known: alpha, beta"),
+        (
+            {"items": [{"count": 1, "kind": "z" * 100}]},
+            "Invalid enum value of 100 characters - at `$.items[0].kind`; known: alpha, beta",
+        ),
+        ({"items": [{"rate": 1}]}, "Object missing required field `count` - at `$.items[0]`"),
+        ({"items": [{"cuont": 1}]}, "Object contains unknown field `cuont` - at `$.items[0]`; did you mean 'count'?"),
+        (
+            {"items": [{"count": 1, "rat": 1}]},
+            "Object contains unknown field `rat` - at `$.items[0]`; did you mean 'rate'?",
+        ),
+        (
+            {"by_name": {"a": {"count": 1}, "b": {"count": "1"}}},
+            "Expected `int`, got `str` - at `$.by_name[...].count`",
+        ),
+        (
+            {"by_name": {"a": {"count": 1}, "b": {"colour": 1, "count": 1}}},
+            "Object contains unknown field `colour` - at `$.by_name[...]`; known: count, kind, name, rate",
+        ),
+        ({"by_name": {3: {"count": 1}}}, "Expected `str`, got `int` - at `key` in `$.by_name`"),
+        ({"either": 3}, "Expected `str | array | null`, got `int` - at `$.either`"),
+        ({"either": ["a", 3]}, "Expected `str`, got `int` - at `$.either[1]`"),
+        ({"flag": "yes"}, "Expected `bool`, got `str` - at `$.flag`"),
+        ({"flags": True}, "Object contains unknown field `flags`; did you mean 'flag'?"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_path_and_value(value: object, said: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         read_as(value, _Outer, "eval.yaml")
-    assert str(refused.value).startswith(f"eval.yaml: {said}")
+    assert str(refused.value) == f"eval.yaml: {said}"
 
 
-def test_the_line_of_a_yaml_file_stands_in_the_error() -> None:
-    read = document("by_name:\n  a: {count: 1}\n  b:\n    count: many\n", "eval.yaml")
-    with pytest.raises(DataError, match=r'^eval\.yaml, line 4: by_name\.b\.count: must be a whole number, not "many"$'):
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("flag: true\nitems:\n- count: 1\n- count: many\n", 4),
+        ("by_name:\n  a: {count: 1}\n  b:\n    count: many\n", 2),  # the key is of the writer's choice
+        ("flag: true\nitem: []\n", 2),
+    ],
+)
+def test_the_line_of_a_yaml_file_stands_in_the_error(text: str, line: int) -> None:
+    read = document(text, "eval.yaml")
+    with pytest.raises(DataError, match=rf"^eval\.yaml, line {line}: "):
         read_as(read.value, _Outer, read.where, error=DataError)
 
 
 def test_a_part_of_a_larger_value_keeps_its_place() -> None:
     read = document("limits:\n  count: 0\n", "e.yaml")
     assert isinstance(read.value, dict)
-    with pytest.raises(ConfigurationError, match=r"^e\.yaml, line 2: limits\.count: must be a whole number"):
+    with pytest.raises(ConfigurationError, match=r"^e\.yaml, line 2: Expected `int` >= 1 - at `\$\.limits\.count`$"):
         read_as(read.value["limits"], _Inner, read.where, above="limits")
 
 
@@ -78,9 +98,8 @@ def test_a_part_of_a_larger_value_keeps_its_place() -> None:
     "value", [{"\ud83d": 1}, {"by_name": {"a": {"count": "\ud83d"}}}, {"items": [{"\ud83d": 1}]}], ids=str
 )
 def test_half_of_a_character_where_it_cannot_be_is_a_mistake_like_any_other(value: object) -> None:
-    for read in (read_as, read_fitting):
-        with pytest.raises(ConfigurationError, match=r"^x: a name or a value holds half of a character"):
-            read(value, _Outer, "x")
+    with pytest.raises(ConfigurationError, match=r"^x: a name or a value holds half of a character"):
+        read_as(value, _Outer, "x")
 
 
 def test_what_fits_is_read() -> None:
@@ -96,6 +115,7 @@ def test_what_fits_is_read() -> None:
         ({"by_name": 5, "more": {}}, _Outer()),
         ({"by_name": {"a": {"count": 1, "name": 7}, "b": []}}, _Outer(by_name={"a": _Inner(count=1)})),
         ({"either": [1, "a", None]}, _Outer(either=["a"])),
+        ({"\ud83d": 1, "flag": True}, _Outer(flag=True)),
     ],
 )
 def test_of_a_damaged_file_what_fits_is_read(value: object, read: _Outer) -> None:
@@ -104,5 +124,5 @@ def test_of_a_damaged_file_what_fits_is_read(value: object, read: _Outer) -> Non
 
 @pytest.mark.parametrize("value", [5, None, []])
 def test_where_nothing_fits_it_is_said(value: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"run\.json: must be a mapping"):
+    with pytest.raises(ConfigurationError, match=r"run\.json: Expected `object`, got"):
         read_fitting(value, _Outer, "run.json")

@@ -62,10 +62,13 @@ def test_the_workspace_may_lie_elsewhere(workspace: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kind: keyword_bot", "bot.yaml, line 1: answers is missing"),
-        ("kind: keyword_bot\nanswers: [a]", "bot.yaml, line 2: answers: must be a mapping, not a list"),
-        ("kind: keyword_bot\nanswers: {a: 1}", "bot.yaml, line 2: answers.a: must be a text, not 1"),
-        ("kind: keyword_bot\nanswers: {}\notherwize: x", "line 3: otherwize: unknown key; did you mean 'otherwise'?"),
+        ("kind: keyword_bot", "bot.yaml, line 1: Object missing required field `answers`"),
+        ("kind: keyword_bot\nanswers: [a]", "bot.yaml, line 2: Expected `object`, got `array` - at `$.answers`"),
+        ("kind: keyword_bot\nanswers: {a: 1}", "bot.yaml, line 2: Expected `str`, got `int` - at `$.answers[...]`"),
+        (
+            "kind: keyword_bot\nanswers: {}\notherwize: x",
+            "line 3: Object contains unknown field `otherwize`; did you mean 'otherwise'?",
+        ),
         ("kind: keyword_bot\nanswers: {'': x}", "bot.yaml, line 2: answers: an empty keyword stands in every message"),
         ("kind: keyword_bat\nanswers: {}", "line 1: kind: there is no plugin 'keyword_bat' among the endpoints; did"),
     ],

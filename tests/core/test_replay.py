@@ -288,7 +288,7 @@ def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
     from tunecheck.endpoints._definition import load_endpoint
 
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
-    with pytest.raises(ConfigurationError, match="path is missing"):
+    with pytest.raises(ConfigurationError, match="Object missing required field `path`"):
         load_endpoint(tmp_path / "recorded.yaml")
 
 

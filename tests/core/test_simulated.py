@@ -186,20 +186,20 @@ def test_the_embedded_definition_can_be_loaded_and_its_rates_are_the_default() -
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("rates: {wrong_arguments: 0.1}", "no mistake 'wrong_arguments'; did you mean 'wrong_argument'"),
-        ("rates: {paraphrase: 2}", "the rate of paraphrase must be a number from 0 to 1"),
-        ("rates: {paraphrase: yes}", "the rate of paraphrase must be a number from 0 to 1"),
-        ("rates: {wrong_function: 0.6, date_format: 0.6}", "the rates of call rows add up to 1.2; at most 1"),
-        ("rates: 0.5", "must be a mapping"),
-        ("seed: x", "must be a whole number"),
-        ("latency_ms: -5", "must be a number"),
-        ("ground_truht: answer", "did you mean 'ground_truth'"),
+        ("rates: {wrong_arguments: 0.1}", "rates: .*no mistake 'wrong_arguments'; did you mean 'wrong_argument'"),
+        ("rates: {paraphrase: 2}", "rates: .*the rate of paraphrase must be a number from 0 to 1"),
+        ("rates: {paraphrase: yes}", "rates: .*the rate of paraphrase must be a number from 0 to 1"),
+        ("rates: {wrong_function: 0.6, date_format: 0.6}", "rates: .*the rates of call rows add up to 1.2; at most 1"),
+        ("rates: 0.5", r"Expected `object \| null`, got `float` - at `\$\.rates`"),
+        ("seed: x", r"Expected `int`, got `str` - at `\$\.seed`"),
+        ("latency_ms: -5", r"Expected `float` >= 0\.0 - at `\$\.latency_ms`"),
+        ("ground_truht: answer", "Object contains unknown field `ground_truht`; did you mean 'ground_truth'"),
     ],
 )
 def test_a_wrong_definition_names_file_line_and_key(tmp_path: Path, line: str, complaint: str) -> None:
     path = tmp_path / "sim.yaml"
     path.write_text(f"kind: simulated\n{line}\n")
-    with pytest.raises(ConfigurationError, match=rf"sim\.yaml, line 2: {line.partition(':')[0]}: .*{complaint}"):
+    with pytest.raises(ConfigurationError, match=rf"sim\.yaml, line 2: {complaint}"):
         load_endpoint(path)
 
 

@@ -77,21 +77,21 @@ def test_a_temporal_test_has_one_question_more_than_lines(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"script": "hello"}, "script: must be a list, not"),
-        ({"script": ["a", 5]}, r"script\[1\]: must be a text, not 5"),
-        ({"is_question": [0, 1]}, r"is_question\[0\]: must be true or false"),
+        ({"script": "hello"}, r"Expected `array \| null`, got `str` - at `\$\.script`"),
+        ({"script": ["a", 5]}, r"Expected `str`, got `int` - at `\$\.script\[1\]`"),
+        ({"is_question": [0, 1]}, r"Expected `bool`, got `int` - at `\$\.is_question\[0\]`"),
         ({"is_question": [True]}, "1 entries in is_question, 2 in waits"),
         ({"script": ["a"]}, "1 entries in script, 2 in is_question"),
         (
             {"waits": [{"minutes": 3}, {}]},
-            r"waits\[0\]\.minutes: unknown key; known: percentage_finished, time, tokens",
+            r"Object contains unknown field `minutes` - at `\$\.waits\[0\]`; known: percentage_finished, time, tokens",
         ),
-        ({"waits": [{"time": -1}, {}]}, r"waits\[0\]\.time: must be a number from 0 to 3162240000"),
-        ({"waits": [{"tokens": 1e300}, {}]}, r"waits\[0\]\.tokens: must be a number from 0 to 1000000000"),
-        ({"waits": [{"tokens": True}, {}]}, r"waits\[0\]\.tokens: must be a number"),
-        ({"waits": [3, {}]}, r"waits\[0\]: must be a mapping"),
-        ({"uses_callback": "no"}, "uses_callback: must be true or false"),
-        ({"expected_responses": "Red"}, "expected_responses: must be a list"),
+        ({"waits": [{"time": -1}, {}]}, r"Expected `float` >= 0\.0 - at `\$\.waits\[0\]\.time`"),
+        ({"waits": [{"tokens": 1e300}, {}]}, r"Expected `float` <= 1000000000\.0 - at `\$\.waits\[0\]\.tokens`"),
+        ({"waits": [{"tokens": True}, {}]}, r"Expected `float \| null`, got `bool` - at `\$\.waits\[0\]\.tokens`"),
+        ({"waits": [3, {}]}, r"Expected `object`, got `int` - at `\$\.waits\[0\]`"),
+        ({"uses_callback": "no"}, r"Expected `bool`, got `str` - at `\$\.uses_callback`"),
+        ({"expected_responses": "Red"}, r"Expected `array \| null`, got `str` - at `\$\.expected_responses`"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, changed: dict[str, object], problem: str) -> None:

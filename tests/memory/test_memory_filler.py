@@ -44,10 +44,10 @@ def test_the_pool_that_ships_holds_hundreds_of_questions() -> None:
     [
         ("", "holds no questions"),
         ("hello", "line 1: not JSON"),
-        ('{"question": "Q", "answer": "A"}\n{"question": "Q"}', "line 2: answer is missing"),
-        ('{"question": "Q", "answer": 5}', "line 1: answer: must be a text, not 5"),
-        ('{"Data": [{"Question": "Q"}]}', r"Data\[0\]: AnswerValue is missing"),
-        ("[1, 2]", "line 1: must be a mapping"),
+        ('{"question": "Q", "answer": "A"}\n{"question": "Q"}', "line 2: Object missing required field `answer`"),
+        ('{"question": "Q", "answer": 5}', r"line 1: Expected `str`, got `int` - at `\$\.answer`"),
+        ('{"Data": [{"Question": "Q"}]}', "Object missing required field `AnswerValue`"),
+        ("[1, 2]", "line 1: Expected `object`, got `array`"),
     ],
 )
 def test_a_file_that_is_no_pool_is_refused_with_its_line(tmp_path: Path, content: str, problem: str) -> None:

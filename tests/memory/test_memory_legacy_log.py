@@ -58,16 +58,16 @@ def test_a_line_that_broke_off_in_the_middle_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[]", "must be a mapping, not an empty list"),
-        ('{"type": 11, "timestamp": 1}', "type: 11 is none of 0, 1, 10, 2"),
-        ('{"type": "6", "timestamp": 1}', "type: must be"),
-        ('{"type": true, "timestamp": 1}', "type: must be"),
-        ('{"type": 7, "timestamp": "now"}', "timestamp: must be a number"),
-        ('{"type": 7, "timestamp": 1e300}', "timestamp: must be a number below 253402300800"),
+        ("[]", "Expected `object`, got `array`"),
+        ('{"type": 11, "timestamp": 1}', r"Invalid enum value 11 - at `\$\.type`"),
+        ('{"type": "6", "timestamp": 1}', r"Expected `int`, got `str` - at `\$\.type`"),
+        ('{"type": true, "timestamp": 1}', r"Expected `int`, got `bool` - at `\$\.type`"),
+        ('{"type": 7, "timestamp": "now"}', r"Expected `float`, got `str` - at `\$\.timestamp`"),
+        ('{"type": 7, "timestamp": 1e300}', r"Expected `float` < 253402300800\.0 - at `\$\.timestamp`"),
         ('{"type": 0, "timestamp": 1, "data": {}}', "SEND_MESSAGE has no text 'message'"),
         ('{"type": 8, "timestamp": 1, "data": {"response": 4}}', "LLM_CALL has no text 'response'"),
-        ('{"type": 6, "timestamp": 1, "data": {"tokens": "x"}}', "tokens: must be a number"),
-        ('{"type": 7, "timestamp": 1, "test_id": 4}', "test_id: must be a text"),
+        ('{"type": 6, "timestamp": 1, "data": {"tokens": "x"}}', r"Expected `float`, got `str` - at `\$\.tokens`"),
+        ('{"type": 7, "timestamp": 1, "test_id": 4}', r"Expected `str`, got `int` - at `\$\.test_id`"),
     ],
 )
 def test_a_line_that_is_no_event_is_named(tmp_path: Path, line: str, problem: str) -> None:

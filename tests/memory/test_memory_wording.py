@@ -55,14 +55,17 @@ def test_a_menu_file_is_looked_for_beside_the_wording(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("introdution: Hello.", "line 1: introdution: unknown key; did you mean 'introduction'?"),
-        ("introduction: 5", "line 1: introduction: must be a text"),
+        ("introdution: Hello.", r"line 1: Object contains unknown field `introdution`; did you mean 'introduction'\?"),
+        ("introduction: 5", r"line 1: Expected `str`, got `int` - at `\$\.introduction`"),
         ("filler:\n  line: 'no placeholders'", r"line 2: filler\.line has no \{question\} in it"),
-        ("filler: text", "line 1: filler: must be a mapping"),
+        ("filler: text", r"line 1: Expected `object`, got `str` - at `\$\.filler`"),
         ("jokes:\n  question: When?", r"line 2: jokes\.question has no \{elapsed\} in it"),
-        ("reset: [a]", "line 1: reset: must be a mapping"),
-        ("- a", "must be a mapping, not a list"),
-        ("restaurant:\n  serve: x", "line 2: restaurant.serve: unknown key"),
+        ("reset: [a]", r"line 1: Expected `object`, got `array` - at `\$\.reset`"),
+        ("- a", "Expected `object`, got `array`"),
+        (
+            "restaurant:\n  serve: x",
+            r"line 2: Object contains unknown field `serve` - at `\$\.restaurant`; did you mean 'served'\?",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -193,8 +193,11 @@ async def test_a_server_may_tell_no_usage_and_headers_of_its_own(tmp_path: Path,
     [
         ("behaviour: {calls_in_text: herms}", "behaviour.calls_in_text: must be one of hermes, mistral"),
         ("behaviour: {names: prefixed}", "behaviour.names: must be underscored, or a text with {}"),
-        ("behaviour: {arguments: odd}", 'behaviour.arguments: "odd" is none of double_encoded'),
-        ("server: {tool: ignored}", "server.tool: unknown key; did you mean 'tools'?"),
+        (
+            "behaviour: {arguments: odd}",
+            "Invalid enum value 'odd' - at `$.behaviour.arguments`; known: double_encoded, ",
+        ),
+        ("server: {tool: ignored}", "Object contains unknown field `tool` - at `$.server`; did you mean 'tools'?"),
     ],
 )
 def test_a_behaviour_that_there_is_not_is_named(tmp_path: Path, text: str, complaint: str) -> None:
