@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._openapi.source import write_simulator
+from tunecheck_authoring._service_file import write_simulator
 
 CLINIC = """
 openapi: 3.0.3
@@ -231,12 +231,6 @@ def test_nothing_of_the_file_becomes_code(folder: Path) -> None:
         assert function["parameters"]["properties"]["kept"]["enum"] == [text, "b"]
 
 
-def test_lines_of_the_file_are_no_longer_than_people_read(folder: Path) -> None:
-    text = "A long description with a good many words. " * 20
-    service(folder, api({"/things": {"get": {"operationId": "f", "description": text}}}), "long")
-    assert max(map(len, (folder / "simulators/long.py").read_text().splitlines())) <= 120
-
-
 def test_references_that_come_back_or_multiply_end(folder: Path) -> None:
     doubling = {f"S{n}": {"allOf": [{"$ref": f"#/components/schemas/S{n + 1}"}] * 50} for n in range(20)}
     tree = {"type": "object", "properties": {"left": {"$ref": "#/components/schemas/Tree"}, "name": {"type": "string"}}}
@@ -276,12 +270,23 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
     assert functions <= {"listAnimals", "addAnimal", "getAnimal"}
     assert {name for row in rows for name in row["involved_classes"]} >= {"clinic"}
     assert all(passes(row, calls_of(row)) for row in rows)
-    simulator = folder / "simulators/clinic.py"
+    simulator = folder / "simulators/clinic.tables.json"
     edited = simulator.read_text().replace("List the animals", "List all animals of the clinic")
     simulator.write_text(edited)
     assert main(command) == 0
     assert "is there, and kept" in capsys.readouterr().out
     assert simulator.read_text() == edited
+
+
+@pytest.mark.parametrize("text", ["{", '{"actions": {"f": {"makes": 7}}}', '{"actions": {"f": []}}'])
+def test_tables_that_cannot_be_read_are_told_in_one_line(
+    folder: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_simulator(folder / "clinic.yaml", folder / "simulators/clinic.py")
+    (folder / "simulators/clinic.tables.json").write_text(text)
+    assert main(["datasets", "author", "clinic", "--simulator", "clinic", "--stage", "world"]) == 2
+    error = capsys.readouterr().err
+    assert "clinic.tables.json: cannot be read as the tables of a service" in error and error.count("\n") == 1
 
 
 def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) -> None:

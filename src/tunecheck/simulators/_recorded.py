@@ -5,13 +5,12 @@
         tools = {"add_note": {"description": "Add a note.", "parameters": {"type": "object", "properties": {…}}}}
         writes = ["add_note"]
 
-`tunecheck datasets author --mcp` writes such a class, and the recording beside it.
+`tunecheck datasets author --mcp` writes such a class, with its tables in a JSON file (`tables`), and the recording.
 """
 
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -23,9 +22,10 @@ from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import JSON, canonical, content_hash, dumps, dumps_line, loads
 from tunecheck._messages import clean
 from tunecheck._regular_files import read_regular
-from tunecheck.simulators._base import Operation, Simulator, SimulatorError, operations_of, tool_definition
+from tunecheck.simulators._base import SimulatorError
 from tunecheck.simulators._figures import copied
 from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._tables import TableSimulator
 
 _SHOWN = 200
 
@@ -128,7 +128,7 @@ class LiveService(Protocol):
         """Make a call in a state that is recorded, and record it."""
 
 
-class Recorded(Simulator):
+class Recorded(TableSimulator):
     """Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
 
     State: what `state_from` answers, else the `writes` so far, as `{"calls": [...]}`. A call that was not recorded is
@@ -136,7 +136,6 @@ class Recorded(Simulator):
     since nobody knows it.
     """
 
-    bounded: ClassVar[bool] = True
     recording: ClassVar[Path]
     tools: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
     """By name the `description` of each and the JSON Schema of its `parameters`; `name`: the service's own name."""
@@ -159,7 +158,7 @@ class Recorded(Simulator):
 
     def _first(self, name: str, arguments: dict[str, JSON]) -> None:
         try:
-            self._answer(name, arguments)
+            self.answer(name, arguments)
         except SimulatorError as error:
             raise DataError(f"initial_config: the call of {clean(name)} before the conversation: {error}") from None
 
@@ -171,19 +170,10 @@ class Recorded(Simulator):
         return {"before": []}
 
     @classmethod
-    def operations(cls) -> Mapping[str, Operation]:
-        """The class's own methods go before tools of the same name."""
-        return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
+    def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
+        return cls.tools
 
-    @classmethod
-    def tool_definitions(cls) -> list[dict[str, JSON]]:
-        own = operations_of(cls)  # type: ignore[arg-type]
-        return [
-            tool_definition(operation) if name in own else _definition(name, cls.tools[name])
-            for name, operation in cls.operations().items()
-        ]
-
-    def _answer(self, name: str, arguments: dict[str, JSON]) -> JSON:
+    def answer(self, name: str, arguments: dict[str, JSON]) -> JSON:
         made = None if self._lost else self._recording.find(self._state, name, arguments)
         if made is None and self.live is not None:
             made = self.live.ask(self._state, name, arguments)
@@ -211,26 +201,3 @@ def _recording(path: Path) -> Recording:
 @functools.lru_cache(maxsize=16)
 def _read(path: Path, modified: int, size: int) -> Recording:
     return Recording(path)
-
-
-@functools.cache
-def _operations(simulator: type[Recorded]) -> Mapping[str, Operation]:
-    made: dict[str, Operation] = {}
-    for name, tool in simulator.tools.items():
-        schema = tool.get("parameters")
-        content = schema if isinstance(schema, dict) else {}
-        properties, required = content.get("properties"), content.get("required")
-        names = (*properties,) if isinstance(properties, dict) else ()
-        needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
-        made[name] = Operation(name, functools.partial(_call, name), names, needed, len(names))
-    return types.MappingProxyType({**made, **operations_of(simulator)})  # type: ignore[arg-type]
-
-
-def _call(name: str, simulator: Recorded, /, **arguments: JSON) -> JSON:
-    return simulator._answer(name, arguments)
-
-
-def _definition(name: str, tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    parameters = tool.get("parameters", {"type": "object", "properties": {}})
-    function: dict[str, JSON] = {"name": name, "description": tool.get("description", ""), "parameters": parameters}
-    return {"type": "function", "function": copied(function)}

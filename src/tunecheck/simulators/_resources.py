@@ -7,13 +7,12 @@
             "get_book": Action("read", "book", "Get a book.", {"isbn": {"type": "string"}}, ["isbn"], key="isbn"),
         }
 
-`tunecheck datasets author --openapi` writes such classes; what their tables cannot say is a method marked with `tool`.
+`tunecheck datasets author --openapi` writes such classes, with their tables in a JSON file (`tables`). What tables
+cannot say is a method marked with `tool`.
 """
 
 from __future__ import annotations
 
-import functools
-import types
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +22,10 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON, canonical
 from tunecheck.calls._schemas import FunctionDefinition
 from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._base import Operation, Simulator, SimulatorError, operations_of, tool_definition
+from tunecheck.simulators._base import SimulatorError
 from tunecheck.simulators._figures import copied
 from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._tables import TableSimulator
 
 Record: TypeAlias = dict[str, JSON]
 
@@ -87,13 +87,12 @@ class Action:
         return {self.key, self.search, self.limit, *self.matches}
 
 
-class Resources(Simulator):
+class Resources(TableSimulator):
     """Configuration: by resource a list of records, or the record of which there is just one.
 
     State: by resource the records by key, or the one. Arguments are checked against their schemas.
     """
 
-    bounded: ClassVar[bool] = True
     resources: ClassVar[Mapping[str, Resource]] = {}
     actions: ClassVar[Mapping[str, Action]] = {}
     configuration: ClassVar[Mapping[str, JSON]] = {}
@@ -118,19 +117,6 @@ class Resources(Simulator):
     def sample(cls) -> Mapping[str, JSON]:
         return cls.configuration
 
-    @classmethod
-    def operations(cls) -> Mapping[str, Operation]:
-        """The class's own methods go before actions of the same name."""
-        return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
-
-    @classmethod
-    def tool_definitions(cls) -> list[Record]:
-        own = operations_of(cls)  # type: ignore[arg-type]
-        return [
-            tool_definition(operation) if name in own else _definition(name, cls.actions[name])
-            for name, operation in cls.operations().items()
-        ]
-
     def _listed(self, name: str, content: JSON) -> list[Record]:
         records = content if self.resources[name].key is not None else [content]
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
@@ -148,7 +134,22 @@ class Resources(Simulator):
         if key.isdecimal() and len(key) < _LONGEST_NUMBER:
             self._made[name] = max(self._made[name], int(key))
 
-    def _run(self, name: str, arguments: Record) -> Record:
+    @classmethod
+    def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
+        tables: dict[str, object] = dict(content)
+        for name, kind in (("resources", Resource), ("actions", Action)):
+            rows = content.get(name)
+            tables[name] = {key: kind(**row) for key, row in rows.items()} if isinstance(rows, dict) else {}  # type: ignore[arg-type]  # as the file has it
+        return tables
+
+    @classmethod
+    def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            name: {"description": action.description, "parameters": action.schema}
+            for name, action in cls.actions.items()
+        }
+
+    def answer(self, name: str, arguments: Record) -> Record:
         action = self.actions[name]
         check = FunctionDefinition(name, action.schema).check(arguments)
         if check.violations:
@@ -278,24 +279,3 @@ def _mentions(value: JSON, text: str) -> bool:
 def _repeated(action: Action, arguments: Record) -> Record:
     silent = {*action.chosen_by(), *action.ignores, *action.refers}
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}
-
-
-@functools.cache
-def _operations(simulator: type[Resources]) -> Mapping[str, Operation]:
-    own = operations_of(simulator)  # type: ignore[arg-type]
-    made = {
-        name: Operation(
-            name, functools.partial(_call, name), (*action.parameters,), (*action.required,), len(action.parameters)
-        )
-        for name, action in simulator.actions.items()
-    }
-    return types.MappingProxyType({**made, **own})
-
-
-def _call(name: str, simulator: Resources, /, **arguments: JSON) -> Record:
-    return simulator._run(name, arguments)
-
-
-def _definition(name: str, action: Action) -> Record:
-    function: Record = {"name": name, "description": action.description, "parameters": copied(action.schema)}
-    return {"type": "function", "function": function}

@@ -113,7 +113,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     if options.openapi is not None and options.mcp is not None:
         raise ConfigurationError(f"--openapi and --mcp both make {path}: take one, and name its file with --simulator")
     if options.openapi is not None:
-        from tunecheck_authoring._openapi.source import write_simulator
+        from tunecheck_authoring._service_file import write_simulator
 
         is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
     elif options.mcp is not None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._whole_files import write_file
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import canonical_text
 from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
@@ -24,7 +23,7 @@ from tunecheck_authoring._mcp.client import Message, ServerGoneError, Session, S
 from tunecheck_authoring._mcp.folder import files_in
 from tunecheck_authoring._openapi.document import one_line
 from tunecheck_authoring._openapi.operations import identifier, unused
-from tunecheck_authoring._openapi.source import class_name, require_name, written
+from tunecheck_authoring._service_file import require_name, write_service
 
 _TIME_LIMIT_S = 30.0
 _PROBES = 2
@@ -32,18 +31,11 @@ _MOST_KEPT = 12
 FILES = "{folder}"
 """In `state_from`: the files in the server's folder."""
 
-_HEAD = '''\
-"""A service that answers as an MCP server did, made by `tunecheck datasets author --mcp`: edit it as you like.
-
-`writes` are the tools that may change what the server holds. `state_from` are tools whose answers, with these
-arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files in its folder; where it
-is empty, the state is the list of `writes` that were made. Delete the recording when you change these.
-"""
-
-from pathlib import Path
-
-from tunecheck.simulators import Recorded
-'''
+_TABLES = """\
+It answers as an MCP server did. `writes` are the tools that may change what the server holds. `state_from` are tools
+whose answers, with these arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files
+in its folder; where it is empty, the state is the list of `writes` that were made. Delete the recording when you change
+these."""
 
 
 def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S) -> bool:
@@ -59,21 +51,17 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
-        tools: dict[str, Mapping[str, JSON]] = {}
+        tools: dict[str, JSON] = {}
         for tool in offered:
             tools[unused(identifier(str(tool["name"])), tools)] = _described(tool)
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
         shown = tried.showing_all()
-    tables = {"tools": tools, "writes": writes, "state_from": shown}
-    body = "\n".join(f"    {name} = {written(content, '    ')}" for name, content in tables.items())
-    recording = '    recording = Path(__file__).with_suffix(".recording.jsonl")'
-    with told_as(ConfigurationError, path, "cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(
-            path, "\n".join([_HEAD, "", f"class {class_name(path.stem)}(Recorded):\n{recording}", f"{body}\n"]).encode()
-        )
-        path.with_suffix(".recording.jsonl").unlink(missing_ok=True)  # of a simulator that is gone
+    recording = path.with_suffix(".recording.jsonl")
+    line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
+    tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**shown}}
+    write_service(path, Recorded.__name__, _TABLES, tables, line)
+    recording.unlink(missing_ok=True)  # of a simulator that is gone
     return True
 
 
@@ -273,7 +261,7 @@ class LiveServer:
 
     @property
     def _file(self) -> str:
-        return f"{self.recording.path.name.partition('.')[0]}.py"
+        return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
     def _make(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
         before = begun.state
