@@ -1,79 +1,111 @@
 """A judge of restaurant visits that goes by words alone: no model, the same answer every time."""
 
+from __future__ import annotations
+
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck_memory._menu import Menu
 from tunecheck_memory._model import AskJudge
-from tunecheck_memory._restaurant.guest_words import Clause, Dishes, Drinks, clauses, is_recalled, spoken, words
+
+_MOST = 20_000
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+_ASIDE = re.compile(r"\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)|\*\*|__|`")
+_LABEL = re.compile(r"^ *(?:customer|guest|diner|me|you)\s*:\s*", re.IGNORECASE | re.MULTILINE)
+_OTHERS_TURN = re.compile(r"^ *(?:waiter|waitress|server)\s*:", re.IGNORECASE | re.MULTILINE)
+_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+_BULLET = re.compile(r"\s*(?:[-•]|[0-9]{1,2}[.)])\s+")
+_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 _NO_GUEST = re.compile(
-    r"\b(?:i'm|i am|as) (?:just |only )?an? (?:\w+ )?"
-    r"(?:ai|artificial|language model|virtual|digital|assistant|chatbot)\b"
-    r"|\bi (?:can't|cannot|can not|don't|do not|am not able to|am unable to)(?: \w+)? "
-    r"(?:physically|order|drink|eat|consume|have the (?:ability|capability)|have preferences|take your order)\b"
-    r"|\bi (?:can|could) (?:help|assist|suggest|recommend|offer|provide)|\bhow (?:can|may) i (?:help|assist|further)\b"
-    r"|\b(?:may i suggest|i'd recommend|i would recommend|i recommend|i suggest|i'd suggest)\b"
-    r"|\b(?:would you like|do you prefer|are you looking|what would you|let me know (?:what|which|your|if you'd))\b"
-    r"|\byou (?:may|might|can|could) (?:also |want to |like to |wish to )*"
-    r"(?:enjoy|choose|try|consider|order|select|have)\b|\b(?:we|our restaurant) (?:offer|have|serve)\b"
-    r"|\b(?:i'll|i will|i can) (?:\w+ )?(?:serve|bring|get) (?:it |you\b|that )"
-    r"|\b(?:can|could|may) i (?:get|bring|offer|interest|serve|help) you\b|\bfeel free\b"
+    r"\b(?:i'm|i am|as) (?:\w+ )?an? (?:\w+ )?(?:ai|language model|virtual|digital|assistant|chatbot)\b(?! cook)"
+    r"|\bi (?:can't|cannot|don't|do not|am unable to)(?: \w+)? (?:physically|order|drink|eat|consume|have)\b"
+    r"|\b(?:how (?:can|may) i|(?:can|could|may) i (?:get|bring|offer|serve|help|interest) you|may i suggest|feel free"
+    r"|i (?:can|could) (?:help|assist|suggest|recommend|offer)|i(?:'d| would)? (?:recommend|suggest)"
+    r"|would you like|do you prefer|what would you|let me know (?:what|which|if)"
+    r"|you (?:may|might|can|could) (?:also |want to |like to )*(?:enjoy|choose|try|consider|order|have)"
+    r"|(?:we|our restaurant) (?:offer|have|serve))\b"
 )
+_ORDERS = re.compile(
+    r"\b(?:(?:i|we)(?:'ll| will| shall|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))"
+    r"(?: \w+){0,2}? (?:have|take|go (?:\w+ )?(?:with|for)|order|try|start with|get|opt for|choose|pick|do|like|love"
+    r"|prefer|enjoy|stick with|switch to|change \w+ (?:\w+ )?to)\b(?! (?:to (?:know|ask|see|look)|(?:an?|some|another"
+    r"|few) (?:\w+ )?(?:minutes?|moments?|time|look|recommendations?)))"
+    r"|\b(?:could you|please) (?:bring|get|make)\b|\bi(?:'ve| have)? (?:want|decided on|chosen|order|settled on)\b"
+    r"|\b(?:bring|give|get) (?:me|us)\b|\b(?:make|put) (?:me|us|it|that)\b|\b(?:how|what) about\b"
+    r"|^(?:maybe|perhaps)\b(?!.* or )"
+    r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b"
+)
+_GOES_ON = re.compile(r"(?:and|also|plus|as well as|along with)\b")
+_KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|before)|remain)\b")
+_IN_PLACE = re.compile(r"\b(?:instead of|in place of|rather than)\b[^,.;!?]*")
+_PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|lovely|wonderful|available)\b")
 _COMPLAINS = re.compile(
-    r"\b(?:mix-?up|mixed up|mix up|mistake|mistaken|misunderst\w+|confusion|confused|error|wrong|incorrect|oversight)\b"
-    r"|\b(?:didn't|did not|don't (?:think|believe|recall|remember)|never|not (?:what|the))\b[^.?!]{0,40}\b"
-    r"(?:order|ordered|asked|ask|requested|chose|wanted)\b"
-    r"|\b(?:i|we|i'd|i've|we'd|i had)\s+(?:had |have |actually |originally |previously |specifically )*"
-    r"(?:ordered|asked for|requested|chose|was expecting|expected|changed)\b"
-    r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b|\bsupposed to\b|\bwas told\b|\bactually,"
+    r"\b(?:mix(?:ed)?[- ]?up|mistaken?|misunderst\w+|confus\w+|error|wrong|incorrect|oversight|supposed to|actually)\b"
+    r"|\b(?:didn't|did not|don't (?:think|believe|recall)|never|not (?:what|the))\b[^.?!]{0,40}\b"
+    r"(?:order|ordered|asked|requested|chose|wanted)\b"
+    r"|\b(?:i|we|i'd|i've) (?:had |have |originally |specifically )*(?:ordered|asked for|requested|chose|expected)\b"
+    r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
 )
 _FORGOT = re.compile(
-    r"\b(?:don't|do not|didn't|did not|can't|cannot|couldn't|not|no longer)\b[^.?!]{0,30}"
-    r"\b(?:recall|remember|sure|certain|have (?:any|a|the) (?:record|memory|information))\b"
-    r"|\b(?:forgot|forgotten|haven't (?:had|ordered)|have not (?:had|ordered)|didn't (?:have|order) (?:a|any))\b"
+    r"\b(?:don't|didn't|do not|did not|can't|cannot|couldn't|not)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b"
+    r"|\b(?:forgot|haven't (?:had|ordered)|didn't (?:have|order) (?:a|any))\b"
 )
-_PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|tasty|lovely|wonderful|available)\b")
+_NAME_END = re.compile(r"\s*(?:,|\(|\bwith\b|\bserved\b|\bin\b|\bon\b|\bover\b)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
 _THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
-_FILLER = frozenset(
-    "a an the my me i i'll i'd we will would like have please and to for with some of start thank thanks you that it "
-    "this then also just order go get take one as is in case can could may so be main course appetizer entree instead "
-    "or if then there any some something else other another one option dish "
-    "dessert starter drink meal okay ok sure let's let try love want".split()
+_SMALL = frozenset(
+    "a an and the of with in or de la al i i'll i'd we like have to please would for my me some then can could get you "
+    "thank instead go take pot glass cup can bottle drink be that it this with also just".split()
 )
+_OPPOSITES = (
+    ("sweetened", "unsweetened"), ("sparkling", "still"), ("red", "white"), ("black", "green"), ("clear", "cloudy"),
+    ("hot", "iced"),
+)  # fmt: skip
+_LIKENESS = 65
+"""Least token set ratio of a sentence and an entry's name, from 0 to 100."""
+
+_MOST_WORDS = 600
 
 
 class WordJudge:
-    """Answers the four questions of a restaurant visit from the words of the reply.
+    """Answers the four questions of a restaurant visit from the words of the reply, in the form of a model's answers.
 
-    Its replies have the form that a model's have. Where a reply orders what was asked for, anything else in it is
-    passed over. Work is bounded: of a long reply the beginning is looked at.
+    Only the beginning of a long reply counts.
     """
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement as JSON; `key` is not needed."""
+        """Return the judgement as JSON; `key` is not needed."""
         return self.judge(request)
 
     def judge(self, request: AskJudge) -> str:
-        values = request.values
-        said = spoken(_text(values, "reply"))
+        """Return the judgement as JSON.
+
+        Raises:
+            ConfigurationError: Only a model can answer this question.
+        """
+        values, said = request.values, _spoken(_text(request.values, "reply"))
         answer: dict[str, JSON]
         match request.purpose:
             case "restaurant_follows_role":
-                orders = any(clause.orders for clause in clauses(said))
-                answer = {"follows_role": bool(words(said)) and (orders or not _NO_GUEST.search(said.lower()))}
+                orders = any(map(_ORDERS.search, _END.split(said)))
+                answer = {"follows_role": bool(_WORD.search(said)) and (orders or not _NO_GUEST.search(said))}
             case "restaurant_extraction":
-                order = _order(clauses(said), Menu.of_text(_text(values, "menu")), values.get("wanted") == "drinks")
+                order = _order(said, Menu.of_text(_text(values, "menu")), values.get("wanted") == "drinks")
                 answer = {"has_ordered_something": bool(order), "order": [*order]}
             case "restaurant_noticed":
-                answer = {"noticed": bool(_COMPLAINS.search(said.lower()))}
+                answer = {"noticed": _COMPLAINS.search(said) is not None}
             case "restaurant_recalls":
                 listed = values.get("drinks")
                 drinks = [drink for drink in listed if isinstance(drink, str)] if isinstance(listed, list) else []
-                known = bool(drinks) and all(is_recalled(drink, said) for drink in drinks)
-                answer = {"recalls": known and not _FORGOT.search(said.lower())}
+                recalled = bool(drinks) and all(_recalls(drink, said) for drink in drinks)
+                answer = {"recalls": recalled and not _FORGOT.search(said)}
             case purpose:
                 raise ConfigurationError(
                     f"the question {purpose!r} cannot be answered by words alone: give a model with --judge"
@@ -81,63 +113,108 @@ class WordJudge:
         return dumps(answer).decode()
 
 
-def _order(said: Sequence[Clause], menu: Menu, drinks_wanted: bool) -> list[dict[str, JSON]]:
-    drinks = [_item(name, menu, number, drink=True) for name, number in _ordered_drinks(said, menu).items()]
-    dishes = list(_ordered_dishes(said, menu))
-    return (drinks or dishes) if drinks_wanted else (dishes or drinks)
+def _spoken(reply: str) -> str:
+    """Return what the guest says in lower case, without stage directions, emphasis, labels and the waiter's lines."""
+    text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST].translate(_QUOTES))
+    other = _OTHERS_TURN.search(text)
+    if other is not None and text[: other.start()].strip():
+        text = text[: other.start()]
+    return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
 
 
-def _ordered_drinks(said: Sequence[Clause], menu: Menu) -> dict[str, int | None]:
-    drinks = Drinks(menu.drinks)
-    ordered = [drink for clause in said if clause.orders for drink in drinks.named(clause.text)]
-    if not ordered and _is_brief(said):
-        ordered = [drink for clause in said for drink in drinks.named(clause.text)]
-    return dict(ordered)
+def _order(said: str, menu: Menu, drinks: bool) -> list[dict[str, JSON]]:
+    """The ordered items: those in sentences that order; all, if the reply is brief; else one that is off the menu."""
+    names = _Names(menu.drinks if drinks else menu.dishes)
+    sentences = [*_sentences(said, names)]
+    ordering = [sentence for sentence in sentences if sentence.orders]
+    brief = len(_WORD.findall(said)) <= 25 and not re.search(rf"\?|{_PRAISES.pattern}|{_NO_GUEST.pattern}", said)
+    numbers = [number for sentence in ordering for number in sentence.entries]
+    numbers = numbers or [number for sentence in sentences if brief for number in sentence.entries]
+    if numbers:
+        return [
+            _item(names.said(number, said) if drinks else "", menu, number, drinks) for number in dict.fromkeys(numbers)
+        ]
+    others = [" ".join(_stems(_ORDERS.sub(" ", sentence.text))[:12]) for sentence in ordering]
+    return [_item(other, menu, None, drinks) for other in others if other][:1]
 
 
-def _ordered_dishes(said: Sequence[Clause], menu: Menu) -> Iterator[dict[str, JSON]]:
-    dishes = Dishes(menu.dishes)
-    named = [dishes.named(clause.text) for clause in said]
-    ordered = [number for place in _ordering(said, named) for number in named[place]]
-    if not ordered and _is_brief(said):
-        ordered = [number for numbers in named for number in numbers]
-    others = [] if ordered else list(_in_other_words(said))
-    ordered += [number for other in others if (number := dishes.roughly(other)) is not None]
-    for number in dict.fromkeys(ordered):
-        yield _item(menu.dishes[number], menu, number)
-    yield from (_item(other, menu, None) for other in others[:1] if not ordered)
-
-
-def _ordering(said: Sequence[Clause], named: Sequence[Sequence[int]]) -> Iterator[int]:
-    """The places of the clauses whose dishes are ordered: by themselves, or by the next ("I'll take that")."""
-    for place, clause in enumerate(said):
-        if clause.orders and not clause.keeps:
-            if named[place]:
-                yield place
-            elif place and named[place - 1] and not said[place - 1].asks and _THAT.search(clause.text):
-                yield place - 1
-
-
-def _in_other_words(said: Sequence[Clause]) -> Iterator[str]:
-    """What is ordered in other words than the menu's."""
-    for clause in said:
-        if clause.orders and not clause.keeps:
-            wanted = words(clause.wanted) if set(words(clause.wanted)) - _FILLER else words(clause.text)
-            if rest := [word for word in wanted if word not in _FILLER]:
-                yield " ".join(rest[:12])
-
-
-def _is_brief(said: Sequence[Clause]) -> bool:
-    """Whether it is so short that what it names is what it orders."""
-    brief = sum(len(words(clause.text)) for clause in said) <= 25
-    return brief and not any(
-        clause.asks or _PRAISES.search(clause.text) or _NO_GUEST.search(clause.text) for clause in said
-    )
-
-
-def _item(name: str, menu: Menu, number: int | None, *, drink: bool = False) -> dict[str, JSON]:
+def _item(name: str, menu: Menu, number: int | None, drink: bool) -> dict[str, JSON]:
     entry = menu.entries[number - 1] if number is not None else ""
-    return {"is_drink": drink, "item": name, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
+    return {"is_drink": drink, "item": name or entry, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One sentence or line: True if it orders something new, and the numbers of the menu's entries in it."""
+
+    text: str
+    orders: bool
+    entries: Sequence[int]
+
+
+def _sentences(said: str, names: _Names) -> Iterator[_Sentence]:
+    before = _Sentence("", False, ())
+    listing = False
+    for piece in filter(str.strip, _END.split(said)):
+        text = _IN_PLACE.sub("", piece)
+        listing = listing and _BULLET.match(piece) is not None
+        orders = listing or bool(_ORDERS.search(text)) or (before.orders and bool(_GOES_ON.match(text)))
+        entries = names.find(text)
+        if orders and not entries and "?" not in before.text and _THAT.search(text):
+            entries = list(before.entries)  # "The goulash sounds good. I'll take that."
+        before = _Sentence(text, orders and not _KEEPS.search(text), entries)
+        yield before
+        listing = listing or (orders and text.rstrip().endswith(":"))
+
+
+class _Names:
+    """The names of menu entries: the text before "with" and the like, and its last word if no other entry has it."""
+
+    def __init__(self, entries: Mapping[int, str]) -> None:
+        self._entries = entries
+        self._names: dict[tuple[int, int], str] = {}
+        spread = Counter(word for entry in entries.values() for word in set(_stems(entry)))
+        for number, entry in entries.items():
+            if name := _stems(_NAME_END.split(entry, maxsplit=1)[0]):
+                self._names[number, 0] = " ".join(name)
+                if spread[name[-1]] == 1:
+                    self._names[number, 1] = name[-1]
+
+    def find(self, text: str) -> list[int]:
+        """The numbers of the entries in a text, in its order; each word names one entry at most."""
+        said = _stems(text)[:_MOST_WORDS]
+        left, places = said, {}
+        while best := process.extractOne(
+            " ".join(left), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS
+        ):
+            name, _, (number, _) = best
+            if not (shared := set(name.split()) & set(left)):
+                break
+            places[number] = min(map(said.index, shared))
+            left = [word for word in left if word not in shared]
+        numbered = [int(match[1]) for match in _NUMBER.finditer(text)]
+        return [*sorted(places, key=places.__getitem__), *(number for number in numbered if number in self._entries)]
+
+    def said(self, number: int, text: str) -> str:
+        """An entry in the guest's words: the sort in parentheses, then the name."""
+        name, _, sorts = self._entries[number].partition("(")
+        words = list(dict.fromkeys(_stems(text)))
+        chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
+        return " ".join(chosen)
+
+
+def _recalls(drink: str, said: str) -> bool:
+    """True if the drink's name is in the reply; its sort may be missing, but must not be another one."""
+    name, words = _stems(drink), set(_stems(said))
+    pairs = [*_OPPOSITES, *((other, own) for own, other in _OPPOSITES)]
+    swapped = any(own in name and other in words and own not in words for own, other in pairs)
+    return bool(name) and name[-1] in words and not swapped
+
+
+def _stems(text: str) -> list[str]:
+    """The telling words of a text, without a plural's s."""
+    words = [word for word in _WORD.findall(text.lower()) if word not in _SMALL]
+    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 
 
 def _text(values: Mapping[str, JSON], key: str) -> str:
