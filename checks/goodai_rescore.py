@@ -32,7 +32,7 @@ from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.cli._console import console
 from tunecheck_memory._model import Given
-from tunecheck_memory._scoring.by_words import Undecided, judge_by_words
+from tunecheck_memory._rules import Undecided, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line that is read; the longest recorded row has 40 KB."""

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
-from tunecheck_memory._lenient_json import MAX_CHARACTERS
-from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.base import (
+from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
+from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
+from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
     expected_text,
@@ -17,10 +17,10 @@ from tunecheck_memory._scoring.base import (
     replies,
     texts,
 )
-from tunecheck_memory._scoring.by_words import Undecided, judge_by_words, plain_title
-from tunecheck_memory._scoring.instructions import expected_quote, has_sentence, letters, trigger_threshold
-from tunecheck_memory._scoring.lists import MAX_ITEMS, expected_quantities
-from tunecheck_memory._scoring.single import CODES, expected_words
+from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
+from tunecheck_memory._lenient_json import MAX_CHARACTERS
+from tunecheck_memory._model import Given, Score
+from tunecheck_memory._rules import Undecided, judge_by_words, plain_title
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 

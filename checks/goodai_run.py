@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError, DataError, PluginError, told_as
 from tunecheck._json import JSON, loads, whole_number
 from tunecheck._trust import Trust
+from tunecheck.plugins import discover
 from tunecheck_memory._configuration import UNIVERSAL
 from tunecheck_memory._definitions import read_definitions
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._goodai import TEXT_OF, EventType, LogEvent
 from tunecheck_memory._kind import Kind, Making
-from tunecheck_memory._kinds.registry import Kinds, find_kind, is_kind_file
+from tunecheck_memory._kinds.registry import find_kind, is_kind_file
 from tunecheck_memory._model import Definition
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
 from tunecheck_memory._tasks import Test
@@ -166,7 +168,10 @@ class LegacyConfiguration:
                 where = self.document.where("datasets", "datasets", place)
                 own = arguments if isinstance(arguments, dict) else {}
                 own = {key: value for key, value in own.items() if key not in UNIVERSAL}
-                yield find_kind(name, own, folder=Path(self.document.name).parent, where=where, trust=trust)
+                try:
+                    yield find_kind(name, own, folder=Path(self.document.name).parent, trust=trust)
+                except ConfigurationError as error:
+                    raise type(error)(f"{where}: {error}") from None
 
     def _list(self, *path: str) -> list[JSON]:
         value = _below(self.document.value, *path)
@@ -297,16 +302,15 @@ def read_legacy_run(
 
 def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None, trust: Trust | None) -> dict[str, Kind]:
     """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
-    installed = Kinds()
-    of_files = settings.kinds_of_files(trust) if settings is not None else ()
-    by_title = {kind.title: kind for kind in of_files}
-    for title in titles:
-        if title not in by_title:
-            try:
-                by_title[title] = installed.by_title(title, {})
-            except PluginError:
-                by_title[title] = ScriptedKind.of(title)
-    return by_title
+    by_title = {kind.title: kind for kind in _installed_kinds()}
+    by_title |= {kind.title: kind for kind in (settings.kinds_of_files(trust) if settings is not None else ())}
+    return {title: by_title.get(title) or ScriptedKind.of(title) for title in titles}
+
+
+def _installed_kinds() -> Iterator[Kind]:
+    for candidate in discover("memory"):
+        with contextlib.suppress(PluginError):
+            yield find_kind(candidate.name)
 
 
 def _span(given: int | None, settings: LegacyConfiguration | None, name: str, isolated: bool) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from checks.goodai_rules import score_as_benchmark
 
 from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.by_words import judge_by_words
+from tunecheck_memory._rules import judge_by_words
 
 __all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
 

@@ -15,7 +15,8 @@ from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._kind import Kind, Making
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
-from tunecheck_memory._kinds.statements import Colours, Shopping
+from tunecheck_memory._kinds.lists import Shopping
+from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._model import AskJudge, Definition, Wait
 from tunecheck_memory._restaurant.kind import Restaurant
 from tunecheck_memory._restaurant.word_judge import WordJudge

@@ -1,7 +1,7 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
 from ._kind import Kind as Kind, Making as Making, Scene as Scene
-from ._kinds.chapterbreak import MissingTextsError as MissingTextsError
+from ._kinds.replies import mentions as mentions
 from ._kinds.scripts import scripted_test as scripted_test
 from ._lenient_json import read_lenient as read_lenient
 from ._model import (

@@ -6,33 +6,34 @@ config:
 datasets:
   args: {memory_span: 32000, dataset_examples: 3, seed: 0}      # for all data sets
   datasets:
-    - name: colours                 # or a file beside this one: kinds/haiku.py, kinds/parking.yaml
+    - name: colours                 # or a Python file beside this one: kinds/haiku.py
       args: {colour_changes: 3}     # what all have may be overridden here
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck_memory._kind import Kind
-from tunecheck_memory._kinds.registry import Kinds, is_kind_file
+from tunecheck_memory._kinds.registry import argument_names, is_kind_file, kind_class, make_kind
 
 _OLD = ("filler_tokens_low", "filler_tokens_high", "pre_question_filler")
 """What configurations of the reference's versions 1 and 2 say, which its present version does not read either."""
 
-_UNSAFE = frozenset('/\\:*?"<>|\0\n\r\t')
-_LONGEST_NAME = 120
+_FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
 
 
 @dataclass(frozen=True)
@@ -99,16 +100,15 @@ class Configuration:
 
 
 def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
-    """The configuration of a file; `seed` is given from outside and goes before what the file says.
+    """Read the configuration of a file; `seed` wins over the file's.
 
-    `trust` says who names its kinds; without it, somebody who may.
-
-    Files that it names are looked for beside it, other kinds among the installed ones and in the workspace's `memory/`.
+    `trust` says who gives the names of kinds; by default somebody who may load any file. Kinds in files are looked for
+    beside the configuration, other kinds among the installed ones and in the workspace's `memory/`.
 
     Raises:
-        ConfigurationError: it cannot be read, or a key, name or argument is unknown or wrong; names file and line.
+        ConfigurationError: The file cannot be read, or a key, name or argument is unknown or wrong; names the line.
     """
-    return _Reader(yamltext.read(path), Path(path), seed, trust).configuration()
+    return _Reader(yamltext.read(path), Path(path), seed, trust).read()
 
 
 class _Universal(msgspec.Struct, frozen=True):
@@ -144,101 +144,110 @@ class ConfigurationFile(Written, frozen=True):
     config: _Config | None = None
 
 
-class _Reader:
-    def __init__(self, document: yamltext.Document, path: Path, seed: int | None, trust: Trust | None) -> None:
-        self._document = document
-        self._path = path
-        self._seed = seed
-        self._kinds = Kinds(path.parent, trust)
+_Path: TypeAlias = tuple[str | int, ...]
+_SHARED: _Path = ("datasets", "args")
 
-    def configuration(self) -> Configuration:
-        content = read_as(self._document.value, ConfigurationFile, self._document.where)
-        config = content.config or _Config()
-        path = ("datasets", "args")
-        given = content.datasets.args or {}
-        shared = self._universal({**msgspec.to_builtins(_Universal()), **given}, path)
-        arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
-        self._check_shared(arguments, content.datasets.datasets)
+
+@dataclass
+class _Reader:
+    document: yamltext.Document
+    path: Path
+    seed: int | None
+    trust: Trust | None
+
+    @cached_property
+    def _file(self) -> ConfigurationFile:
+        return read_as(self.document.value, ConfigurationFile, self.document.where)
+
+    @cached_property
+    def _kinds(self) -> list[type[Kind]]:
+        """The class of each listed data set."""
+        entries = enumerate(self._file.datasets.datasets)
+        return [self._kind(entry.name, ("datasets", "datasets", number)) for number, entry in entries]
+
+    def read(self) -> Configuration:
+        config, given = self._file.config or _Config(), self._file.datasets.args or {}
+        shared = self._universal(msgspec.to_builtins(_Universal()) | given, _SHARED)
         data_sets: dict[str, DataSet] = {}
-        for number, entry in enumerate(content.datasets.datasets):
-            place = ("datasets", "datasets", number)
-            data_set = self._data_set(entry, place, shared, arguments)
-            if data_set.title in data_sets:
-                self._refuse(place, f"the data set {data_set.title!r} is listed a second time")
-            data_sets[data_set.title] = data_set
+        for number, kind in enumerate(self._kinds):
+            if kind.title in data_sets:
+                place = ("datasets", "datasets", number)
+                raise self._mistake(place, f"the data set {kind.title!r} is listed a second time")
+            data_sets[kind.title] = self._data_set(number, shared, self._shared_arguments(given))
         groups = tuple(map(tuple, config.incompatibilities or ()))
         return Configuration(
-            path=self._path,
+            path=self.path,
             run_name=self._run_name(config),
             memory_span=shared.memory_span,
             seed=shared.seed,
             data_sets=tuple(data_sets.values()),
-            incompatibilities=self._incompatibilities(groups, data_sets.values()),
+            incompatibilities=tuple(self._titles(group, place) for place, group in enumerate(groups)),
             isolated=config.isolated,
             incompatible_names=groups,
         )
 
-    def _universal(self, args: Mapping[str, JSON], path: tuple[str | int, ...]) -> _Universal:
-        read = read_as(args, _Universal, lambda *below: self._document.where(*path, *below))
-        return read if self._seed is None else msgspec.structs.replace(read, seed=self._seed)
+    def _universal(self, args: Mapping[str, JSON], path: _Path) -> _Universal:
+        read = read_as(args, _Universal, lambda *below: self.document.where(*path, *below))
+        return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
     def _run_name(self, config: _Config) -> str:
-        name = self._path.stem if config.run_name is None else config.run_name
+        name = self.path.stem if config.run_name is None else config.run_name
         path = ("config", "run_name")
         if not name.strip(". "):
-            self._refuse(path, "run_name must be a text that is not blank")
-        if _UNSAFE & set(name) or len(name) > _LONGEST_NAME:
-            self._refuse(path, f"run_name is a folder's name: at most {_LONGEST_NAME} characters, none of /\\:*?\"<>|")
+            raise self._mistake(path, "run_name must be a text that is not blank")
+        if _FOLDER_NAME.fullmatch(name) is None:
+            raise self._mistake(path, "run_name is a folder's name: at most 120 characters, none of /\\:*?\"<>|")
         return name.strip()
 
-    def _data_set(
-        self, entry: _Entry, path: tuple[str | int, ...], shared: _Universal, arguments: Mapping[str, JSON]
-    ) -> DataSet:
-        own, own_path = entry.args or {}, (*path, "args")
-        universal = self._universal({**msgspec.to_builtins(shared), **own}, own_path)
-        accepted = self._kinds.arguments(entry.name, where=self._document.where(*path))
-        arguments = {key: value for key, value in arguments.items() if key in accepted}
-        arguments |= {key: value for key, value in own.items() if key not in UNIVERSAL}
-        self._refuse_old(arguments, accepted, own_path)
-        file = self._path.parent / entry.name
+    def _data_set(self, number: int, shared: _Universal, shared_arguments: Mapping[str, JSON]) -> DataSet:
+        entry, kind = self._file.datasets.datasets[number], self._kinds[number]
+        path: _Path = ("datasets", "datasets", number, "args")
+        universal = self._universal(msgspec.to_builtins(shared) | (entry.args or {}), path)
+        accepted = argument_names(kind)
+        arguments = {key: value for key, value in shared_arguments.items() if key in accepted}
+        arguments |= {key: value for key, value in (entry.args or {}).items() if key not in UNIVERSAL}
+        self._refuse_old(arguments, accepted, path)
+        try:
+            made = make_kind(kind, arguments)
+        except ConfigurationError as error:
+            raise self._mistake(path, str(error)) from error.__cause__
+        file = self.path.parent / entry.name
         return DataSet(
             name=entry.name,
-            kind=self._kinds.make(entry.name, arguments, where=self._document.where(*own_path)),
+            kind=made,
             examples=universal.dataset_examples,
             memory_span=universal.memory_span,
             seed=universal.seed,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None,
         )
 
-    def _check_shared(self, arguments: Mapping[str, JSON], entries: Iterable[_Entry]) -> None:
-        """An argument for all data sets must be one that some data set has."""
-        path = ("datasets", "args")
-        self._refuse_old(arguments, frozenset(), path)
-        if not arguments:
-            return
-        where = self._document.where(*path)
-        known = {argument for entry in entries for argument in self._kinds.arguments(entry.name, where=where)}
+    def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The arguments for all data sets; each must be one that some data set has."""
+        arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
+        known = {argument for kind in self._kinds for argument in argument_names(kind)}
+        self._refuse_old(arguments, frozenset(), _SHARED)
         for key in arguments:
             if key not in known:
                 meant = did_you_mean(key, {*known, *UNIVERSAL})
-                self._refuse((*path, key), f"no data set here has an argument {key!r}{meant}")
+                raise self._mistake((*_SHARED, key), f"no data set here has an argument {key!r}{meant}")
+        return arguments
 
-    def _refuse_old(self, arguments: Mapping[str, JSON], accepted: frozenset[str], path: tuple[str | int, ...]) -> None:
+    def _refuse_old(self, arguments: Mapping[str, JSON], accepted: frozenset[str], path: _Path) -> None:
         for key in arguments:
             if key in _OLD and key not in accepted:
-                self._refuse(
-                    (*path, key), f"{key!r} is of the benchmark's versions 1 and 2; give a memory_span instead"
-                )
+                problem = f"{key!r} is of the benchmark's versions 1 and 2; give a memory_span instead"
+                raise self._mistake((*path, key), problem)
 
-    def _incompatibilities(
-        self, groups: Iterable[tuple[str, ...]], data_sets: Iterable[DataSet]
-    ) -> tuple[frozenset[str], ...]:
-        titles = {each.name: each.title for each in data_sets}
-        sets = []
-        for place, group in enumerate(groups):
-            where = self._document.where("config", "incompatibilities", place)
-            sets.append(frozenset(titles.get(name) or self._kinds.kind(name, where=where).title for name in group))
-        return tuple(sets)
+    def _titles(self, names: tuple[str, ...], place: int) -> frozenset[str]:
+        listed = {entry.name: kind for entry, kind in zip(self._file.datasets.datasets, self._kinds, strict=True)}
+        path = ("config", "incompatibilities", place)
+        return frozenset((listed.get(name) or self._kind(name, path)).title for name in names)
 
-    def _refuse(self, path: tuple[str | int, ...], problem: str) -> NoReturn:
-        raise ConfigurationError(f"{self._document.where(*path)}: {problem}")
+    def _kind(self, name: str, path: _Path) -> type[Kind]:
+        try:
+            return kind_class(name, folder=self.path.parent, trust=self.trust)
+        except PluginError as error:
+            raise PluginError(f"{self.document.where(*path)}: {error}") from error.__cause__
+
+    def _mistake(self, path: _Path, problem: str) -> ConfigurationError:
+        return ConfigurationError(f"{self.document.where(*path)}: {problem}")

@@ -23,10 +23,9 @@ from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
 from tunecheck_memory._filler import FillerPool, load_filler
 from tunecheck_memory._kind import Kind, Making
-from tunecheck_memory._making import Made, Mode, make_definitions
+from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 from tunecheck_memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
 from tunecheck_memory._scheduler import Settings
-from tunecheck_memory._scoring.by_words import needs_judge
 from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tasks import Test
@@ -119,7 +118,7 @@ def run_memory(
 
 def _made(
     read: Configuration, making: Making, kept: Path | None, definitions: Path | None, mode: Mode | None, by: Tokenizer
-) -> Made:
+) -> DefinitionSet:
     if kept is not None:
         return make_definitions(read, kept, making, mode="reuse")
     folder = definitions or DEFINITIONS / read.run_name / "definitions"
@@ -145,7 +144,7 @@ class _Benchmark:
     """A configuration with its definitions, ready to be had with an agent."""
 
     read: Configuration
-    made: Made
+    made: DefinitionSet
     settings: Settings
     judge: Endpoint | None
 
@@ -238,7 +237,7 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     asking = [kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS]
     if asking:
         raise ConfigurationError(f"{', '.join(asking)}: a judge is asked while it runs; name a model with --judge")
-    scored = [] if unjudged else [kind.title for kind in kinds if _is_judged(kind)]
+    scored = [] if unjudged else [kind.title for kind in kinds if kind.judged]
     if scored:
         raise ConfigurationError(
             f"{', '.join(scored)}: only a judge can score it; name a model with --judge, or have it without a score "
@@ -257,18 +256,14 @@ def _consulted(judge: Endpoint | None) -> Judge:
     return EndpointJudge(judge)
 
 
-def _is_judged(kind: Kind) -> bool:
-    return kind.judged or needs_judge(kind.title)
-
-
-def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:
+def _notes(made: DefinitionSet, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:
     notes = [f"{each.title} is left out: {each.reason}" for each in made.left_out]
     consulting = sorted({test.definition.title for test in tests if test.kind.consults})
     if judge is None and consulting:
         notes.append(
             f"{', '.join(consulting)}: judged by words, not by a model, while the tests ran; --judge names one"
         )
-    judged = sorted({test.kind.title for test in tests if _is_judged(test.kind)})
+    judged = sorted({test.kind.title for test in tests if test.kind.judged})
     if judge is None and judged:
         notes.append(f"{', '.join(judged)}: not scored, as only a judge can; --judge names one")
     return notes

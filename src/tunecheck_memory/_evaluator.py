@@ -14,7 +14,7 @@ from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
 from tunecheck.evaluators._judges.texts import given
 from tunecheck_memory._model import Given, Points, Score
-from tunecheck_memory._scoring.by_words import Undecided, has_expected_words, judge_by_words, plain_title
+from tunecheck_memory._rules import Undecided, judge_by_words, shipped_kind
 
 if TYPE_CHECKING:
     from tunecheck_memory._judging import MemoryJudges
@@ -90,7 +90,6 @@ _MOST_POINTS = 1e15
 _RULES = 2
 """Goes up where a rule changes, so that recorded verdicts are made anew."""
 
-_DOUBTFUL = frozenset({"jokes", "locations", "locationsdirections", "triggerresponse"})
 _MOST_REASONS = 12
 _NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
 
@@ -229,7 +228,8 @@ class MemoryEvaluator(Evaluator):
         return self._verdict(test, score, "words" if test.points is None else "points")
 
     def _is_doubtful(self, test: Given) -> bool:
-        return self._doubtful and plain_title(test.title) in _DOUBTFUL and not has_expected_words(test)
+        kind = shipped_kind(test.title)
+        return self._doubtful and kind is not None and not kind().is_verbatim(test)
 
     def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None

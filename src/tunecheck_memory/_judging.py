@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
@@ -16,8 +15,9 @@ from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.prompts._loading import load_prompt, shipped_prompt
+from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import AskJudge, Given
-from tunecheck_memory._scoring.by_words import plain_title
+from tunecheck_memory._rules import shipped_kind, shipped_kinds
 
 if TYPE_CHECKING:
     from tunecheck.evaluators._judges.asking import Asking
@@ -109,23 +109,6 @@ def _messages(prompt: Prompt, values: Mapping[str, JSON]) -> list[dict[str, JSON
     return prompt.render(given)
 
 
-_RECALL = "memory_recall"
-_PROMPTS: Mapping[str, str] = MappingProxyType(
-    {
-        "howtothink": "memory_how_to_think",
-        "conflictingpersonalinfo": "memory_conflicting_info",
-        "conflictingpersonalinformation": "memory_conflicting_info",
-        "jokes": "memory_joke",
-        "locations": "memory_route",
-        "locationsdirections": "memory_route",
-        "triggerresponse": "memory_trigger",
-    }
-)
-"""The prompt of each data set; all others have the one about recall."""
-
-_IN_PARTS = frozenset({"spymeeting"})
-"""Data sets in which each part of the one reply counts: any of the words that are expected of it."""
-
 _MOST_TOLD = 6_000
 _MOST_QUESTIONS = 50
 
@@ -151,7 +134,7 @@ class MemoryJudges:
                 combine=combine,
                 parameters=parameters,
             )
-            for name in dict.fromkeys((_RECALL, *_PROMPTS.values()))
+            for name in sorted({kind.judge_prompt for kind in shipped_kinds().values()})
         }
 
     def described(self) -> dict[str, JSON]:
@@ -166,7 +149,7 @@ class MemoryJudges:
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
             return []
-        if len(replies) == 1 and plain_title(test.title) in _IN_PARTS:
+        if len(replies) == 1 and (kind := shipped_kind(test.title)) is not None and kind.judged_in_parts:
             expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
             replies *= len(expected)
         elif len(replies) == 1 and len(expected) > 1:  # one reply has to hold it all
@@ -202,4 +185,4 @@ class MemoryJudges:
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
     def _name(self, test: Given) -> str:
-        return _PROMPTS.get(plain_title(test.title), _RECALL)
+        return (shipped_kind(test.title) or Kind).judge_prompt

@@ -64,7 +64,13 @@ class Kind:
     consults: ClassVar[bool] = False
     """Whether its tests ask the judge while they run."""
     judged: ClassVar[bool] = False
-    """Whether only a judge can score its tests."""
+    """True if only a judge can score its tests."""
+    judge_prompt: ClassVar[str] = "memory_recall"
+    """The prompt file by which a judge scores its tests."""
+    judged_in_parts: ClassVar[bool] = False
+    """True if a judge is asked for each part of a single reply: any of the words that are expected there."""
+    needs_texts: ClassVar[bool] = False
+    """True if its tests are made from texts of the user's; a run without `--texts` leaves the data set out."""
 
     arguments: Mapping[str, JSON] = MappingProxyType({})
     """What it was made with, for definitions, rows and fingerprints."""
@@ -112,7 +118,9 @@ class Kind:
         return True
 
     def score(self, given: Given) -> Score | None:
-        """Score a finished test by rules alone; None where only a judge can."""
-        from tunecheck_memory._scoring.by_words import score_by_words
+        """Score a finished test by rules; None if only a judge can. A test's own points are its score in any case."""
+        return None
 
-        return score_by_words(given)
+    def is_verbatim(self, given: Given) -> bool:
+        """False if a judge may know better than the rules, as the replies are worded in another way than expected."""
+        return True

@@ -23,8 +23,8 @@ PLUGIN = Plugin(
         "memory": {
             "colours": Extension("tunecheck_memory._kinds.statements:Colours"),
             "names": Extension("tunecheck_memory._kinds.statements:Names"),
-            "name_list": Extension("tunecheck_memory._kinds.statements:NameList"),
-            "shopping": Extension("tunecheck_memory._kinds.statements:Shopping"),
+            "name_list": Extension("tunecheck_memory._kinds.lists:NameList"),
+            "shopping": Extension("tunecheck_memory._kinds.lists:Shopping"),
             "locations": Extension("tunecheck_memory._kinds.town:Locations"),
             "locations_directions": Extension("tunecheck_memory._kinds.town:LocationsDirections"),
             "jokes": Extension("tunecheck_memory._kinds.jokes:Jokes"),

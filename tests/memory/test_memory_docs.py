@@ -55,7 +55,7 @@ def needs_reference(line: str) -> bool:
 def write_files(folder: Path, notes: str) -> str:
     """The files that the page names, with the address of an agent that is there; gives what is added to one later."""
     added = ""
-    for block in blocks("yaml"):
+    for block in (*blocks("yaml"), *blocks("python")):
         first, text = block.split("\n", 1)
         if first.endswith(", at its end"):
             added = text

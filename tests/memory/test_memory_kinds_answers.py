@@ -18,7 +18,7 @@ from tunecheck_memory._kind import Scene
 from tunecheck_memory._kinds.instructions import ProspectiveMemory, expected_reply
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._model import Definition, Given
-from tunecheck_memory._scoring.by_words import score_by_words
+from tunecheck_memory._rules import score_by_words
 from tunecheck_memory._wording import load_wording
 
 seeds = st.integers(0, 2**62)

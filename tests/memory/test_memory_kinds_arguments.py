@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck.plugins import discover
-from tunecheck_memory._kinds.registry import Kinds, find_kind
+from tunecheck_memory._kinds.registry import argument_names, find_kind, kind_class
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},
@@ -39,7 +39,7 @@ DEFAULTS: dict[str, dict[str, JSON]] = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_kind_has_the_published_arguments_with_their_defaults(name: str) -> None:
     assert dict(find_kind(name).arguments) == DEFAULTS[name]
-    assert Kinds().arguments(name) == frozenset(DEFAULTS[name])
+    assert argument_names(kind_class(name)) == frozenset(DEFAULTS[name])
 
 
 def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:
@@ -98,16 +98,9 @@ def test_any_value_is_taken_or_refused_in_one_line(which: tuple[str, str], value
         assert len(str(error)) < 300
 
 
-def test_an_error_begins_with_where_the_argument_stands() -> None:
-    with pytest.raises(ConfigurationError, match=r"^a\.yml, line 4: colour_changes must be"):
-        find_kind("colours", {"colour_changes": 0}, where="a.yml, line 4")
-
-
-def test_an_unknown_name_or_title_is_answered_with_the_closest_one() -> None:
+def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
     with pytest.raises(PluginError, match="there is no data set 'colour'; did you mean 'colours'"):
         find_kind("colour")
-    with pytest.raises(PluginError, match="has the title 'Joke'; did you mean 'Jokes'"):
-        Kinds().by_title("Joke", {})
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

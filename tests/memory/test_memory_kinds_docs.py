@@ -66,21 +66,8 @@ def score(configuration: Configuration, definition: Definition, *replies: str) -
 
 def test_the_configuration_names_every_file_of_the_page(configuration: Configuration) -> None:
     titles = [each.title for each in configuration.data_sets]
-    assert titles == ["Colours", "Parking", "Birthdays", "Limerick"]
-    assert [each.examples for each in configuration.data_sets] == [2, 2, 2, 2]
-
-
-def test_the_declared_kind_says_asks_waits_and_scores_as_the_page_says(configuration: Configuration) -> None:
-    one, other = made(configuration, "Parking")
-    assert (one.id, other.id) == ("Parking - 0", "Parking - 1")
-    assert one.is_question == (False, False, True, True)
-    assert (one.waits[1].seconds, one.waits[1].percentage) == (90 * 60, 60)
-    level, colour = map(str, one.expected)
-    assert one.script[0] == f"My {colour} car is parked on the {level} level."
-    assert score(configuration, one, f"On the {level.upper()} one.", "No idea") == 0.5
-    data_set = configuration.data_set("Parking")
-    assert data_set is not None
-    assert data_set.kind.topics == {"car"}
+    assert titles == ["Colours", "Birthdays", "Limerick"]
+    assert [each.examples for each in configuration.data_sets] == [2, 2, 2]
 
 
 def test_the_class_makes_the_same_tests_each_time_and_scores_them(workspace: Path) -> None:

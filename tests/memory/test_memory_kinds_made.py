@@ -12,9 +12,9 @@ from tests.cli_parts import ROOT
 from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck_memory._kind import Making
-from tunecheck_memory._kinds.registry import Kinds, find_kind
+from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition, Given
-from tunecheck_memory._scoring.by_words import score_by_words
+from tunecheck_memory._rules import score_by_words, shipped_kind
 
 kinds = st.sampled_from(SCRIPTED)
 seeds = st.integers(-(2**63), 2**63)
@@ -110,7 +110,7 @@ def _answered(test: Definition) -> Given:
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_a_kind_is_found_by_its_title_as_well_as_by_its_name(name: str) -> None:
     kind = find_kind(name)
-    assert type(Kinds().by_title(kind.title, {})) is type(kind)
+    assert shipped_kind(kind.title) is shipped_kind(name) is type(kind)
     assert kind.definitions(1, Making(0, 32_000))[0].title == kind.title
 
 

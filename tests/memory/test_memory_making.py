@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +10,9 @@ from tests.memory.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck._errors import ConfigurationError
 from tunecheck_memory._configuration import read_configuration
-from tunecheck_memory._definitions import read_definitions, write_definitions
+from tunecheck_memory._definitions import read_definitions
 from tunecheck_memory._kind import Making
-from tunecheck_memory._making import Made, Mode, make_definitions
-from tunecheck_memory._model import Definition
+from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 
 CONFIG = """\
 config: {run_name: Small}
@@ -36,7 +33,7 @@ def make(
     mode: Mode | None = None,
     texts: Path | None = None,
     more: str = "",
-) -> Made:
+) -> DefinitionSet:
     config = folder / "config.yml"
     config.write_text(CONFIG.replace("SEED", str(seed)).replace("CHANGES", str(changes)) + more)
     making = Making(seed, 5000, texts)
@@ -49,7 +46,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_definitions_are_made_and_kept_in_the_published_layout(tmp_path: Path) -> None:
     made = make(tmp_path)
-    assert made.made == ("Colours", "Jokes", "Restaurant")
     assert [each.id for each in made.definitions] == [
         "Colours - 0", "Colours - 1", "Jokes - 0", "Jokes - 1", "Restaurant - 0", "Restaurant - 1",
     ]  # fmt: skip
@@ -65,7 +61,6 @@ def test_the_next_run_takes_them_as_they_are(tmp_path: Path) -> None:
     before = contents(tmp_path)
     second = make(tmp_path)
     assert second.definitions == first.definitions
-    assert second.made == ()
     assert contents(tmp_path) == before
 
 
@@ -106,26 +101,16 @@ def test_reusing_takes_them_whatever_they_were_made_of(tmp_path: Path) -> None:
     assert make(tmp_path, seed=5, mode="reuse").definitions == first.definitions
 
 
-def test_a_data_set_that_is_made_beside_reused_ones_is_recorded(tmp_path: Path) -> None:
+def test_reusing_makes_no_data_set_that_is_not_there(tmp_path: Path) -> None:
     make(tmp_path)
-    first = make(tmp_path, more="    - name: names\n", mode="reuse")
-    assert first.made == ("Names",)
-    second = make(tmp_path, more="    - name: names\n")
-    assert (second.definitions, second.made) == (first.definitions, ())
-
-
-def test_what_was_reused_is_not_recorded_as_made_of_this(tmp_path: Path) -> None:
-    make(tmp_path)
-    make(tmp_path, seed=5, more="    - name: names\n", mode="reuse")
-    with pytest.raises(ConfigurationError, match="Colours was made with seed 0, not 5"):
-        make(tmp_path, seed=5, more="    - name: names\n")
+    with pytest.raises(ConfigurationError, match="has no definitions of Names; give --regenerate"):
+        make(tmp_path, more="    - name: names\n", mode="reuse")
 
 
 def test_regenerating_makes_all_of_them_anew(tmp_path: Path) -> None:
     first = make(tmp_path, more="    - name: names\n")
     second = make(tmp_path, seed=5, mode="regenerate")
     assert second.definitions != first.definitions
-    assert second.made == ("Colours", "Jokes", "Restaurant")
     assert not (tmp_path / "definitions" / "Names").exists()
     assert make(tmp_path, seed=5).definitions == second.definitions
 
@@ -141,20 +126,9 @@ def test_regenerating_leaves_what_is_none_of_its_business(tmp_path: Path) -> Non
     assert (tmp_path / "definitions" / "notes.md").read_text() == "mine"
 
 
-def test_tests_that_were_not_made_yet_are_added_as_they_would_have_been(tmp_path: Path) -> None:
-    whole = make(tmp_path)
-    for file in (tmp_path / "definitions" / "Jokes").iterdir():
-        file.unlink()
-    again = make(tmp_path)
-    assert again.made == ("Jokes",)
-    assert again.definitions == whole.definitions
-
-
-def test_making_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
-    whole = make(tmp_path)
-    for name in ("Jokes", "Restaurant"):
-        for file in (tmp_path / "definitions" / name).iterdir():
-            file.unlink()
+def test_making_that_was_broken_off_is_begun_again(tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    whole = make(tmp_path / "alone")
     (tmp_path / "definitions" / ".making-1" / "Jokes").mkdir(parents=True)
     (tmp_path / "definitions" / ".making-1" / "Jokes" / "0.def.json").write_text("{")
     assert make(tmp_path).definitions == whole.definitions
@@ -179,16 +153,14 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         make(tmp_path)
 
 
-def test_published_definitions_are_taken_by_their_own_configuration(shared_data: Path) -> None:
+def test_published_definitions_are_taken_if_that_is_asked_for(shared_data: Path) -> None:
     ltm = shared_data / "ltm"
     configuration = read_configuration(ltm / "configurations" / "benchmark-v3-32k.yml")
     folder = ltm / "tests" / "Benchmark 3 - 32k" / "definitions"
-    made = make_definitions(configuration, folder, Making(0, 32_000))
-    assert len(made.definitions) == 33
-    assert (made.made, made.left_out) == ((), ())
-    other = read_configuration(ltm / "configurations" / "benchmark-v3-1k.yml")
-    with pytest.raises(ConfigurationError, match="Colours was made with memory_span 32000, not 1000"):
-        make_definitions(other, folder, Making(0, 32_000))
+    made = make_definitions(configuration, folder, Making(0, 32_000), mode="reuse")
+    assert (len(made.definitions), made.left_out) == (33, ())
+    with pytest.raises(ConfigurationError, match=r"nothing says what its definitions were made of; .* --reuse"):
+        make_definitions(configuration, folder, Making(0, 32_000))
 
 
 def test_the_published_configurations_are_made_without_chapterbreak_which_is_noted(
@@ -205,15 +177,17 @@ def test_the_published_configurations_are_made_without_chapterbreak_which_is_not
 CHAPTERBREAK = "    - name: chapterbreak\n"
 
 
-def test_texts_that_are_given_later_add_the_data_set_that_was_left_out(tmp_path: Path) -> None:
+def test_a_data_set_that_was_left_out_is_made_with_all_others_once_its_texts_are_given(tmp_path: Path) -> None:
     (tmp_path / "books").mkdir()
     write_book(tmp_path / "books", "A", 8)
-    assert [each.title for each in make(tmp_path, more=CHAPTERBREAK).left_out] == ["ChapterBreak"]
-    later = make(tmp_path, more=CHAPTERBREAK, texts=tmp_path / "books")
-    assert (later.made, later.left_out) == (("ChapterBreak",), ())
+    for _ in range(2):
+        assert [each.title for each in make(tmp_path, more=CHAPTERBREAK).left_out] == ["ChapterBreak"]
+    with pytest.raises(ConfigurationError, match="ChapterBreak is new; give --regenerate"):
+        make(tmp_path, more=CHAPTERBREAK, texts=tmp_path / "books")
+    later = make(tmp_path, more=CHAPTERBREAK, texts=tmp_path / "books", mode="regenerate")
+    assert later.left_out == ()
     without = make(tmp_path, more=CHAPTERBREAK)
-    assert without.definitions == later.definitions
-    assert without.left_out == ()
+    assert (without.definitions, without.left_out) == (later.definitions, ())
 
 
 def test_regenerating_without_texts_keeps_the_chapter_breaks_that_are_there(tmp_path: Path) -> None:
@@ -259,18 +233,23 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
 
 
 HAIKU = """\
-title: Haiku
-script: [An old silent pond]
-questions: [{ask: "What is silent?", expected: POND}]
+from tunecheck_memory import Kind, scripted_test
+
+
+class Haiku(Kind):
+    name, title = "haiku", "Haiku"
+
+    def definition(self, example, making):
+        return scripted_test(self, example, ["An old silent pond"], ["What is silent?"], ["POND"])
 """
 
 
 def test_a_kinds_own_file_that_has_changed_is_a_difference(tmp_path: Path) -> None:
-    (tmp_path / "haiku.yaml").write_text(HAIKU)
-    more = "    - name: haiku.yaml\n"
+    (tmp_path / "haiku.py").write_text(HAIKU)
+    more = "    - name: haiku.py\n"
     first = make(tmp_path, more=more)
     assert make(tmp_path, more=more).definitions == first.definitions
-    (tmp_path / "haiku.yaml").write_text(HAIKU.replace("POND", "the pond"))
+    (tmp_path / "haiku.py").write_text(HAIKU.replace("POND", "the pond"))
     with pytest.raises(ConfigurationError, match="Haiku was made with sha256"):
         make(tmp_path, more=more)
 
@@ -289,24 +268,3 @@ def test_the_record_says_what_each_data_set_was_made_of(tmp_path: Path) -> None:
     assert record["Colours"] == {
         "name": "colours", "args": {"colour_changes": 3}, "dataset_examples": 2, "memory_span": 5000, "seed": 4,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("theirs", ["the same", "others"])
-def test_definitions_that_another_run_makes_meanwhile_are_taken_if_they_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str
-) -> None:
-    (tmp_path / "alone").mkdir()
-    expected = make(tmp_path / "alone")
-
-    def written(definitions: Sequence[Definition], folder: Path) -> list[Path]:
-        others = [replace(each, script=("other", *each.script[1:])) for each in definitions]
-        write_definitions(definitions if theirs == "the same" else others, tmp_path / "definitions")
-        return write_definitions(definitions, folder)
-
-    monkeypatch.setattr("tunecheck_memory._making.write_definitions", written)
-    if theirs == "the same":
-        assert make(tmp_path).definitions == expected.definitions
-    else:
-        with pytest.raises(ConfigurationError, match="Colours: another run has just made other definitions"):
-            make(tmp_path)
-    assert not [*(tmp_path / "definitions").glob(".making*")]

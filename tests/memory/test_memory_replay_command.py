@@ -17,7 +17,7 @@ from tests.memory_core_parts import logged, run, settings
 from tunecheck_memory._definitions import write_definitions
 from tunecheck_memory._filler import load_filler
 from tunecheck_memory._goodai import LogEvent, log_line
-from tunecheck_memory._kinds.registry import Kinds
+from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition, Wait
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import load_tokenizer
@@ -35,13 +35,14 @@ NAMES = Definition("Names", "0", ("I am Ada.", "Who am I?"), (False, True), (Wai
 NAME_LIST = Definition(
     "NameList", "0", ("I am Eve.", "List my names."), (False, True), (Wait(percentage=50), Wait()), ["Eve"]
 )
+KINDS = {kind.title: kind for kind in map(find_kind, ("colours", "names", "name_list"))}
 CONFIG = "config: {run_name: mine}\ndatasets:\n  args: {memory_span: 500}\n  datasets:\n    - name: colours\n"
 
 OURS = settings(500, wording=load_wording(), filler=load_filler(), tokenizer=load_tokenizer())
 
 
 def events(*definitions: Definition, memory_span: int = 500, **more: object) -> list[LogEvent]:
-    tests = [Test(each, Kinds().by_title(each.title, {})) for each in definitions]
+    tests = [Test(each, KINDS[each.title]) for each in definitions]
     return logged(run(tests, replace(OURS, memory_span=memory_span, **more)))  # type: ignore[arg-type]
 
 
@@ -190,8 +191,6 @@ def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys
 def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tunecheck_memory._kinds.registry import find_kind
-
     (tmp_path / "mine.py").write_text(
         "from tunecheck_memory._kind import Kind\n"
         "class Mine(Kind):\n"

@@ -15,7 +15,7 @@ from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck._json import JSON
 from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.by_words import judge_by_words
+from tunecheck_memory._rules import judge_by_words
 
 TITLES = (
     "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",

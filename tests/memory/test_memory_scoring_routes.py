@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
 
-from tunecheck_memory._scoring.by_words import Undecided
-from tunecheck_memory._scoring.directions import moves
-from tunecheck_memory._scoring.locations import Places, read_routes
+from tunecheck_memory._kinds.routes import Places, moves, read_routes
+from tunecheck_memory._rules import Undecided
 
 RIGHT = {
     "a list of moves": "Go 4 km east, 3 km west, 3 km south, 2 km east and 1 km north.",

@@ -7,7 +7,7 @@ from tests.memory_scoring_parts import score, verdict_of
 
 from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._model import Points, Score
-from tunecheck_memory._scoring.by_words import Undecided, score_by_words
+from tunecheck_memory._rules import Undecided, score_by_words
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
 SPY = [["boat", "bridge", "raft", "kayak"], ["orchard"], ["noon", "midday"]]

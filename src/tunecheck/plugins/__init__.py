@@ -11,7 +11,7 @@ same way. docs/plugins.md shows a whole plug-in.
 """
 
 from tunecheck._lazy import attach_stub
-from tunecheck.plugins._files import WORKSPACE_MODULES, load_file
+from tunecheck.plugins._files import WORKSPACE_MODULES, load_file, offered_by
 from tunecheck.plugins._installed import AbsentPlugin, absent_plugins, command_groups, installed_plugins, kinds
 from tunecheck.plugins._interface import (
     ClusterRule,
@@ -39,6 +39,7 @@ from tunecheck.plugins._names import (
     discover,
     figures,
     find,
+    load,
     mirror,
     objection_rules,
     panels,
@@ -79,9 +80,11 @@ __all__ = [
     "find",
     "installed_plugins",
     "kinds",
+    "load",
     "load_file",
     "mirror",
     "objection_rules",
+    "offered_by",
     "panels",
     "runner",
     "sources",

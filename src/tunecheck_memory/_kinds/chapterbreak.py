@@ -14,15 +14,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, loads
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, scripted_test, whole
-from tunecheck_memory._model import Definition, Wait
+from tunecheck_memory._model import Definition, Given, Score, Wait
 
 OPTIONS = 6
 """How many beginnings there are to choose from."""
@@ -33,31 +34,28 @@ CONTEXT_CHARACTERS = 36_000
 OPTION_CHARACTERS = 1_000
 """As much of a beginning is shown."""
 
-_MAX_BYTES = 64 << 20
-"""Largest file, and longest line, that is read."""
-
 _HEADING = re.compile(r"^[ \t]*(?:#|chapter\b)[^\n]*\n?", re.MULTILINE | re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
 
-def find_passages(path: Path, split: str | None) -> Iterator[_Line | _Chapter]:
-    """The passages of a folder's files, or of one file, in the order of the files' names; texts are read when used.
+def find_passages(path: Path, split: str | None) -> list[_Passage]:
+    """Return the passages of a folder's files, or of one file, in the order of the files' names.
 
     Raises:
-        ConfigurationError: there is no such path, or no text in it.
-        DataError: a file cannot be read; names file and line.
+        ConfigurationError: The path does not exist, or holds no text.
+        DataError: A file cannot be read; names file and line.
     """
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     lines = [each for each in files if each.suffix.lower() == ".jsonl"]
-    books = [_Book(each) for each in files if each.suffix.lower() == ".txt"]
+    books = [_read_book(each) for each in files if each.suffix.lower() == ".txt"]
     if not lines and not books:
         raise ConfigurationError(f"{path}: holds no texts; they are .txt files (books) or .jsonl files (passages)")
+    chapters: list[_Passage] = []
     if split is None:
         for book in books:
-            others = [other for other in books if other is not book]
-            yield from (_Chapter(book, number, others) for number in range(1, len(book.chapters)))
-    for file in lines:
-        yield from _passages(file, split)
+            others = [text for other in books if other is not book for text in other.chapters]
+            chapters += [_Chapter(book, number, others) for number in range(1, len(book.chapters))]
+    return chapters + [passage for file in lines for passage in _read_passages(file, split)]
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -73,19 +71,22 @@ def pages_of(text: str, size: int) -> list[str]:
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
 
 
+class _Passage(Protocol):
+    """A context, the beginning of what comes next, and beginnings that do not."""
+
+    @property
+    def context(self) -> str: ...
+    @property
+    def beginning(self) -> str: ...
+    def others(self, random: Random, count: int) -> list[str]: ...
+
+
 @dataclass(frozen=True)
 class _Line:
-    """A passage of a `.jsonl` file, by where its line begins."""
+    """A passage of a `.jsonl` file."""
 
-    file: Path
-    offset: int
-    number: int
-
-    @cached_property
-    def _value(self) -> dict[str, JSON]:
-        with self.file.open("rb") as stream:
-            stream.seek(self.offset)
-            return _object(stream.readline(_MAX_BYTES), f"{self.file}, line {self.number}")
+    where: str
+    value: dict[str, JSON]
 
     @property
     def context(self) -> str:
@@ -96,100 +97,84 @@ class _Line:
         return _head(self._text("next", "pos"))
 
     def others(self, random: Random, count: int) -> list[str]:
-        given = self._first("others", "negs")
+        given = self.value.get("others", self.value.get("negs"))
         texts = [each for each in given if isinstance(each, str) and each.strip()] if isinstance(given, list) else []
         if len(texts) < count:
-            raise DataError(f"{self.file}, line {self.number}: 'others' must be a list of at least {count} texts")
+            raise DataError(f"{self.where}: 'others' must be a list of at least {count} texts")
         return [_head(each) for each in random.sample(texts, count)]
 
-    def _text(self, *names: str) -> str:
-        value = self._first(*names)
+    def _text(self, name: str, alias: str) -> str:
+        value = self.value.get(name, self.value.get(alias))
         if not isinstance(value, str) or not value.strip():
-            raise DataError(f"{self.file}, line {self.number}: {names[0]!r} must be a text")
+            raise DataError(f"{self.where}: {name!r} must be a text")
         return value
 
-    def _first(self, *names: str) -> JSON:
-        return next((self._value[name] for name in names if name in self._value), None)
 
-
-def _passages(file: Path, split: str | None) -> Iterator[_Line]:
-    offset = 0
-    with told_as(DataError, file), file.open("rb") as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(_MAX_BYTES), b""), 1):
-            where = offset
-            offset += len(line)
-            if not line.strip():
-                continue
-            if split is None or _object(line, f"{file}, line {number}").get("split") == split:
-                yield _Line(file, where, number)
-
-
-def _object(line: bytes, where: str) -> dict[str, JSON]:
-    try:
-        value = loads(line)
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{where}: must be an object with 'context', 'next' and 'others'")
-    return value
+def _read_passages(file: Path, split: str | None) -> Iterator[_Line]:
+    with told_as(DataError, file):
+        lines = file.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        where = f"{file}, line {number}"
+        if line.strip():
+            try:
+                value = loads(line)
+            except ValueError as error:
+                raise DataError(f"{where}: not JSON: {error}") from None
+            if not isinstance(value, dict):
+                raise DataError(f"{where}: must be an object with 'context', 'next' and 'others'")
+            if split is None or value.get("split") == split:
+                yield _Line(where, value)
 
 
 @dataclass(frozen=True)
 class _Book:
-    """A `.txt` file; `chapters` are where its headings begin and end."""
+    """A `.txt` file: its chapters as texts, each without its heading, and where the headings begin."""
 
     file: Path
+    text: str
+    chapters: Sequence[str]
+    starts: Sequence[int]
 
-    @cached_property
-    def text(self) -> str:
-        with told_as(DataError, self.file), self.file.open("rb") as stream:
-            raw = stream.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            raise DataError(f"{self.file}: larger than {_MAX_BYTES >> 20} MiB, which no book is")
-        try:
-            return raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            raise DataError(f"{self.file}, line {line}: not UTF-8; save the file as UTF-8") from None
 
-    @cached_property
-    def chapters(self) -> Sequence[tuple[int, int]]:
-        """Headings of chapters that have some text."""
-        headings = [match.span() for match in _HEADING.finditer(self.text)]
-        ends = [*(start for start, _ in headings[1:]), len(self.text)]
-        return [span for span, end in zip(headings, ends, strict=True) if self.text[span[1] : end].strip()]
-
-    def beginning(self, number: int) -> str:
-        ends = [*(start for start, _ in self.chapters[1:]), len(self.text)]
-        return _head(self.text[self.chapters[number][1] : ends[number]])
+def _read_book(file: Path) -> _Book:
+    with told_as(DataError, file):
+        raw = file.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{file}, line {line}: not UTF-8; save the file as UTF-8") from None
+    headings = [match.span() for match in _HEADING.finditer(text)]
+    ends = [*(start for start, _ in headings[1:]), len(text)]
+    spans = [span for span, end in zip(headings, ends, strict=True) if text[span[1] : end].strip()]
+    ends = [*(start for start, _ in spans[1:]), len(text)]
+    chapters = [text[start:end] for (_, start), end in zip(spans, ends, strict=True)]
+    return _Book(file, text, chapters, [start for start, _ in spans])
 
 
 @dataclass(frozen=True)
 class _Chapter:
-    """A chapter of a book, not its first."""
+    """A chapter of a book, not its first; `elsewhere` are the chapters of other books."""
 
     book: _Book
     number: int
-    other_books: Sequence[_Book]
+    elsewhere: Sequence[str]
 
     @property
     def context(self) -> str:
-        return _tail(self.book.text[self.book.chapters[0][0] : self.book.chapters[self.number][0]])
+        return _tail(self.book.text[self.book.starts[0] : self.book.starts[self.number]])
 
     @property
     def beginning(self) -> str:
-        return self.book.beginning(self.number)
+        return _head(self.book.chapters[self.number])
 
     def others(self, random: Random, count: int) -> list[str]:
-        """Later chapters first: earlier ones were read out, perhaps."""
-        chapters = range(len(self.book.chapters))
-        later = [self.book.beginning(each) for each in chapters if each > self.number]
-        earlier = [self.book.beginning(each) for each in chapters if each < self.number]
-        other_books = self.other_books if len(later) < count else ()
-        elsewhere = [book.beginning(each) for book in other_books for each in range(len(book.chapters))]
+        """Beginnings of later chapters first: the agent may have read earlier ones."""
+        later, earlier = self.book.chapters[self.number + 1 :], self.book.chapters[: self.number]
         chosen: list[str] = []
-        for group in (later, elsewhere, earlier):
-            fresh = [each for each in dict.fromkeys(group) if each != self.beginning and each not in chosen]
+        for group in (later, self.elsewhere if len(later) < count else (), earlier):
+            beginnings = dict.fromkeys(map(_head, group))
+            fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
             chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
         if len(chosen) < count:
             raise DataError(f"{self.book.file}: a passage needs {count} other chapters, in this book or in others")
@@ -225,10 +210,6 @@ _CHARACTERS_A_TOKEN = 3.6
 """Of English prose, a little less than there are: a page is to stay below its size in tokens."""
 
 
-class MissingTextsError(ConfigurationError):
-    """There are no texts to make chapter breaks of; published configurations are run without them."""
-
-
 class ChapterBreak(Kind):
     """Pages of a book, six beginnings of chapters, and the question for the true one, without a pause in between.
 
@@ -239,6 +220,7 @@ class ChapterBreak(Kind):
     name = "chapterbreak"
     title = "ChapterBreak"
     resets = True
+    needs_texts = True
 
     def __init__(self, *, split: str = "all", max_message_size: int = 1024) -> None:
         self.split = choice("split", split, SPLITS)
@@ -246,12 +228,10 @@ class ChapterBreak(Kind):
         self.arguments = {"split": split, "max_message_size": max_message_size}
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """See Kind; the texts are shuffled by the seed, and each is used once. MissingTextsError without texts."""
+        """See Kind; the texts are shuffled by the seed, and each is used once."""
         if making.texts is None:
-            raise MissingTextsError(
-                "chapterbreak needs texts: give the folder of .txt or .jsonl files that holds them with --texts"
-            )
-        passages = list(find_passages(making.texts, None if self.split in ("all", "goodai") else self.split))
+            raise ConfigurationError("chapterbreak needs texts: give the folder that holds them with --texts")
+        passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
             raise ConfigurationError(
                 f"{making.texts}: chapterbreak needs {count} passages, and there are {len(passages)} "
@@ -260,7 +240,7 @@ class ChapterBreak(Kind):
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
-    def _definition(self, example: str, passage: _Line | _Chapter, making: Making) -> Definition:
+    def _definition(self, example: str, passage: _Passage, making: Making) -> Definition:
         options = passage.others(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)
@@ -273,3 +253,32 @@ class ChapterBreak(Kind):
         ]
         waits = [Wait()] * (len(statements) + 1)
         return scripted_test(self, example, statements, [_QUESTION], [str(answer + 1)], waits=waits)
+
+    def score(self, given: Given) -> Score | None:
+        """Chapter break: the reply names the right option, and no other.
+
+        The number of options ("Option 2 of 6") is not a choice. If the reply names options as such, no other number is
+        a choice either.
+        """
+        reply, answer = last_reply(given), expected_text(given)
+        counted = _OF_HOW_MANY.sub(" ", reply)
+        options = [*_NAMED_OPTION.finditer(counted)] or [*_DIGITS.finditer(counted)]
+        kept = [each for each in options if not is_denied(counted, each.start(), each.end())]
+        chosen = {each[each.lastindex or 0] for each in kept}
+        right = chosen == {answer.strip()}
+        shown = ", ".join(sorted(chosen)[:6]) or "none"
+        reason = f"the reply chooses {shown}" + ("" if right else f", not {answer} alone")
+        return Score(float(right), (reason,), sure=len(chosen) < 2)
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+_OF_HOW_MANY = re.compile(
+    r"(?:\bout)?\s{1,3}of(?:\s{1,3}the)?\s{1,3}(?:\d{1,3}|six)\b|(?<=\d)\s?/\s?\d{1,3}"
+    r"|\b\d{1,3}\s{1,3}(?:\w{1,20}\s)?(?:options|choices)\b",
+    re.IGNORECASE,
+)
+
+
+_NAMED_OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)

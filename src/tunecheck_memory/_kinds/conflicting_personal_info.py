@@ -37,6 +37,8 @@ class ConflictingPersonalInfo(Kind):
 
     name = "conflicting_personal_info"
     title = "Conflicting Personal Info"
+    judged = True
+    judge_prompt = "memory_conflicting_info"
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
         """See Kind; each test asks the generator once, more often where its reply cannot be used.

@@ -28,6 +28,8 @@ class HowToThink(Kind):
 
     name = "how_to_think"
     title = "How to think"
+    judged = True
+    judge_prompt = "memory_how_to_think"
 
     def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)

@@ -1,14 +1,18 @@
 """Jokes: several are told hours apart, and one is asked for by how long ago it was."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from tunecheck._errors import ConfigurationError
+from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._data import read_words
 from tunecheck_memory._definitions import default_waits
 from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
 from tunecheck_memory._kinds.scripts import scripted_test, text, whole
-from tunecheck_memory._model import Definition
+from tunecheck_memory._model import Definition, Given, Score
 from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
@@ -23,6 +27,7 @@ class Jokes(Kind):
 
     name = "jokes"
     title = "Jokes"
+    judge_prompt = "memory_joke"
 
     def __init__(
         self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240, joke_prefix: str = ""
@@ -59,3 +64,113 @@ class Jokes(Kind):
         *pauses, last = default_waits(self.jokes_told + 1)
         waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
         return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)
+
+    def score(self, given: Given) -> Score | None:
+        """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well."""
+        reply, joke = last_reply(given), expected_text(given)
+        prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
+        lines = [line.removeprefix(prefix if isinstance(prefix, str) else "") for line in texts(given.script)]
+        others = [line for line in lines[:_MOST_OTHERS] if line and not _like(joke, line)]
+        reply = plain_words(reply)
+        passages = list(_passages(reply))
+        right = [each for each in passages if _like(joke, each.text) and not each.denied]
+        if not right:
+            return Score(0.0, ("the joke is not told",))
+        wrong = [each for each in passages if _is_another(each, joke, others)]
+        several = bool(wrong) or _SEVERAL.search(reply) is not None
+        settled = any(each.settled for each in right) and not any(each.settled for each in wrong)
+        if settled or not several:
+            return Score(1.0, ("the joke is told",))
+        return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
+
+    def is_verbatim(self, given: Given) -> bool:
+        """True if the reply has the joke letter by letter."""
+        return expected_text(given).lower() in last_reply(given).lower()
+
+
+LIKENESS = 0.8
+"""How many of a joke's words a passage has, in order, to be that joke."""
+
+
+_QUOTED = re.compile(r'"([^"\n]{8,600})"')
+
+
+_ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILINE)
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
+
+
+_NEW_ONE = re.compile(r"\b(?:here's (?:one|another|a)|another (?:one|joke)|new (?:one|joke)|for example)\b", re.I)
+
+
+_SETTLED = re.compile(
+    r"\b(?:the (?:one|joke) (?:you|that|from|about)|must (?:be|have been)|most likely|probably|specifically|so it was"
+    r"|the answer is|is the (?:one|joke)|was the (?:one|joke)|(?:hours?|minutes?)(?: and \d+ minutes?)? ago)\b",
+    re.I,
+)
+
+
+_SEVERAL = re.compile(
+    r"\b(?:several|multiple|various|different|many|(?:a )?(?:series|few|couple|number) of|two|three|four|five|six"
+    r"|[2-9])\b[^.!?\n]{0,40}\bjokes\b|\bone (?:was|is|involv\w+|about|mention\w+)\b[^\n]{0,300}\banother\b",
+    re.I,
+)
+"""A reply that tells of several jokes, in its own words or theirs."""
+
+
+_DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
+
+
+_OTHER_WORDS = 5
+"""From how many words on a quoted text may be a joke; shorter ones are words that are explained."""
+
+
+_MOST_PASSAGES = 200
+
+
+_MOST_OTHERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A quoted text, a line of a list, or a sentence; `apart` says that it stands out as a text of its own."""
+
+    text: str
+    apart: bool
+    settled: bool
+    denied: bool
+    new: bool
+
+
+def _passages(reply: str) -> Iterator[_Passage]:
+    for pattern in (_QUOTED, _ITEM):
+        for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
+            yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
+    sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
+    for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
+        yield _passage(first, "", apart=False)
+        yield _passage(f"{first} {second}", "", apart=False)
+
+
+def _passage(text: str, before: str, *, apart: bool) -> _Passage:
+    lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
+    settled = bool(_SETTLED.search(lead if apart else text))
+    return _Passage(text, apart, settled, bool(_DENIED.search(lead)), bool(_NEW_ONE.search(before)))
+
+
+def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
+    """Whether it is a joke other than the right one: one that was told, or a text that stands out."""
+    if _like(joke, passage.text) or passage.new or passage.denied:
+        return False
+    if any(_like(other, passage.text) for other in others):
+        return True
+    words = rouge_tokens(passage.text)
+    is_part = bool(words) and rouge_l(rouge_tokens(joke), words).precision >= LIKENESS
+    return passage.apart and not others and len(words) >= _OTHER_WORDS and not is_part
+
+
+def _like(joke: str, text: str) -> bool:
+    """Whether a text has the joke's words in order, and not many more between them."""
+    wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
+    return bool(wanted and said) and rouge_l(wanted, said).recall >= LIKENESS

@@ -9,8 +9,9 @@ import msgspec
 from tunecheck._json import JSON, dumps
 from tunecheck_memory._data import read_data
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import expected_text, in_reply, last_reply
 from tunecheck_memory._kinds.scripts import Fact, draw_values, scripted_test, whole
-from tunecheck_memory._model import Definition
+from tunecheck_memory._model import Definition, Given, Score
 
 _FACTS, _ASKED = 10, 3
 
@@ -27,6 +28,7 @@ class DelayedRecall(Kind):
 
     name = "delayed_recall"
     title = "Delayed Recall"
+    judged = True
     resets = True
 
     def definition(self, example: str, making: Making) -> Definition:
@@ -57,6 +59,7 @@ class InstructionRecall(Kind):
 
     name = "instruction_recall"
     title = "Instruction Recall"
+    judged = True
     resets = True
 
     def definition(self, example: str, making: Making) -> Definition:
@@ -106,6 +109,10 @@ class KeyValuePairs(Kind):
         keys = " within the key ".join(f'"{key}"' for key in path)
         statement = _TABLE.format(pairs=dumps(tree).decode())
         return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
+
+    def score(self, given: Given) -> Score | None:
+        reply, value = last_reply(given), expected_text(given)
+        return in_reply(value, value.lower() in reply.lower())
 
 
 def _identifier(random: Random) -> str:

@@ -15,8 +15,10 @@ import msgspec
 
 from tunecheck_memory._data import read_data, read_words
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import expected_text, last_reply
 from tunecheck_memory._kinds.scripts import choice, scripted_test
-from tunecheck_memory._model import Definition
+from tunecheck_memory._lenient_json import read_lenient
+from tunecheck_memory._model import Definition, Given, Score
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """What may be asked: where the thing is or was, where somebody believes that it is, or either."""
@@ -190,3 +192,18 @@ class SallyAnne(Kind):
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
         question = _QUESTION.format(question=story.question.text)
         return scripted_test(self, example, statements, [question], [story.question.answer])
+
+    def score(self, given: Given) -> Score | None:
+        """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case."""
+        reply, place = last_reply(given), expected_text(given)
+        try:
+            said = read_lenient(reply)
+        except ValueError as error:
+            return Score(0.0, (f"the reply is not JSON: {error}",))
+        if not isinstance(said, dict) or "answer" not in said:
+            return Score(0.0, ('the reply has no "answer"',))
+        answer = said["answer"]
+        if not isinstance(answer, str):
+            return Score(0.0, ("the answer is not text",))
+        right = answer.strip(" .").casefold() == place.strip().casefold()
+        return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))

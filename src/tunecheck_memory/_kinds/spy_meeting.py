@@ -1,9 +1,13 @@
 """Spy meeting: three coded messages, and the question when and where to meet and what to bring."""
 
-from tunecheck_memory._data import read_words, spy_codes
+import re
+from collections.abc import Sequence
+
+from tunecheck_memory._data import read_words, spy_codes, spy_words
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import Definition
+from tunecheck_memory._model import Definition, Given, Score
 
 _OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
 _MESSAGE = "Message from {name}: {message}"
@@ -18,6 +22,7 @@ class SpyMeeting(Kind):
 
     name = "spy_meeting"
     title = "Spy Meeting"
+    judged_in_parts = True
 
     def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
@@ -29,3 +34,88 @@ class SpyMeeting(Kind):
         senders = random.sample(names, 3)
         messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
+
+    def score(self, given: Given) -> Score | None:
+        """A third for each message of which the reply has a word; one less where it has a word of another message.
+
+        Words count in any case and number, but not if they are denied ("not at dawn"). If all messages are understood,
+        one word of another message costs nothing. The rules are not sure if a message is not understood, unless the
+        reply is a mere excuse.
+        """
+        reply, expected = last_reply(given), expected_words(given)
+        known = {word for words in expected for word in words}
+        # A test chose from the messages of the benchmark or from those of our own kind: by whose words are expected.
+        choices: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
+        codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
+        others = [words for words in codes if known.isdisjoint(words)]
+        said = _said_words(reply, {*known, *(word for words in others for word in words)})
+        understood = [any(word in said for word in words) for words in expected]
+        wrong = [word for words in others if (word := next((each for each in words if each in said), ""))]
+        passed_over = all(understood) and len(wrong) == 1
+        reasons = [
+            f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
+            for words, right in zip(expected, understood, strict=True)
+        ]
+        if wrong:
+            reasons.append(f"{wrong[0]!r} is of another message")
+        points = max(0, sum(understood) - bool(wrong and not passed_over))
+        sure = (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
+        return Score(points / len(expected), tuple(reasons), sure)
+
+
+CODES: tuple[tuple[str, ...], ...] = (
+    ("noon", "midday"),
+    ("night", "midnight", "nighttime"),
+    ("sunrise", "dawn", "rise", "morning"),
+    ("sunset", "dusk", "sets"),
+    ("orchard",),
+    ("automobile", "factory", "manufacturing"),
+    ("shore", "beach", "coastline"),
+    ("railway", "yard", "depot"),
+    ("port", "warehouse", "seaport", "docks"),
+    ("boat", "bridge", "raft", "kayak"),
+    ("pick", "picks", "key"),
+    ("bribe", "credentials", "paperwork", "passport"),
+    ("motorbike", "motorcycle", "car", "fast vehicle"),
+)
+"""The words that tell that a message of the benchmark was understood: of those not sent, each costs a point."""
+
+
+_OTHER_SENSE = re.compile(
+    r"\b(?:is|are) key\b|\bkey (?=\w+s\b|to\b)|\bpick(?:ed|s)? (?=(?:up|out|it|you|me|them|one)\b)", re.IGNORECASE
+)
+"""Words of messages in another sense than theirs: "context is key", "pick up"."""
+
+
+_MODIFIER = re.compile(r"(?:fast|quick|quiet|small|large|old)\s+")
+
+
+_COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|train)[- ]?)?"
+
+
+def _said_words(reply: str, words: set[str]) -> set[str]:
+    """Return the words that a reply has, in any case and number, within compounds too, and not denied."""
+    text = _OTHER_SENSE.sub(" ", plain_words(reply))
+    stems: dict[str, set[str]] = {}
+    for word in words:
+        stems.setdefault(_MODIFIER.sub("", word.lower()).removesuffix("s"), set()).add(word)
+    longest_first = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
+    forms = re.compile(rf"(?<!\w){_COMPOUND}(?P<stem>{longest_first})(?:e?s|(?P<doing>ing))?(?!\w)", re.IGNORECASE)
+    said: set[str] = set()
+    for found in forms.finditer(text):
+        if (found["compound"] or not found["doing"]) and not is_denied(text, found.start(), found.end()):
+            said |= stems.get(found["stem"].lower(), set())
+    return said
+
+
+def expected_words(given: Given) -> list[list[str]]:
+    if not isinstance(given.expected, (list, tuple)) or not 0 < len(given.expected) <= len(CODES):
+        raise NoExpectationError
+    expected: list[list[str]] = []
+    for words in given.expected:
+        if not isinstance(words, (list, tuple)) or not words:
+            raise NoExpectationError
+        if not all(isinstance(word, str) and word.strip() for word in words):
+            raise NoExpectationError
+        expected.append([str(word) for word in words][:40])
+    return expected

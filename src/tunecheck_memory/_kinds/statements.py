@@ -1,13 +1,15 @@
-"""Kinds in which the user says something that changes, and asks what holds now: colours, names, a shopping list."""
+"""Kinds in which the user says something that changes, and asks what holds now: colours and names."""
 
-from random import Random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
-from tunecheck._json import JSON
 from tunecheck_memory._data import read_words
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import expected_text, in_reply, is_denied, last_reply, named, plain_words
 from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition
+from tunecheck_memory._model import Definition, Given, Score
 
 _COLOUR_STATEMENTS = (
     "These days the colour I like best is {colour}.",
@@ -35,6 +37,25 @@ class Colours(Kind):
         statements = [random.choice(_COLOUR_STATEMENTS).format(colour=colour) for colour in colours]
         return scripted_test(self, example, statements, [_COLOUR_QUESTION], [colours[-1]])
 
+    def score(self, given: Given) -> Score | None:
+        """The reply says that the last colour is the favourite.
+
+        The colour must be a word and not denied. If a reply names several colours, it must settle on this one: it calls
+        this one the favourite, or uses words such as "most recently" and "initially". A list of colours without a
+        choice is no answer, and the rules are not sure.
+        """
+        reply, colour = last_reply(given), expected_text(given)
+        wanted = colour.strip().lower()
+        weighed = list(_named_colours(plain_words(reply), wanted))
+        if all(name != wanted for name, _ in weighed):
+            return Score(0.0, (f"the reply does not say {wanted!r}",))
+        highest = max(weight for _, weight in weighed)
+        chosen = {name for name, weight in weighed if weight == highest}
+        if chosen == {wanted}:
+            return Score(1.0, (f"the reply says {wanted!r}",))
+        shown = ", ".join(sorted(chosen)[:8])
+        return Score(0.0, (f"the reply names {shown} without settling on {wanted!r}",), sure=wanted not in chosen)
+
 
 USER_NAME = "name of the user"
 """The topic of tests in which the user gives a name."""
@@ -48,7 +69,7 @@ _NAME_STATEMENTS = (
 )
 
 
-class _NamesKind(Kind):
+class NamesKind(Kind):
     """Base of the kinds in which the user gives `name_changes` names."""
 
     topics = frozenset({USER_NAME})
@@ -66,80 +87,108 @@ class _NamesKind(Kind):
         return scripted_test(self, example, statements, [self._question], names if self._asks_all else names[-1:])
 
 
-class Names(_NamesKind):
+class Names(NamesKind):
     """The question for the current name."""
 
     name = "names"
     title = "Names"
     _question = "By which name should you call me now?"
 
+    def score(self, given: Given) -> Score | None:
+        """Names: the reply says the last name as a word of its own ("Ann" is not in "Joanna").
 
-class NameList(_NamesKind):
-    """The question for all names, as a JSON list."""
+        A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.
+        """
+        reply, name = last_reply(given), expected_text(given)
+        text = plain_words(reply)
+        said = [*named(name.strip(), text)]
+        now = [each for each in said if not is_denied(text, each.start(), each.end()) and not _is_past(text, each)]
+        return replace(in_reply(name, bool(now)), sure=bool(now) or not said)
 
-    name = "name_list"
-    title = "NameList"
-    resets = True
-    _question = "List every name that I have called myself so far, and no other, as a JSON list of texts."
-    _asks_all = True
 
-
-_ADDED = (
-    "Put {count} × {item} on my shopping list.",
-    "I need {count} × {item}, so add that to my shopping list.",
-    "My shopping list should have {count} × {item} on it as well.",
-)
-_MORE = (
-    "Put another {count} × {item} on my shopping list, in addition to what is there.",
-    "I need {count} × {item} more than my shopping list says so far.",
-)
-_FEWER = (
-    "Take {count} × {item} off my shopping list.",
-    "I got {count} × {item} from a friend, so remove that many from my shopping list.",
-)
-_SHOPPING_QUESTION = (
-    "What is on my shopping list now? Answer with a JSON list that has one object for each item, with the keys `item` "
-    "and `quantity` only. The quantity is what is left after all changes."
+_ONCE = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|first|used to|before that|earlier|once"
+    r"|(?:chang|switch)\w*[^.!?;\n]{0,30}\bfrom)\b[^.!?;,()\n]{0,30}$",
+    re.IGNORECASE,
 )
 
-_REMOVES, _REPEATS = 0.25, 0.2
-"""How often a line takes something off a list that is not empty, and how often it adds to what is on it."""
 
-_MOST_AT_ONCE = 4
+_BEFORE = re.compile(r"[^.!?;()\n]{0,12}\b(?:previously|formerly|originally|initially|before|at first|earlier)\b", re.I)
 
 
-class Shopping(Kind):
-    """`item_changes` additions and removals, and the question for the list; it never ends up empty."""
-
-    name = "shopping"
-    title = "Shopping"
-    resets = True
-
-    def __init__(self, *, item_changes: int = 3) -> None:
-        self.item_changes = whole("item_changes", item_changes, least=1, most=200)
-        self.arguments = {"item_changes": item_changes}
-
-    def definition(self, example: str, making: Making) -> Definition:
-        random = making.random(self.title, example)
-        shopping: dict[str, int] = {}
-        statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]
-        expected: list[JSON] = [[item, count] for item, count in shopping.items()]
-        return scripted_test(self, example, statements, [_SHOPPING_QUESTION], expected)
+def _is_past(text: str, word: re.Match[str]) -> bool:
+    """Whether a word is said to have held before: "you used to be Bob", "you were Bob before"."""
+    lead, follows = text[max(0, word.start() - 80) : word.start()], text[word.end() : word.end() + 30]
+    return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
 
 
-def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
-    """Change the list, and say so."""
-    drawn = random.random()
-    if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
-        item = random.choice(list(shopping))
-        count = random.randint(1, shopping[item])
-        shopping[item] -= count
-        if not shopping[item]:
-            del shopping[item]
-        return random.choice(_FEWER).format(count=count, item=item)
-    fresh = [item for item in read_words("groceries") if item not in shopping]
-    repeats = not fresh or (bool(shopping) and drawn < _REMOVES + _REPEATS)
-    item = random.choice(list(shopping) if repeats else fresh)
-    count = random.randint(1, _MOST_AT_ONCE)
-    shopping[item] = shopping.get(item, 0) + count
-    return random.choice(_MORE if repeats else _ADDED).format(count=count, item=item)
+_COLOUR_NAMES = (
+    "amber|apricot|aqua|aquamarine|azure|beige|black|blue|bronze|brown|burgundy|chartreuse|copper|coral|cream|crimson"
+    "|cyan|emerald|fuchsia|gold|golden|gray|green|grey|indigo|ivory|jade|khaki|lavender|lilac|lime|magenta|maroon|mauve"
+    "|mint|navy|ochre|olive|orange|orchid|peach|periwinkle|pink|plum|purple|red|rose|ruby|rust|salmon|sapphire|scarlet"
+    "|sienna|silver|tan|teal|turquoise|ultramarine|vermilion|violet|white|yellow"
+)
+
+
+_WHOLE_SENTENCE = re.compile(r"[.!?;\n]+")
+
+
+_MARK = (
+    r"then|later|finally|lastly|now|currently|most recently|more recently|previously|formerly|originally|initially"
+    r"|at first|before that|used to"
+)
+
+
+_CLAUSE_END = re.compile(
+    rf",? but\b|,? however\b|,? although\b|[()]|, (?!(?:(?:and|or|even|also) )?(?:{_COLOUR_NAMES})\b)"
+    rf"|,?(?: and| before)? (?=(?:(?:is|was|it is|it's|it was|and) )?(?:{_MARK})\b"
+    rf"[^.!?;,()\n]{{0,40}}\b(?:{_COLOUR_NAMES})\b)",
+    re.IGNORECASE,
+)
+"""Where a clause ends: at a comma, a bracket, or a word of time; a comma between colours goes on with the list."""
+
+
+_NOW = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
+
+
+_CURRENT = re.compile(
+    r"\b(?:most recent(?:ly)?|latest|lastly|current(?:ly)?|now|actual(?:ly)?|final(?:ly)?|still|updated|single answer"
+    r"|as of|last (?:time|one|update|mentioned|said|told))\b",
+    re.I,
+)
+
+
+_PAST = re.compile(
+    r"\b(?:initial(?:ly)?|original(?:ly)?|previous(?:ly)?|formerly|at first|first|used to|at some point|before that"
+    r"|in the past)\b",
+    re.I,
+)
+
+
+_LATER = re.compile(r"\bthen\b|\blater\b", re.I)
+
+
+_LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_COLOUR_NAMES})\b", re.I)
+"""What follows a colour that changed to another one: "from blue to red"."""
+
+
+_FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.I)
+
+
+_MOST_CLAUSES = 400
+
+
+def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
+    """Each colour that is not denied, with how much its clause speaks for it."""
+    colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(wanted)})\b", re.I)
+    for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
+        favourite = False
+        for clause in _CLAUSE_END.split(sentence, _MOST_CLAUSES):
+            # "Your favourite colour was cream and then red": what is said of it goes on.
+            favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER.search(clause) is not None)
+            weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
+            weight += bool(_LATER.search(clause)) + favourite
+            for found in colours.finditer(clause):
+                if not is_denied(clause, found.start(), found.end()):
+                    left = _LEFT_BEHIND.match(clause, found.end()) is not None
+                    yield found[0].lower(), weight - 2 * left

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
 from tunecheck_memory._data import read_words
 from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
+from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
 from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition
+from tunecheck_memory._model import Definition, Given, Score
 
 LONGEST_TOWN = 40
 """Most places of one town; the list of names has as many and more."""
@@ -47,10 +52,15 @@ class TownKind(Kind):
 
     topics = frozenset({"places of a town"})
     resets = True
+    judge_prompt = "memory_route"
 
     def __init__(self, *, known_locations: int = 5) -> None:
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
         self.arguments = {"known_locations": known_locations}
+
+    def is_verbatim(self, given: Given) -> bool:
+        """False: routes can be worded in many ways."""
+        return False
 
 
 def walk(random: Random, places: int) -> list[Leg]:
@@ -105,6 +115,22 @@ class Locations(TownKind):
         question = _WAY_BACK.format(start=asked.start, end=asked.end)
         return scripted_test(self, example, statements, [question], [asked.instruction()])
 
+    def score(self, given: Given) -> Score | None:
+        """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
+        reply, expected = last_reply(given), expected_text(given)
+        steps = _expected_steps(expected)
+        if len(steps) == 1:
+            return _one_way(reply, steps[0])
+        wanted = [move for move in moves(plain_words(expected)) if move.is_complete]
+        said = [move for move in moves(plain_words(reply)) if move.is_complete]
+        if not wanted:
+            raise UndecidedError("no direction and distance can be read from what was expected")
+        if not said:
+            return Score(0.0, ("the reply gives no direction with a distance",))
+        there = Route(wanted).displacement()
+        right = any(math.dist(route.displacement(), there) < _NEAR_KM for route in (Route(said), Route(said[-1:])))
+        return Score(float(right), (f"the reply leads {_shown(*Route(said).displacement())}",))
+
 
 _FIRST = "Right in the middle of the town where I grew up stands the {start}."
 _NEXT = (
@@ -130,3 +156,93 @@ class LocationsDirections(TownKind):
         statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
         question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
+
+    def score(self, given: Given) -> Score | None:
+        """The route in the reply leads from the start to the destination, whichever way it takes.
+
+        A route that leaves out a distance or a direction leads nowhere.
+        """
+        reply, expected = last_reply(given), expected_text(given)
+        steps = _expected_steps(expected)
+        wanted = _displacement(steps)
+        destination = steps[-1][3]
+        names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
+        places, text = Places([*names, destination]), plain_words(reply)
+        routes = read_routes(text, places)
+        lies = None if routes else where_it_lies(text, places)
+        return _leads(routes, wanted) if lies is None else _compared(lies, wanted)
+
+
+_STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
+
+
+_MOST_STEPS = 60
+
+
+_LONGEST_STEP = 250
+
+
+_NEAR_KM = 0.05
+
+
+def _expected_steps(expected: str) -> list[re.Match[str]]:
+    """The lines "From A, go 4km East to B." of what was expected."""
+    lines = expected.split("\n")[:_MOST_STEPS]
+    return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
+
+
+def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
+    """Where the steps lead; each must say one way."""
+    ways = [moves(step[2]) for step in steps]
+    if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
+        raise NoExpectationError
+    return Route([way[0] for way in ways]).displacement()
+
+
+def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
+    if not routes:
+        return Score(0.0, ("the reply gives no route",))
+    whole = [route for route in routes if route.complete and route.legs]
+    if not whole:
+        return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
+    route = next((route for route in whole if route.arrives), whole[0])
+    return _compared(route.displacement(), wanted)
+
+
+def _compared(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
+    east, north = said
+    right = math.dist(said, wanted) < _NEAR_KM
+    leads = f"the route leads {_shown(east, north)}"
+    return Score(float(right), (leads if right else f"{leads}, not {_shown(*wanted)}",))
+
+
+def _one_way(reply: str, step: re.Match[str]) -> Score:
+    """One way with both its ends known: other ways in the reply, "the Mill lies west", are told from it."""
+    wanted = _displacement([step])
+    if step[1].lower() == step[3].lower():
+        raise NoExpectationError
+    places, text = Places([step[1], step[3]]), plain_words(reply)
+    routes = read_routes(text, places)
+    lies = where_it_lies(text, places)
+    if any(route.complete and route.legs for route in routes):
+        return _leads(routes, wanted)
+    return _compared(lies, wanted) if lies is not None else _leads(_in_two_parts(text, places) or routes, wanted)
+
+
+def _in_two_parts(text: str, places: Places) -> list[Route]:
+    """A way whose direction and distance stand apart: "Direction: East. Distance: 4 km"."""
+    routes = moves(places.masked(text))
+    ways = {move.eighths for move in routes if move.eighths is not None}
+    lengths = {move.kilometers for move in routes if move.kilometers is not None}
+    if len(ways) != 1 or len(lengths) != 1:
+        return []
+    return [Route([Move(lengths.pop(), ways.pop(), 0, 0)], arrives=True)]
+
+
+def _shown(east: float, north: float) -> str:
+    parts = [
+        f"{abs(way):g} km {names[way < 0]}"
+        for way, names in ((round(east, 2), ("east", "west")), (round(north, 2), ("north", "south")))
+        if way
+    ]
+    return " and ".join(parts) or "nowhere"

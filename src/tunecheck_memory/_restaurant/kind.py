@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from tunecheck._json import JSON
 from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._kinds.replies import UndecidedError
 from tunecheck_memory._lenient_json import read_lenient
 from tunecheck_memory._menu import Menu
-from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
+from tunecheck_memory._model import AskJudge, Definition, Given, Points, Replied, Say, Score, Step, Steps, Wait
 from tunecheck_memory._wording import fill
 
 if TYPE_CHECKING:
@@ -118,6 +119,10 @@ class Restaurant(Kind):
     title = "Restaurant"
     resets = True
     consults = True
+
+    def score(self, given: Given) -> Score | None:
+        """The points are the score: a visit counts them while it runs."""
+        raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
     def check(self, wording: Wording) -> None:
         menu = wording.restaurant.menu  # read when it is first asked for

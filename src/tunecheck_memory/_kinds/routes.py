@@ -1,19 +1,164 @@
-"""Locations: a route between places, or the direction and distance of one place, compared by where they lead.
+"""Routes in words: their moves ("head east for 4 kilometers", "2 km NW"), and where these lead.
 
-A route in words is read as legs: numbered steps, sentences or arrows; from where it starts to where it is said to end.
-Every part of the reply that reads like a route is one; the first that is complete and reaches the destination counts.
+A route is read as legs: numbered steps, sentences or arrows; from where it starts to where it is said to end. Every
+part of a reply that reads like a route is one.
 """
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from tunecheck_memory._model import Given, Score
-from tunecheck_memory._scoring.base import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
-from tunecheck_memory._scoring.directions import Move, moves
+_EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
+_UNITS = {"k": 1.0, "m": 0.001, "mi": 1.609344}
+_WORDS = {
+    "a": 1, "an": 1, "one": 1, "another": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
+    "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20,
+    "half a": 0.5, "half": 0.5, "a half": 0.5,
+}  # fmt: skip
+_FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
+
+_NUMBER = (
+    r"(?P<figure>\d{1,6}(?:[.,]\d{1,6})?\s?[½¼¾]?|[½¼¾]"
+    rf"|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b(?:\s(?:more|further|additional|extra|other|single))?)"
+)
+_UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|miles?|mi\b|block(?:s)?\b|units?\b)"
+_DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|full))?[\s-]?{_UNIT}"
+_WAY = (
+    r"(?P<way>\b(?:north|south)[\s-]?(?:east|west)(?:ward(?:s)?|erly|bound)?\b"
+    r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
+)
+_SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
+_ARROW = r"(?P<arrow>[↑↓⬆⬇↗↘↙↖])"
+_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}|{_ARROW}", re.IGNORECASE)
+_SHORT_MARK = re.compile(_SHORT)
+_BARE_NUMBER = re.compile(r"(?<![\d.,])(\d{1,4})(?![\d.,])\s?(?=(?:north|south|east|west)|[NSEW]\b)", re.IGNORECASE)
+_ARROW_EIGHTHS = {"↑": 2, "⬆": 2, "↓": 6, "⬇": 6, "↗": 1, "↘": 7, "↙": 5, "↖": 3}
+
+_FILLER = re.compile(
+    r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
+    r"|for|about|approximately|approx\.?|around|roughly|another|exactly|just|of|distance|some|only|nearly|by|over"
+    r"|traveling|travelling|walking|it's|is|then)[\s(]*)*",
+    re.IGNORECASE,
+)
+_LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
+
+
+class Move(NamedTuple):
+    """A distance in a direction, and where it stands in the text; one of both is None where the text does not say it.
+
+    The direction is in eighths of a turn from east.
+    """
+
+    kilometers: float | None
+    eighths: int | None
+    start: int
+    end: int
+
+    @property
+    def is_complete(self) -> bool:
+        return self.kilometers is not None and self.eighths is not None
+
+    def vector(self) -> tuple[float, float]:
+        """East and north, in kilometers; nothing where it is not complete."""
+        if self.kilometers is None or self.eighths is None:
+            return (0.0, 0.0)
+        angle = self.eighths * math.pi / 4
+        return (self.kilometers * math.cos(angle), self.kilometers * math.sin(angle))
+
+
+def _marks(text: str) -> list[Move]:
+    """All distances and directions of a text, each by itself, in order."""
+    marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+    taken = {mark.start for mark in marked}
+    for match in _BARE_NUMBER.finditer(text):
+        if match.start() not in taken:
+            marked.append(Move(float(match[1]), None, match.start(), match.end(1)))
+    distances = sorted((mark for mark in marked if mark.eighths is None), key=lambda mark: mark.start)
+    for match in _SHORT_MARK.finditer(text):
+        short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
+        if _is_near(short, distances, text):
+            marked.append(short)
+    return sorted(marked, key=lambda mark: mark.start)
+
+
+def _mark(match: re.Match[str]) -> Move | None:
+    if match["distance"] is not None:
+        unit = match["unit"].lower()
+        size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
+        number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
+        return None if number is None else Move(number * size, None, match.start(), match.end())
+    if match["arrow"] is not None:
+        return Move(None, _ARROW_EIGHTHS[match["arrow"]], match.start(), match.end())
+    word = match["way"].lower()
+    letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
+    return Move(None, _EIGHTHS[letters], match.start(), match.end())
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    if text in _WORDS:
+        return float(_WORDS[text])
+    fraction = _FRACTIONS.get(text[-1:], 0.0)
+    figure = text[:-1].strip() if fraction else text
+    try:
+        return fraction + (float(figure.replace(",", ".")) if figure else 0.0)
+    except ValueError:
+        return None
+
+
+def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
+    """Whether a single letter stands next to a distance: else it is an initial or a name."""
+    at = bisect_left(distances, mark.start, key=lambda each: each.start)
+    for each in distances[max(0, at - 1) : at + 1]:
+        gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
+        if len(gap) <= 3 and _LOOSE.fullmatch(gap):
+            return True
+    return False
+
+
+def moves(text: str) -> list[Move]:
+    """The distances of a text, each with the direction that belongs to it, and what is left without the other."""
+    marked = _marks(text)
+    pairs: list[Move] = []
+    waiting: Move | None = None  # a direction whose distance may follow
+    at = 0
+    while at < len(marked):
+        mark, *rest = marked[at : at + 3]
+        is_direction = mark.eighths is not None
+        goes_on = not is_direction and _goes_on(waiting, mark, rest, text)
+        if waiting is not None and (is_direction or goes_on):
+            pairs.append(waiting)
+        if is_direction:
+            waiting = mark
+        elif goes_on:
+            pairs.append(Move(mark.kilometers, rest[0].eighths, mark.start, rest[0].end))
+            waiting, at = None, at + 1
+        else:
+            pairs.append(Move(mark.kilometers, waiting.eighths, waiting.start, mark.end) if waiting else mark)
+            waiting = None
+        at += 1
+    return [*pairs, waiting] if waiting is not None else pairs
+
+
+def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
+    """Whether a distance belongs to a direction after it, and not to the one before it."""
+    if not rest or rest[0].eighths is None:
+        return False
+    if before is None:
+        return True
+    after, following = rest[0], rest[1:]
+    gap = text[distance.end : after.start]
+    tight_after = _FILLER.fullmatch(gap) is not None
+    tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
+    if tight_after and tight_before:  # "north 3 km east 4 km"
+        next_is_distance = bool(following) and following[0].eighths is None
+        return not (next_is_distance and _FILLER.fullmatch(text[after.end : following[0].start]))
+    return tight_after or (not tight_before and _LOOSE.fullmatch(gap) is not None)
+
 
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
 _BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
@@ -266,105 +411,3 @@ def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
         if bracketed and before and not sentence[before[-1].end : move.start].strip(" (-:"):
             goal = about  # "the Park (3 km north)"
         yield _PlacedMove(move, fact, goal, about, after[0].number if after else None, moving)
-
-
-_STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
-_MOST_STEPS = 60
-_LONGEST_STEP = 250
-_NEAR_KM = 0.05
-
-
-def score_directions(given: Given) -> Score:
-    """The route in the reply leads from the start to the destination, whichever way it takes.
-
-    A route that leaves out a distance or a direction leads nowhere.
-    """
-    reply, expected = last_reply(given), expected_text(given)
-    steps = _expected_steps(expected)
-    wanted = _displacement(steps)
-    destination = steps[-1][3]
-    names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
-    places, text = Places([*names, destination]), plain_words(reply)
-    routes = read_routes(text, places)
-    lies = None if routes else where_it_lies(text, places)
-    return _leads(routes, wanted) if lies is None else _compared(lies, wanted)
-
-
-def _expected_steps(expected: str) -> list[re.Match[str]]:
-    """The lines "From A, go 4km East to B." of what was expected."""
-    lines = expected.split("\n")[:_MOST_STEPS]
-    return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
-
-
-def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
-    """Where the steps lead; each must say one way."""
-    ways = [moves(step[2]) for step in steps]
-    if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
-        raise NoExpectationError
-    return Route([way[0] for way in ways]).displacement()
-
-
-def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
-    if not routes:
-        return Score(0.0, ("the reply gives no route",))
-    whole = [route for route in routes if route.complete and route.legs]
-    if not whole:
-        return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
-    route = next((route for route in whole if route.arrives), whole[0])
-    return _compared(route.displacement(), wanted)
-
-
-def _compared(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
-    east, north = said
-    right = math.dist(said, wanted) < _NEAR_KM
-    leads = f"the route leads {_shown(east, north)}"
-    return Score(float(right), (leads if right else f"{leads}, not {_shown(*wanted)}",))
-
-
-def _one_way(reply: str, step: re.Match[str]) -> Score:
-    """One way with both its ends known: other ways in the reply, "the Mill lies west", are told from it."""
-    wanted = _displacement([step])
-    if step[1].lower() == step[3].lower():
-        raise NoExpectationError
-    places, text = Places([step[1], step[3]]), plain_words(reply)
-    routes = read_routes(text, places)
-    lies = where_it_lies(text, places)
-    if any(route.complete and route.legs for route in routes):
-        return _leads(routes, wanted)
-    return _compared(lies, wanted) if lies is not None else _leads(_in_two_parts(text, places) or routes, wanted)
-
-
-def _in_two_parts(text: str, places: Places) -> list[Route]:
-    """A way whose direction and distance stand apart: "Direction: East. Distance: 4 km"."""
-    routes = moves(places.masked(text))
-    ways = {move.eighths for move in routes if move.eighths is not None}
-    lengths = {move.kilometers for move in routes if move.kilometers is not None}
-    if len(ways) != 1 or len(lengths) != 1:
-        return []
-    return [Route([Move(lengths.pop(), ways.pop(), 0, 0)], arrives=True)]
-
-
-def _shown(east: float, north: float) -> str:
-    parts = [
-        f"{abs(way):g} km {names[way < 0]}"
-        for way, names in ((round(east, 2), ("east", "west")), (round(north, 2), ("north", "south")))
-        if way
-    ]
-    return " and ".join(parts) or "nowhere"
-
-
-def score_location(given: Given) -> Score:
-    """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
-    reply, expected = last_reply(given), expected_text(given)
-    steps = _expected_steps(expected)
-    if len(steps) == 1:
-        return _one_way(reply, steps[0])
-    wanted = [move for move in moves(plain_words(expected)) if move.is_complete]
-    said = [move for move in moves(plain_words(reply)) if move.is_complete]
-    if not wanted:
-        raise UndecidedError("no direction and distance can be read from what was expected")
-    if not said:
-        return Score(0.0, ("the reply gives no direction with a distance",))
-    there = Route(wanted).displacement()
-    right = any(math.dist(route.displacement(), there) < _NEAR_KM for route in (Route(said), Route(said[-1:])))
-    return Score(float(right), (f"the reply leads {_shown(*Route(said).displacement())}",))

@@ -1,10 +1,10 @@
-"""What all scorers share: the words of a reply, taken in bounds, and the error where words do not suffice."""
+"""Replies of finished tests, for the kinds' scores: their texts within bounds, words in them, and what they deny."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck._json import JSON
-from tunecheck_memory._model import Given
+from tunecheck_memory._model import Given, Score
 
 MAX_CHARACTERS = 50_000
 """As much of a reply as is looked at; the longest recorded one has 8,000."""
@@ -101,3 +101,7 @@ def mentions(word: str, text: str, *, cased: bool = False) -> bool:
 def plain_words(text: str) -> str:
     """The text with straight quotes and without the stars and underscores of emphasis."""
     return re.sub(r"[*_#]+", "", text.translate(_QUOTES))
+
+
+def in_reply(value: str, found: bool) -> Score:
+    return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))

@@ -1,0 +1,221 @@
+"""Kinds whose answer is a list in JSON: all names of the user, the items of a shopping list."""
+
+import re
+from random import Random
+
+from tunecheck._json import JSON
+from tunecheck_memory._data import read_words
+from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
+from tunecheck_memory._kinds.scripts import scripted_test, whole
+from tunecheck_memory._kinds.statements import NamesKind
+from tunecheck_memory._lenient_json import read_lenient
+from tunecheck_memory._model import Definition, Given, Score
+
+
+class NameList(NamesKind):
+    """The question for all names, as a JSON list."""
+
+    name = "name_list"
+    title = "NameList"
+    resets = True
+    _question = "List every name that I have called myself so far, and no other, as a JSON list of texts."
+    _asks_all = True
+
+    def score(self, given: Given) -> Score | None:
+        """Names in a JSON list: the share of right ones, of as many as there are in the longer of both lists."""
+        reply, expected = last_reply(given), expected_texts(given)
+        said = _inner_list(_read(reply))
+        said = [_alone(each) for each in said] if isinstance(said, list) else said
+        if not isinstance(said, (list, dict)):
+            return Score(0.0, ("the reply is not a JSON list",))
+        wanted = [name.strip().lower() for name in expected]
+        # An object's names count, as the benchmark's loop over it does.
+        named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
+        if not wanted and not named:
+            return Score(1.0, ("both are empty",))
+        there, right = set(named), set(wanted)
+        missing = [name[:80] for name in wanted if name not in there]
+        extra = [name[:80] or "something that is not text" for name in named if name not in right]
+        reasons = [f"not expected: {name}" for name in extra[:20]]
+        reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are there")
+        return Score((len(wanted) - len(missing)) / max(len(wanted), len(named)), tuple(reasons))
+
+
+_ADDED = (
+    "Put {count} × {item} on my shopping list.",
+    "I need {count} × {item}, so add that to my shopping list.",
+    "My shopping list should have {count} × {item} on it as well.",
+)
+_MORE = (
+    "Put another {count} × {item} on my shopping list, in addition to what is there.",
+    "I need {count} × {item} more than my shopping list says so far.",
+)
+_FEWER = (
+    "Take {count} × {item} off my shopping list.",
+    "I got {count} × {item} from a friend, so remove that many from my shopping list.",
+)
+_SHOPPING_QUESTION = (
+    "What is on my shopping list now? Answer with a JSON list that has one object for each item, with the keys `item` "
+    "and `quantity` only. The quantity is what is left after all changes."
+)
+
+_REMOVES, _REPEATS = 0.25, 0.2
+"""How often a line takes something off a list that is not empty, and how often it adds to what is on it."""
+
+_MOST_AT_ONCE = 4
+
+
+class Shopping(Kind):
+    """`item_changes` additions and removals, and the question for the list; it never ends up empty."""
+
+    name = "shopping"
+    title = "Shopping"
+    resets = True
+
+    def __init__(self, *, item_changes: int = 3) -> None:
+        self.item_changes = whole("item_changes", item_changes, least=1, most=200)
+        self.arguments = {"item_changes": item_changes}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        shopping: dict[str, int] = {}
+        statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]
+        expected: list[JSON] = [[item, count] for item, count in shopping.items()]
+        return scripted_test(self, example, statements, [_SHOPPING_QUESTION], expected)
+
+    def score(self, given: Given) -> Score | None:
+        """A shopping list: a third for items that are there, a third for quantities, a third for no item too many.
+
+        An expected item is in the reply if the name of a listed item holds its name ("toilet paper rolls"). An item
+        counts once, with the sum of its quantities.
+        """
+        reply, expected = last_reply(given), expected_quantities(given)
+        said = _said_items(reply)
+        if said is None:
+            return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
+        if not expected:
+            return Score(float(not said), ("the list is empty" if not said else f"{len(said)} items, none expected",))
+        if example := _is_example(reply):
+            return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
+        present, quantities, extra = _count_items(expected, said)
+        count = len(expected)
+        return Score(
+            (present / count + quantities / count + (extra == 0)) / 3,
+            (f"{present} of {count} items, {quantities} of {count} quantities, {extra or 'no'} item(s) too many",),
+        )
+
+
+def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
+    """Change the list, and say so."""
+    drawn = random.random()
+    if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
+        item = random.choice(list(shopping))
+        count = random.randint(1, shopping[item])
+        shopping[item] -= count
+        if not shopping[item]:
+            del shopping[item]
+        return random.choice(_FEWER).format(count=count, item=item)
+    fresh = [item for item in read_words("groceries") if item not in shopping]
+    repeats = not fresh or (bool(shopping) and drawn < _REMOVES + _REPEATS)
+    item = random.choice(list(shopping) if repeats else fresh)
+    count = random.randint(1, _MOST_AT_ONCE)
+    shopping[item] = shopping.get(item, 0) + count
+    return random.choice(_MORE if repeats else _ADDED).format(count=count, item=item)
+
+
+MAX_ITEMS = 2_000
+"""Longest list that is compared."""
+
+
+_ESCAPED = re.compile(r'[\[{]\s*(?:\{\s*)?\\"')
+"""A list whose quotes are all escaped, as within a text."""
+
+
+_LIST = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+
+
+_EXAMPLE = re.compile(
+    r"\b(?:example|sample|hypothetical(?:ly)?|placeholders?|template|made.up|assum\w+|imagin\w+|suppos\w+"
+    r"|how to express|(?:would|might|could) look|general list|format)\b",
+    re.IGNORECASE,
+)
+
+
+def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
+    """Count expected items in the reply, those in the right quantity, and items that are not expected.
+
+    The longest expected name that an item's name holds is the one that it means.
+    """
+    amounts: dict[str, list[JSON]] = {}
+    extra = 0
+    for name, quantity in said:
+        meant = max((each for each in expected if each in name), key=len, default=None)
+        if meant is None:
+            extra += 1
+        else:
+            amounts.setdefault(meant, []).append(quantity)
+    return len(amounts), sum(_same_amount(expected[name], each) for name, each in amounts.items()), extra
+
+
+def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
+    if len(amounts) == 1:
+        return wanted == amounts[0] and not isinstance(amounts[0], bool)
+    total = 0.0
+    for amount in amounts:
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or abs(amount) > 1e9:
+            return False
+        total += amount
+    return wanted == total
+
+
+def expected_quantities(given: Given) -> dict[str, JSON]:
+    if not isinstance(given.expected, (list, tuple)) or len(given.expected) > MAX_ITEMS:
+        raise NoExpectationError
+    quantities: dict[str, JSON] = {}
+    for each in given.expected:
+        if not isinstance(each, (list, tuple)) or len(each) != 2 or not isinstance(each[0], str) or not each[0].strip():
+            raise NoExpectationError
+        quantities[each[0].strip().lower()] = each[1]
+    if len(quantities) < len(given.expected):
+        raise NoExpectationError
+    return quantities
+
+
+def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
+    said = _inner_list(_read(reply))
+    if not isinstance(said, list) or len(said) > MAX_ITEMS:
+        return None
+    items: list[tuple[str, JSON]] = []
+    for each in said:
+        if not isinstance(each, dict) or not isinstance(each.get("item"), str) or "quantity" not in each:
+            return None
+        items.append((str(each["item"]).lower(), each["quantity"]))
+    return items
+
+
+def _read(reply: str) -> JSON:
+    """Return the JSON value in a reply, also one that is a text within JSON or has escaped quotes; None without one."""
+    try:
+        said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
+        return read_lenient(said) if isinstance(said, str) else said
+    except ValueError:
+        return None
+
+
+def _inner_list(said: JSON) -> JSON:
+    """The list in an object around it: `{"shopping_list": […]}`."""
+    lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
+    return lists[0] if len(lists) == 1 else said
+
+
+def _alone(entry: JSON) -> JSON:
+    """The text in an object that has no more: `{"name": "Ann"}`."""
+    return next(iter(entry.values())) if isinstance(entry, dict) and len(entry) == 1 else entry
+
+
+def _is_example(reply: str) -> str:
+    """What says that a list is made up, if anything does."""
+    around = _LIST.sub(" ", reply)
+    found = _EXAMPLE.search(around) if declines(around) else None
+    return found[0] if found else ""

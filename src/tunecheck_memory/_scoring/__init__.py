@@ -1,1 +1,0 @@
-"""Scores of memory tests by words alone."""
