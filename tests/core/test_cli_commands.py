@@ -73,8 +73,11 @@ def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytes
     (small / "evaluators").mkdir()
     (small / "evaluators" / "mine.py").write_text("def mine(*, response): return 1\n")
     found = here(capsys, "plugins", "--json").json()
-    assert {"name": "mine", "origin": "evaluators/mine.py"} in found["evaluators"]
-    assert "simulated" in [plugin["name"] for plugin in found["endpoints"]]
+    brings = {each["name"]: each["brings"] for each in found["plugins"]}
+    assert brings["this workspace"]["evaluators"] == [{"name": "mine", "help": "", "origin": "evaluators/mine.py"}]
+    assert "simulated" in [each["name"] for each in brings["core"]["endpoints"]]
+    assert "bfcl run" in [each["name"] for each in brings["bfcl"]["commands"]]
+    assert found["missing"] == []
     assert "evaluators/mine.py" in here(capsys, "plugins").out
 
 

@@ -1,8 +1,12 @@
 """`tunecheck init`, `plugins` and `trust`: make a workspace, see what is in it, and let its files be loaded."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -11,6 +15,11 @@ from tunecheck.cli._console import console, grid, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
 from tunecheck.cli._shared_options import JsonOptions
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tunecheck.plugins import Candidate
 
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
@@ -76,26 +85,54 @@ def _write_new(path: Path, content: bytes) -> bool:
 @command(JsonOptions)
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
     """List plug-ins, what they bring, and the files of this workspace."""
-    from tunecheck.plugins import discover, kinds
+    from tunecheck.plugins import absent_plugins
 
-    plugins_by_sort = {kind: discover(kind) for kind in kinds()}
+    origins = _extensions_by_origin()
+    missing = absent_plugins()
     if options.json:
-        listed: dict[str, JSON] = {
-            sort: [{"name": plugin.name, "origin": plugin.origin} for plugin in group]
-            for sort, group in plugins_by_sort.items()
-        }
-        print_json(listed)
+        brought: list[JSON] = [
+            {"name": name, "brings": {kind: [_as_json(each) for each in found] for kind, found in kinds.items()}}
+            for name, kinds in origins.items()
+        ]
+        gone: list[JSON] = [{"name": each.name, "package": each.package, "problem": each.problem} for each in missing]
+        print_json({"plugins": brought, "missing": gone})
         return 0
+    shown = console(sys.stdout)
+    for name, kinds in origins.items():
+        shown.print(_table(name, kinds))
+    for each in missing:
+        print(f"missing: {clean(each.name)} ({clean(each.problem)})")
+    return 0
+
+
+def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
+    """Extensions by plug-in and kind; those of small packages and of files follow the plug-ins."""
+    from tunecheck.plugins import discover, installed_plugins, kinds
+
+    origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}
+    for kind in kinds():
+        for candidate in discover(kind):
+            origin = candidate.plugin or ("this workspace" if candidate.file else "small packages")
+            origins.setdefault(origin, {}).setdefault(kind, []).append(candidate)
+    return origins
+
+
+def _as_json(candidate: Candidate) -> JSON:
+    return {"name": candidate.name, "help": candidate.help, "origin": candidate.origin}
+
+
+def _table(name: str, kinds: Mapping[str, Sequence[Candidate]]) -> Table:
     from rich.text import Text
 
-    table = grid("left", "left")
-    for sort, group in plugins_by_sort.items():
-        if group:
-            table.add_row(Text(sort, "bold"), "")
-        for plugin in group:
-            table.add_row(Text(f"  {clean(plugin.name, 60)}"), Text(clean(plugin.origin), "dim"))
-    console(sys.stdout).print(table)
-    return 0
+    table = grid("left", "left", "left")
+    table.add_row(Text(clean(name), "bold"), "", "")
+    for kind, candidates in kinds.items():
+        first = kind.replace("_", " ")
+        for candidate in candidates:
+            what = candidate.help or candidate.origin
+            table.add_row(Text(f"  {first}"), Text(clean(candidate.name, 60)), Text(clean(what), "dim"))
+            first = ""
+    return table
 
 
 @dataclass(frozen=True, kw_only=True)
