@@ -4,8 +4,6 @@ import codecs
 from collections.abc import Mapping
 from typing import cast
 
-import msgspec
-
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._strict_json import decode
 from tunecheck.calls._writing import write_calls
@@ -13,9 +11,9 @@ from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.formats._api_shapes import (
     REASONING_FIELDS,
     content_of,
-    is_call_part,
     message_of,
     reason_of_end,
+    shape_of,
     take_part,
     take_thoughts_of,
 )
@@ -47,21 +45,7 @@ def read_json(body: bytes) -> JSON:
     Raises:
         ValueError: it is none: NaN, a number beyond any float and a key given twice are not.
     """
-    text = body.removeprefix(codecs.BOM_UTF8)
-    if b'\\"' not in text:  # else a text holds JSON or quotes, and colons that are not after keys
-        try:
-            value: JSON = msgspec.json.decode(text)
-            if text.count(b":") == _keys(value):  # as many as there are colons: none can have been given twice
-                return value
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            pass  # what the fast reader refuses is either no JSON or a lone surrogate
-    return decode(text.decode("utf-8"))
-
-
-def _keys(value: JSON) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(map(_keys, value.values()))
-    return sum(map(_keys, value)) if isinstance(value, list) else 0
+    return decode(body.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
 
 
 def read_answer(value: JSON) -> Completion:
@@ -175,9 +159,9 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     content = cast("JSON", content_of(message))
     if isinstance(content, list):
         thoughts = len(held.thoughts)
-        said = [part for part in content if not isinstance(part, dict) or take_part(part, held) != []]
+        said = [part for part in content if not (isinstance(part, dict) and take_part(part, held))]
         if len(held.thoughts) > thoughts:
-            fields["content"] = [part for part in content if not (isinstance(part, dict) and is_call_part(part))]
+            fields["content"] = [part for part in content if not (isinstance(part, dict) and shape_of(part))]
         content = said if said or not (held.calls or held.thoughts) else None
     calls = _calls(message)
     if held.calls and not calls:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tunecheck.calls._model import Reading
@@ -62,7 +62,7 @@ def _worded(item: _Object, words: re.Pattern[str]) -> list[str]:
     return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
 
 
-def first_of(item: _Object, *keys: str) -> object:
+def first_of(item: Mapping[Any, Any], *keys: str) -> object:
     return next((item[key] for key in keys if item.get(key) is not None), None)
 
 
