@@ -52,7 +52,7 @@ def mlflow_server(python: Path, folder: Path) -> Iterator[str]:
 
 
 def _serve(port: int) -> None:
-    import uvicorn  # type: ignore[import-not-found]
+    import uvicorn
     from mlflow.server.fastapi_app import app
 
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")

@@ -162,7 +162,7 @@ def _metrics(asked: list[Asked]) -> dict[str, float]:
     return {each.json()["key"]: each.json()["value"] for each in asked if each.step == "metric"}
 
 
-OWN = ("tunecheck.run", "tunecheck_upload")
+OWN = ("tunecheck.run", "tunecheck.upload")
 """What we add, to find a run again."""
 
 _IDS = ("run_uuid", "run_id", "runId", "start_time", "end_time", "container", "relativePath", "evaluationResultId")

@@ -141,6 +141,7 @@ class Fake(EvalsService):
         self.asked: list[Asked] = []
         self.violations: list[str] = []
         self.failures: dict[str, Failure] = {}
+        self.waits: list[float] = []
         self.results: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.registered: list[dict[str, Any]] = []
@@ -419,7 +420,7 @@ class Fake(EvalsService):
     def _search(self, asked: Asked) -> web.Response:
         wanted = re.fullmatch(r"tags\.`tunecheck\.upload` = '([^']+)'", asked.json()["filter"])
         assert wanted is not None
-        found = [run for run in self.runs.values() if run["tags"].get("tunecheck_upload") == wanted.group(1)]
+        found = [run for run in self.runs.values() if run["tags"].get("tunecheck.upload") == wanted.group(1)]
         return web.json_response({"runs": [{"info": run["info"]} for run in found]} if found else {})
 
     def _metric(self, asked: Asked) -> web.Response:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.endpoint_parts import HandClock
 from tests.foundry_fake import NAMES, Fake, certificate, serving
 
 from tunecheck import evaluate
@@ -52,13 +52,16 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def fake(blob_port: int, certificates: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
-    """The services; this process trusts their certificate and finds their names on loopback."""
+    """The services; this process trusts their certificate, finds their names on loopback, and only notes waits."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates[0]))
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)  # of Azure's clients
     find = socket.getaddrinfo
     monkeypatch.setattr(
         socket, "getaddrinfo", lambda host, *rest, **more: find("127.0.0.1" if host in NAMES else host, *rest, **more)
     )
     with serving(Fake(blob_port), *certificates) as found:
+        found.waits = waits
         yield found
         assert found.violations == []
 
@@ -69,6 +72,6 @@ def run(tmp_path: Path) -> Run:
 
 
 def uploader(project: object, **options: Any) -> FoundryUploader:
-    """An uploader that waits on a clock of its own."""
-    given: dict[str, Any] = {"credential": Credential(), "clock": HandClock(), **options}
+    """An uploader that is signed in."""
+    given: dict[str, Any] = {"credential": Credential(), **options}
     return FoundryUploader(project, **given)

@@ -1,27 +1,27 @@
-"""A finished run into any MLflow server: parameters, metrics, the table of rows and the report, over its REST API."""
+"""A finished run into any MLflow server, through MLflow's own client: parameters, metrics, the table and traces."""
 
-import base64
+import contextlib
 import hashlib
 import os
-import random
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._auth import Auth, KeyAuth, NoAuth
-from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._masking import Secret
+from tunecheck._json import JSON, dumps, value_of
+from tunecheck._messages import clean
+from tunecheck.endpoints._auth import installed
+from tunecheck.endpoints._masking import Redactor, Secret
 from tunecheck.endpoints._urls import is_loopback
 from tunecheck.pipeline._finished_rows import REPEATED
 from tunecheck.runs._store import Run
-from tunecheck_mlflow._run import MlflowRun
 from tunecheck_mlflow._traces import Traces
-from tunecheck_upload._calls import Calls, Step, UploadError, value_at
 from tunecheck_upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns
-from tunecheck_upload._record import Destination, UploadRecord
-from tunecheck_upload._uploader import RunUpload, Uploader
+from tunecheck_upload._record import MARKER, Destination, UploadRecord
+from tunecheck_upload._uploader import CREATE, FIND, FINISH, RunUpload, Step, Uploader, UploadError, value_at
 
 # -- what is logged
 
@@ -89,63 +89,55 @@ def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 DEFAULT_EXPERIMENT = "tunecheck"
 
 EXPERIMENT = Step("find the experiment")
-NEW_EXPERIMENT = Step("create the experiment")
 PARAMETERS = Step("log the parameters")
 METRICS = Step("log the metrics")
 TAGS = Step("write the tags")
 DATASET = Step("log the data set")
 TRACES = Step("send the traces")
 
+_REST = "/api/2.0/mlflow/"
+_MOST_PARAMETERS, _MOST_METRICS, _MOST_TAGS = 100, 1000, 100
+"""What a server takes of each in one request."""
+
+_PERHAPS_DONE = (408, 500, 502, 503, 504)
 _WITHOUT_TRACES = frozenset({404, 405, 501})
 """How a server answers that takes no traces: one from before version 3.6, or without a database."""
 _SPANS, _DIGEST = 50, 36
 
+T = TypeVar("T")
+
 
 class MlflowUploader(Uploader):
-    """Logs runs to one MLflow server, signed in by MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD, where set.
+    """Logs runs to one MLflow server, signed in as MLflow's own client is, by the environment's MLFLOW_… variables.
 
     Args:
-        uri: the server's address. `experiment`: by default what MLFLOW_EXPERIMENT_NAME says, else `tunecheck`; it is
-            created where it does not exist.
+        uri: the server's address.
+        experiment: by default the one of MLFLOW_EXPERIMENT_NAME, else `tunecheck`; it is created if it does not exist.
         allow_simulated: log runs that no model answered; they are tagged as such.
-        clock, rng: the time and the random numbers of waits, for tests.
 
     Raises:
         ConfigurationError: that is not a server's address, or a password would go over a plain line.
     """
 
-    def __init__(
-        self,
-        uri: str,
-        *,
-        experiment: str | None = None,
-        allow_simulated: bool = False,
-        clock: Clock | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
+    def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
         self.uri = _read_uri(uri)
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or DEFAULT_EXPERIMENT
-        super().__init__(
-            f"{self.uri} {self._experiment}",
-            ("--mlflow", self.uri),
-            to=self.uri,
-            allow_simulated=allow_simulated,
-            clock=clock,
-            rng=rng,
-        )
-        self._secret = _secret()
-        if self._secret is not None and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
+        destination = f"{self.uri} {self._experiment}"
+        super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
+        if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
             raise ConfigurationError("MLFLOW_TRACKING_TOKEN or _PASSWORD is set: it is not sent over plain http")
+
+    def check(self, *, simulated: bool) -> None:
+        """Refuse beforehand what would be refused at the end."""
+        super().check(simulated=simulated)
+        _check_installed()
 
     def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
         return mlflow_artifacts(run, folder)
 
-    def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> RunUpload:
-        auth: Auth = NoAuth()
-        if self._secret is not None:
-            calls.redactor.add(Secret(self._secret.reveal().partition(" ")[2]))
-            auth = KeyAuth(self._secret)
-        return _MlflowUpload(self.uri, self._experiment, calls, auth, record, contents)
+    def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
+        _check_installed()
+        return _MlflowUpload(self.uri, self._experiment, record, contents)
 
     def _metric_count(self, contents: Contents) -> int:
         return len(contents.metrics) - len(repeated_figures(contents.metrics, contents.run))
@@ -154,157 +146,179 @@ class MlflowUploader(Uploader):
         return f"{self.uri}/#/experiments/{known.experiment_id}/runs/{known.run_id}"
 
 
-class _MlflowUpload(MlflowRun):
-    def __init__(
-        self, uri: str, experiment: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents
-    ) -> None:
-        super().__init__(calls, auth, record, contents)
+class _MlflowUpload(RunUpload):
+    def __init__(self, uri: str, experiment: str, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(record, contents)
+        # MLflow's package would tell its makers that it is used.
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        from mlflow import MlflowClient
+
         self._uri = uri
-        self._experiment_name = experiment
+        self._experiment = experiment
+        self._client = MlflowClient(tracking_uri=uri)
+        self._redactor = Redactor()
+        for secret in _secrets():
+            self._redactor.add(Secret(secret))
 
-    async def run(self) -> None:
+    def send(self) -> None:
         if self._known.run_id is None:
-            self._experiment = await self._experiment_id()
-            await self._ensure_run()
-        await self._log_parameters()
-        await self._log_metrics()
-        await self._log_dataset()
-        await self._send_files()
-        await self._send_traces()
-        await self._write_tags()
-        await self._finish()
+            self._known.experiment_id = self._call(EXPERIMENT, self._experiment_id)
+            self._record.save()
+        self._ensure_run()
+        self._log_parameters()
+        self._log_metrics()
+        self._call(DATASET, self._log_dataset)
+        for unsent in self._unsent():
+            self._call(Step(f"upload {unsent.name}"), self._client.log_artifact, self._run_id, str(unsent.path))
+            self._note_sent(unsent)
+        self._send_traces()
+        self._write_tags()
+        end: JSON = {"run_id": self._run_id, "status": "FINISHED", "end_time": time.time_ns() // 1_000_000}
+        self._post(FINISH, f"{_REST}runs/update", end)  # the client's method would print
 
-    async def _experiment_id(self) -> str:
-        id_ = await self._known_experiment()
-        if id_ is None:
-            try:
-                reply = await self._post(NEW_EXPERIMENT, "experiments/create", {"name": self._experiment_name})
-                id_ = value_at(reply.body, "experiment_id")
-            except UploadError as error:
-                if error.status != 400:  # another client, or an attempt whose answer was lost, created it first
-                    raise
-                id_ = await self._known_experiment()
-                if id_ is None:
-                    raise
-        self._known.experiment_id = str(id_)
-        self._record.save(EXPERIMENT)
-        return str(id_)
+    def is_there(self) -> bool:
+        try:
+            run = self._call(FIND, self._client.get_run, self._run_id)
+        except UploadError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return bool(run.info.lifecycle_stage != "deleted")
 
-    async def _known_experiment(self) -> JSON:
-        url = self._url(f"experiments/get-by-name?{urlencode({'experiment_name': self._experiment_name})}")
-        return value_at(await self._read(EXPERIMENT, url), "experiment", "experiment_id")
+    def close(self) -> None:
+        """The client keeps nothing open."""
 
-    async def _create_run(self) -> None:
-        await self._create({}, {})
+    def _experiment_id(self) -> str:
+        from mlflow.exceptions import MlflowException
 
-    async def _log_parameters(self) -> None:
-        entries = parameters(self._contents.manifest).items()
-        await self._log(PARAMETERS, "params", [{"key": key, "value": value} for key, value in entries], 100)
+        found = self._client.get_experiment_by_name(self._experiment)
+        if found is None:
+            # Another client, or an attempt whose answer was lost, may have created it meanwhile.
+            with contextlib.suppress(MlflowException):
+                return str(self._client.create_experiment(self._experiment))
+            found = self._client.get_experiment_by_name(self._experiment)
+        return str(found.experiment_id)
 
-    async def _log_metrics(self) -> None:
-        keys, moment = metric_keys(self._contents.metrics), self._record.moment()
+    def _find_run(self) -> bool:
+        marked = f"tags.`{MARKER}` = '{self._known.marker}'"
+        found = self._call(FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
+        if found:
+            self._known.run_id = found[0].info.run_id
+        return bool(found)
+
+    def _create_run(self) -> None:
+        # Not with the client's own method: that sends it again when an answer is lost.
+        body: JSON = {
+            "experiment_id": self._known.experiment_id,
+            "run_name": self._contents.name,
+            "start_time": self._contents.moment_ms,
+            "tags": [{"key": MARKER, "value": self._known.marker}],
+        }
+        reply = self._post(CREATE, f"{_REST}runs/create", body, max_retries=0)
+        run_id = value_at(reply, "run", "info", "run_id")
+        if not isinstance(run_id, str):
+            raise CREATE.failed("the server's answer has no run_id", unsure=True)
+        self._known.run_id = run_id
+
+    def _log_parameters(self) -> None:
+        from mlflow.entities import Param
+
+        entries = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]
+        for batch in _batches(entries, _MOST_PARAMETERS):
+            self._call(PARAMETERS, self._client.log_batch, self._run_id, params=batch)
+
+    def _log_metrics(self) -> None:
+        from mlflow.entities import Metric
+
+        keys, moment = metric_keys(self._contents.metrics), self._contents.moment_ms
         repeated = repeated_figures(self._contents.metrics, self._contents.run)
-        entries: list[JSON] = [
-            {"key": keys[name], "value": value, "timestamp": moment, "step": 0}
-            for name, value in self._contents.metrics.items()
-            if name not in repeated
-        ]
-        await self._log(METRICS, "metrics", entries, 1000)
+        figures = self._contents.metrics.items()
+        entries = [Metric(keys[name], value, moment, 0) for name, value in figures if name not in repeated]
+        for batch in _batches(entries, _MOST_METRICS):
+            self._call(METRICS, self._client.log_batch, self._run_id, metrics=batch)
 
-    async def _log(self, step: Step, kind: str, entries: list[JSON], most: int) -> None:
-        # `most` is what MLflow takes of this kind in one request.
-        for start in range(0, len(entries), most):
-            batch = entries[start : start + most]
-            await self._post(step, "runs/log-batch", {"run_id": self._run_id, kind: batch})
-        self._record.save(step)
-
-    async def _log_dataset(self) -> None:
+    def _log_dataset(self) -> None:
         """The data as an input of the run, by which MLflow groups runs on the same rows."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
         data = self._contents.run.manifest().dataset
         name = data.name or "data"
         digest = (data.sha256 or hashlib.sha256(name.encode()).hexdigest())[:_DIGEST]
-        dataset: JSON = {
-            "name": name[:500],
-            "digest": digest,
-            "source_type": "local",
-            "source": dumps({"uri": data.path or name}).decode(),
-            "profile": dumps({"num_rows": data.rows}).decode(),
-        }
-        tags: JSON = [{"key": "mlflow.data.context", "value": "evaluation"}]
-        body: JSON = {"run_id": self._run_id, "datasets": [{"dataset": dataset, "tags": tags}]}
-        await self._post(DATASET, "runs/log-inputs", body)
-        self._record.save(DATASET)
+        source = dumps({"uri": data.path or name}).decode()
+        profile = dumps({"num_rows": data.rows}).decode()
+        dataset = Dataset(name[:500], digest, "local", source, profile=profile)
+        tag = InputTag("mlflow.data.context", "evaluation")
+        self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])
 
-    async def _send_traces(self) -> None:
-        """Rows as traces, unless they are there, or the server is from before there were any."""
+    def _send_traces(self) -> None:
+        """Send rows as traces, unless they are there, or the server takes none."""
         table = next(each for each in self._contents.artifacts if each.name == TABLE)
         if self._known.traces_of == table.sha256:
             return
-        traces = Traces(self._contents.run, f"{self._known.marker} {table.sha256}", self._record.moment())
+        traces = Traces(self._contents.run, f"{self._known.marker} {table.sha256}", self._contents.moment_ms)
         rows, experiment = traces.rows(), str(self._known.experiment_id)
         headers = {"x-mlflow-experiment-id": experiment, "x-mlflow-run-id": self._run_id}
         try:
-            for start in range(0, len(rows), _SPANS):
-                body = traces.spans(rows[start : start + _SPANS])
-                await self._calls.json(TRACES, "POST", f"{self._uri}/v1/traces", self._auth, body, headers=headers)
-            url = f"{self._uri}/api/3.0/mlflow/traces"
+            for batch in _batches(rows, _SPANS):
+                self._post(TRACES, "/v1/traces", traces.spans(batch), extra_headers=headers)
             for row in rows:
-                await self._calls.json(TRACES, "POST", url, self._auth, traces.info(row, experiment, self._run_id))
+                self._post(TRACES, "/api/3.0/mlflow/traces", traces.info(row, experiment, self._run_id))
         except UploadError as error:
             if error.status not in _WITHOUT_TRACES:
                 raise
         self._known.traces_of = table.sha256
-        self._record.save(TRACES)
+        self._record.save()
 
-    async def _send_files(self) -> None:
-        unsent = self._unsent()
-        if not unsent:
-            return
-        address = value_at(await self._info(), "artifact_uri")
-        address = address if isinstance(address, str) else ""
-        for unsent_file in unsent:
-            if address.startswith("mlflow-artifacts:/") and not address.startswith("mlflow-artifacts://"):
-                await self._send_through_server(unsent_file, address.removeprefix("mlflow-artifacts:/"))
-            else:
-                self._send_with_package(unsent_file, address)
-            self._note_sent(unsent_file)
+    def _write_tags(self) -> None:
+        from mlflow.entities import RunTag
 
-    async def _send_through_server(self, artifact: Artifact, folder: str) -> None:
-        step = Step(f"upload {artifact.name}")
-        path = quote(f"{folder.strip('/')}/{artifact.name}")
-        url = f"{self._uri}/api/2.0/mlflow-artifacts/artifacts/{path}"
-        await self._calls.send(
-            step, "PUT", url, self._auth, lambda: artifact.path.open("rb"), artifact.size, artifact.kind
-        )
-
-    def _send_with_package(self, artifact: Artifact, address: str) -> None:
-        """The server leaves files to its clients, at an address that MLflow's own package knows how to reach."""
-        place = urlsplit(address).scheme or "a folder"
-        try:
-            from mlflow import MlflowClient
-        except ImportError:
-            raise MissingExtraError(
-                f"this MLflow server has its files written by the client ({place}), which", "mlflow"
-            ) from None
-        try:
-            MlflowClient(tracking_uri=self._uri).log_artifact(
-                self._run_id, str(artifact.path), artifact.name.rpartition("/")[0] or None
-            )
-        except Exception as error:  # noqa: BLE001 - of whatever storage it is
-            raise Step(f"upload {artifact.name}").failed(self._calls.redactor.text(str(error))) from None
-
-    async def _write_tags(self) -> None:
         logged: list[JSON] = [{"path": TABLE, "type": "table"}]
         own = {
             **self._contents.tags,
             "tunecheck.run": self._contents.run.id,
             "mlflow.loggedArtifacts": dumps(logged).decode(),
         }
-        tags: list[JSON] = [{"key": key[:250], "value": value[:5000]} for key, value in own.items()]
-        await self._log(TAGS, "tags", tags, 100)
+        tags = [RunTag(key[:250], value[:5000]) for key, value in own.items()]
+        for batch in _batches(tags, _MOST_TAGS):
+            self._call(TAGS, self._client.log_batch, self._run_id, tags=batch)
 
-    def _url(self, path: str) -> str:
-        return f"{self._uri}/api/2.0/mlflow/{path}"
+    # -- calls
+
+    def _call(self, step: Step, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
+        """Do something with MLflow's package; what it raises, or the storage of its files, becomes an UploadError."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return action(*given, **options)
+        except MlflowException as error:
+            status = error.get_http_status_code()
+            raise step.failed(self._told(error), status=status, unsure=status in _PERHAPS_DONE) from None
+        except Exception as error:  # noqa: BLE001 - whatever storage it is
+            raise step.failed(self._told(error), unsure=True) from None
+
+    def _post(self, step: Step, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
+        """Send what the client has no method for, signed in and tried again as its own calls are."""
+        from mlflow.utils.credentials import get_default_host_creds
+        from mlflow.utils.rest_utils import http_request
+
+        host = get_default_host_creds(self._uri)
+        reply = self._call(step, http_request, host, path, "POST", json=body, raise_on_status=False, **options)
+        if reply.ok:
+            return value_of(reply.content)
+        reason = f"{reply.status_code} {reply.reason}: {self._told(reply.text)}"
+        raise step.failed(reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
+
+    def _told(self, reason: object) -> str:
+        return clean(self._redactor.text(str(reason)), 600)
+
+
+def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    return (entries[start : start + most] for start in range(0, len(entries), most))
+
+
+def _check_installed() -> None:
+    if not installed("mlflow"):
+        raise MissingExtraError("uploading to MLflow", "mlflow")
 
 
 def _read_uri(text: str) -> str:
@@ -322,11 +336,7 @@ def _read_uri(text: str) -> str:
     return text.strip().rstrip("/")
 
 
-def _secret() -> Secret | None:
-    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
-    if token:
-        return Secret(f"Bearer {token}")
-    name, word = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
-    if not name or word is None:
-        return None
-    return Secret("Basic " + base64.b64encode(f"{name}:{word}".encode()).decode())
+def _secrets() -> list[str]:
+    """What the environment signs in with."""
+    names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
+    return [value for name in names if (value := os.environ.get(name))]

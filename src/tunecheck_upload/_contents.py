@@ -101,6 +101,11 @@ class Contents:
     simulated: bool
 
     @property
+    def moment_ms(self) -> int:
+        """When the metrics were written: a metric that is logged twice at the same time counts once."""
+        return self.run.metrics_file.stat().st_mtime_ns // 1_000_000
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all of it: an upload with the same one has nothing new."""
         files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]

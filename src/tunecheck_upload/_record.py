@@ -1,7 +1,6 @@
 """`upload.json` in a run's folder: what was sent where, so that an upload is resumed, not done a second time."""
 
 import contextlib
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,31 +14,26 @@ from tunecheck._locks import lock
 from tunecheck._regular_files import read_regular
 from tunecheck._trust import is_signed, signature
 from tunecheck._whole_files import write_file
-from tunecheck.runs._store import Run, dumps_readably, utc_now
-from tunecheck_upload._calls import Step
+from tunecheck.runs._store import Run, dumps_readably
 
-
-class DoneStep(msgspec.Struct):
-    step: str
-    at: str
+MARKER = "tunecheck.upload"
+"""The tag or property of a run at its destination that holds the record's marker."""
 
 
 class Destination(msgspec.Struct, omit_defaults=True):
     """What was sent to one destination.
 
-    `marker` is a fresh id that the run at the destination carries, too: by it a run is found again whose creation was
-    sent and never answered (`run_asked_for`). `fingerprint` is that of the contents there, `result_of` of those that a
-    Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there, and
-    `traces_of` that of the table whose rows are there as traces.
+    `marker` is a fresh id that the run at the destination carries, too. It finds a run whose creation was sent and
+    never answered (`run_asked_for`). `fingerprint` is the hash of the contents at the destination, `result_of` of the
+    contents in a Foundry project's result. `artifacts` has the SHA-256 of each file at the destination, `traces_of`
+    that of the table whose rows were sent as traces.
     """
 
     marker: str
-    complete: bool
-    steps: list[DoneStep]
+    complete: bool = False
     run_asked_for: bool = False
     run_id: str | None = None
     experiment_id: str | None = None
-    moment_ms: int | None = None
     result_name: str | None = None
     result_id: str | None = None
     result_of: str | None = None
@@ -51,7 +45,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class UploadFile(msgspec.Struct):
-    """`signature` is that of the user who uploaded: what it says is sent to, and changed there."""
+    """`signature` proves that this user uploaded the run: later uploads change the runs that this file names."""
 
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
@@ -63,7 +57,7 @@ class UploadFile(msgspec.Struct):
 
 
 class UploadRecord:
-    """The part of `upload.json` that is about one destination. What changes is saved before it is relied on."""
+    """The part of `upload.json` about one destination. Changes are saved before an upload relies on them."""
 
     def __init__(self, run: Run, destination: str) -> None:
         self.path = run.upload_file
@@ -77,27 +71,16 @@ class UploadRecord:
         self.known = self._file.uploads[self._destination] = _fresh()
         self.save()
 
-    def save(self, step: Step | None = None) -> None:
-        """Write the file, with the note that a step is done."""
-        if step is not None:
-            kept = [done for done in self.known.steps if done.step != step.words]
-            self.known.steps = [*kept, DoneStep(step.words, utc_now().isoformat())]
+    def save(self) -> None:
         self._file.signature = signature(self._file.content(self._run))
         try:
             write_file(self.path, dumps_readably(loads(dumps(self._file))))
         except OSError as error:
             raise RunError(f"cannot write {self.path}: {error.strerror}") from None
 
-    def moment(self) -> int:
-        """When what is being sent was first sent, in milliseconds: one figure logged twice then counts once."""
-        if self.known.moment_ms is None:
-            self.known.moment_ms = time.time_ns() // 1_000_000
-            self.save()
-        return self.known.moment_ms
-
 
 def _fresh() -> Destination:
-    return Destination(str(uuid.uuid4()), complete=False, steps=[])
+    return Destination(str(uuid.uuid4()))
 
 
 def _read(run: Run, path: Path) -> UploadFile:

@@ -1,40 +1,69 @@
 """What uploads of finished runs share: checked first, done step by step, repeatable, resumed where they stopped."""
 
 import abc
-import asyncio
+import contextlib
 import os
-import random
 import tempfile
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import command_line
-from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._masking import Redactor
 from tunecheck.runs._store import Run
-from tunecheck_upload._calls import Calls, Step, UploadError
 from tunecheck_upload._contents import Artifact, Contents, collect
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
+
+
+class UploadError(RunError):
+    """An upload that did not get through.
+
+    `step` says where, `status` is the service's HTTP status and `request_id` its own id of the call, where there are
+    any. `unsure`: it is unknown whether the service did what it was asked.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: str = "",
+        status: int | None = None,
+        request_id: str | None = None,
+        unsure: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.step = step
+        self.status = status
+        self.request_id = request_id
+        self.unsure = unsure
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an upload, in words that an error begins with. `repeatable`: safe to do twice."""
+
+    words: str
+    repeatable: bool = True
+
+    def failed(
+        self, reason: object, *, status: int | None = None, request_id: str | None = None, unsure: bool = False
+    ) -> UploadError:
+        message = f"{self.words}: {reason}"
+        return UploadError(message, step=self.words, status=status, request_id=request_id, unsure=unsure)
+
 
 FIND = Step("look for the run")
 CREATE = Step("create the run", repeatable=False)
 FINISH = Step("finish the run")
 GONE = Step("the run")
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
     """The outcome of an upload.
 
-    `url`: the run's page, where there is one; `left_out`: metrics that are not finite numbers; `unchanged`: all of it
+    `url`: the run's page, if there is one. `left_out`: metrics that are not finite numbers. `unchanged`: everything
     was there already and nothing was sent.
     """
 
@@ -47,6 +76,65 @@ class Uploaded:
     unchanged: bool
 
 
+class RunUpload(abc.ABC):
+    """One run on its way to one destination, with the one step that must not happen twice: creating it there."""
+
+    def __init__(self, record: UploadRecord, contents: Contents) -> None:
+        self._record = record
+        self._known = record.known
+        self._contents = contents
+
+    @abc.abstractmethod
+    def send(self) -> str | None:
+        """Do the steps that are not done yet, and return the run's page if the service names it."""
+
+    @abc.abstractmethod
+    def is_there(self) -> bool:
+        """Whether the run that was created is still there."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close connections."""
+
+    @abc.abstractmethod
+    def _find_run(self) -> bool:
+        """Look for the run that carries the record's marker; note its id if it is there."""
+
+    @abc.abstractmethod
+    def _create_run(self) -> None:
+        """Create the run, and note its id."""
+
+    @property
+    def _run_id(self) -> str:
+        return str(self._known.run_id)
+
+    def _ensure_run(self) -> None:
+        """Create the run unless it exists. If a creation was sent and never answered, look for its run first."""
+        if self._known.run_id is not None:
+            return
+        exists = self._find_run() if self._known.run_asked_for else False
+        if not exists:
+            self._known.run_asked_for = True
+            self._record.save()
+            try:
+                self._create_run()
+            except UploadError as error:
+                if not error.unsure:
+                    self._known.run_asked_for = False
+                    self._record.save()
+                raise
+        self._known.run_asked_for = False
+        self._record.save()
+
+    def _unsent(self) -> list[Artifact]:
+        sent = self._known.artifacts
+        return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
+
+    def _note_sent(self, artifact: Artifact) -> None:
+        self._known.artifacts[artifact.name] = artifact.sha256
+        self._record.save()
+
+
 class Uploader(abc.ABC):
     """Uploads runs to one destination, which a subclass knows how to reach.
 
@@ -55,23 +143,12 @@ class Uploader(abc.ABC):
     """
 
     def __init__(
-        self,
-        destination: str,
-        option: tuple[str, ...],
-        *,
-        to: str | None = None,
-        allow_simulated: bool = False,
-        user_agent: str | None = None,
-        clock: Clock | None = None,
-        rng: random.Random | None = None,
+        self, destination: str, option: tuple[str, ...], *, to: str | None = None, allow_simulated: bool = False
     ) -> None:
         self._destination = destination
         self._option = option
         self._to = to or destination
         self._allow_simulated = allow_simulated
-        self._agent = user_agent
-        self._clock = clock
-        self._rng = rng
 
     def check(self, *, simulated: bool) -> None:
         """Refuse beforehand what would be refused at the end."""
@@ -84,7 +161,7 @@ class Uploader(abc.ABC):
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
         """Upload a finished run (or the one in this folder), resume its upload, or update what is there.
 
-        `again`: make the run anew if it was deleted at the destination.
+        `again`: create the run anew if it was deleted at the destination.
 
         Raises:
             ConfigurationError: the run cannot be uploaded.
@@ -96,9 +173,9 @@ class Uploader(abc.ABC):
             contents = collect(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
             record = UploadRecord(run, self._destination)
             try:
-                unchanged = _run_in_loop(self._send(record, contents, again=again))
+                unchanged = self._send(record, contents, again=again)
             except UploadError as error:
-                raise self._explained(error, contents) from None
+                raise self._with_advice(error, contents) from None
             known = record.known
             return Uploaded(
                 to=self._to,
@@ -115,7 +192,7 @@ class Uploader(abc.ABC):
         """The files to upload; those that are not in the run's folder are made in `folder`."""
 
     @abc.abstractmethod
-    def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> "RunUpload":
+    def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
         """The run on its way."""
 
     def _metric_count(self, contents: Contents) -> int:
@@ -124,33 +201,25 @@ class Uploader(abc.ABC):
     def _page(self, known: Destination) -> str | None:
         return known.url
 
-    def _reopen(self, record: UploadRecord) -> None:
-        if record.known.complete:
-            record.known.complete = False
-            record.save()
-
-    async def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
-        """Do the steps that are not done yet; gives whether there were none."""
-        from tunecheck._version import __version__
-
-        agent = " ".join(filter(None, [f"tunecheck/{__version__}", self._agent]))
-        async with Calls(Redactor(), user_agent=agent, clock=self._clock, rng=self._rng) as calls:
-            upload = self._upload_of(calls, record, contents)
-            if record.known.run_id is not None and not await upload.is_there():
+    def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
+        """Do the steps that are not done yet, and return whether there were none."""
+        with contextlib.closing(self._upload_of(record, contents)) as upload:
+            if record.known.run_id is not None and not upload.is_there():
                 if not again:
                     raise GONE.failed(f"{record.known.run_id} was deleted at the destination")
                 record.renew()
-                upload = self._upload_of(calls, record, contents)
+                return self._send(record, contents, again=False)
             known = record.known
             if known.complete and known.fingerprint == contents.fingerprint:
                 return True
-            self._reopen(record)
-            known.url = await upload.run()
+            known.complete = False
+            record.save()
+            known.url = upload.send()
             known.complete, known.fingerprint = True, contents.fingerprint
             record.save()
             return False
 
-    def _explained(self, error: UploadError, contents: Contents) -> UploadError:
+    def _with_advice(self, error: UploadError, contents: Contents) -> UploadError:
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
         if error.step == GONE.words:
@@ -166,77 +235,11 @@ class Uploader(abc.ABC):
         )
 
 
-class RunUpload(abc.ABC):
-    """One run on its way to one destination, with the one step that must not happen twice: creating it there."""
-
-    def __init__(self, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
-        self._calls = calls
-        self._auth = auth
-        self._record = record
-        self._known = record.known
-        self._contents = contents
-
-    @abc.abstractmethod
-    async def run(self) -> str | None:
-        """Do the steps that are not done yet; gives the run's page, where the service names it."""
-
-    @abc.abstractmethod
-    async def is_there(self) -> bool:
-        """Whether the run that was made is still there."""
-
-    async def _read(self, step: Step, url: str) -> JSON:
-        """What the service says of a thing; None where it has none of that name."""
-        try:
-            return (await self._calls.json(step, "GET", url, self._auth)).body
-        except UploadError as error:
-            if error.status != 404:
-                raise
-            return None
-
-    @property
-    def _run_id(self) -> str:
-        return str(self._known.run_id)
-
-    async def _ensure_run(self) -> None:
-        """Create the run unless it exists: a creation that was sent and never answered is looked for first."""
-        if self._known.run_id is not None:
-            return
-        exists = await self._find_run() if self._known.run_asked_for else False
-        if not exists:
-            self._known.run_asked_for = True
-            self._record.save()
-            try:
-                await self._create_run()
-            except UploadError as error:
-                if not error.unsure:
-                    self._known.run_asked_for = False
-                    self._record.save()
-                raise
-        self._known.run_asked_for = False
-        self._record.save(CREATE)
-
-    @abc.abstractmethod
-    async def _find_run(self) -> bool:
-        """Look for the run that carries the record's marker; note its id if it is there."""
-
-    @abc.abstractmethod
-    async def _create_run(self) -> None:
-        """Create the run, and note its id."""
-
-    def _unsent(self) -> list[Artifact]:
-        sent = self._known.artifacts
-        return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
-
-    def _note_sent(self, artifact: Artifact) -> None:
-        self._known.artifacts[artifact.name] = artifact.sha256
-        self._record.save()
-
-
-def _run_in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run this in an event loop of its own: here, or in a thread where this one has a loop already (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1, "tunecheck-upload") as pool:
-        return pool.submit(asyncio.run, work).result()
+def value_at(value: JSON, *path: str | int) -> JSON:
+    """The value under these keys and positions, None if there is none."""
+    for key in path:
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, list) and key < len(value) else None
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value

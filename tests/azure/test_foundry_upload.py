@@ -16,7 +16,7 @@ from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
 from tunecheck_azure._foundry import blobs as foundry_blobs
 from tunecheck_azure._foundry.upload import FoundryUploader
-from tunecheck_upload._calls import UploadError
+from tunecheck_upload._uploader import UploadError
 
 __all__ = ["certificates", "fake", "run"]
 
@@ -157,14 +157,8 @@ def test_the_properties_tell_the_portal_of_its_table_and_of_the_evaluators_that_
     assert found["tunecheck.run"] == run.id
 
 
-def test_report_images_and_logs_of_conversations_are_files_of_their_own(
-    fake: Fake, project: Any, tmp_path: Path
-) -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-    rows: list[dict[str, Any]] = [
-        {"id": "a", "conversation": {"messages": [{"role": "user", "content": [picture]}]}, "response": "x"},
-        {"id": "b", "conversation": None, "response": "y"},
-    ]
+def test_report_and_logs_of_conversations_are_files_of_their_own(fake: Fake, project: Any, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": "a", "response": "x"}, {"id": "b", "response": "y"}]
     run = finished_run(
         tmp_path,
         rows,
@@ -174,12 +168,8 @@ def test_report_images_and_logs_of_conversations_are_files_of_their_own(
     (run.folder / "report.html").write_text("<p>report", "utf-8")
     uploader(project).upload(run)
     names = {name.rpartition("PromptFlowArtifacts/")[2].partition("/")[2] or name for name in fake.blobs()}
-    image = next(name for name in fake.blobs() if name.endswith(".png"))
-    assert {"instance_results.jsonl", "multi_turn_logs.jsonl", "report.html"} < (names | set(fake.blobs()))
-    assert fake.blob(image) == b"\x89PNG\r\n\x1a\n"
-    shown = table(fake)[0]
-    assert shown["inputs.conversation"]["messages"][0]["content"][0]["image_url"]["url"] in image
-    assert "outputs.inference_log" not in shown
+    assert names == {"instance_results.jsonl", "multi_turn_logs.jsonl", "report.html"}
+    assert "outputs.inference_log" not in table(fake)[0]
     logs = next(name for name in fake.blobs() if name.endswith("multi_turn_logs.jsonl"))
     assert [line["inference_log"] for line in fake.rows(logs)] == [[["x", "step"]], [["y", "step"]]]
 

@@ -1,18 +1,16 @@
 """The upload to a Foundry project: its endpoint takes the results first, then the run that shows them."""
 
+import contextlib
 import uuid
 from urllib.parse import quote
 
 from tunecheck._json import JSON
-from tunecheck.endpoints._auth import Auth
-from tunecheck_azure._foundry.blobs import BlobFolder, hide_sas
+from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
-from tunecheck_upload._calls import Calls, ServiceReply, Step, UploadError, value_at
+from tunecheck_azure._foundry.service import AzureService, ServiceReply
 from tunecheck_upload._contents import Contents
-from tunecheck_upload._record import UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, RunUpload
-
-SCOPE = "https://ai.azure.com/.default"
+from tunecheck_upload._record import MARKER, UploadRecord
+from tunecheck_upload._uploader import CREATE, FIND, RunUpload, Step, UploadError, value_at
 
 API_VERSION = "2025-11-15-preview"
 
@@ -31,73 +29,76 @@ class FoundryUpload(RunUpload):
     uploaded anew after a change becomes the next version, and the same run refers to it.
     """
 
-    def __init__(self, endpoint: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
-        super().__init__(calls, auth, record, contents)
+    def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(record, contents)
         self._endpoint = endpoint
+        self._service = service
 
-    async def run(self) -> str | None:
+    def close(self) -> None:
+        self._service.close()
+
+    def send(self) -> str | None:
         if self._known.result_of != self._contents.fingerprint:
-            await self._send_results()
-        await self._ensure_run()
-        return await self._complete_run()
+            self._send_results()
+        self._ensure_run()
+        return self._complete_run()
 
-    async def is_there(self) -> bool:
-        return await self._read(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
+    def is_there(self) -> bool:
+        return self._service.found(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
 
-    async def _send_results(self) -> None:
+    def _send_results(self) -> None:
         if self._known.result_name is None:
             self._known.result_name = str(uuid.uuid4())
             self._record.save()
-        version, reserved = await self._reserve()
+        version, reserved = self._reserve()
         address = reserved.text("blobReferenceForConsumption", "blobUri")
         sas = reserved.text("blobReferenceForConsumption", "credential", "sasUri")
-        hide_sas(sas, self._calls.redactor)
-        folder = BlobFolder(self._calls, sas, None)
-        for artifact in self._contents.artifacts:
-            self._record.save(await folder.put(artifact, create_only=True))
-        await self._register(version, address)
+        self._service.hide_signature(sas)
+        with contextlib.closing(BlobFolder(self._service, sas)) as folder:
+            for artifact in self._contents.artifacts:
+                folder.put(artifact)
+        self._register(version, address)
 
-    async def _reserve(self) -> tuple[int, ServiceReply]:
+    def _reserve(self) -> tuple[int, ServiceReply]:
         """A place for the next version that does not exist yet."""
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
         for candidate in range(version, version + _MOST_VERSIONS):
             url = self._url(f"{self._result(candidate)}/startPendingUpload")
             try:
-                reply = await self._calls.json(RESERVE, "POST", url, self._auth, body)
+                reply = self._service.json(RESERVE, "POST", url, body)
             except UploadError as error:
                 if error.status != 409:  # that version was registered by an attempt whose answer was lost
                     raise
                 continue
-            self._record.save(RESERVE)
             return candidate, reply
         raise RESERVE.failed(f"{_MOST_VERSIONS} versions are taken", status=409)
 
-    async def _register(self, version: int, address: str) -> None:
+    def _register(self, version: int, address: str) -> None:
         metrics: dict[str, JSON] = dict(self._contents.metrics)
         body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
         url = self._url(self._result(version))
-        reply = await self._calls.json(REGISTER, "PATCH", url, self._auth, body, kind="application/merge-patch+json")
+        reply = self._service.json(REGISTER, "PATCH", url, body, kind="application/merge-patch+json")
         self._known.result_id = reply.text("id")
         self._known.version, self._known.result_of = version, self._contents.fingerprint
-        self._record.save(REGISTER)
+        self._record.save()
 
-    async def _create_run(self) -> None:
+    def _create_run(self) -> None:
         body: JSON = {
             "displayName": self._contents.name,
             "properties": properties(self._contents, self._known.marker),
             "tags": dict(self._contents.tags),
         }
-        reply = await self._calls.json(CREATE, "POST", self._url("evaluations/runs:upload"), self._auth, body)
+        reply = self._service.json(CREATE, "POST", self._url("evaluations/runs:upload"), body)
         self._known.run_id = _run_name(reply.body) or reply.text("id")
 
-    async def _find_run(self) -> bool:
+    def _find_run(self) -> bool:
         url = self._url("evaluations/runs")
         for _ in range(_MOST_PAGES):
-            reply = await self._calls.json(FIND, "GET", url, self._auth)
+            reply = self._service.json(FIND, "GET", url)
             runs = value_at(reply.body, "value")
             for run in runs if isinstance(runs, list) else []:
-                if value_at(run, "properties", "tunecheck_upload") == self._known.marker:
+                if value_at(run, "properties", MARKER) == self._known.marker:
                     self._known.run_id = _run_name(run)
                     return self._known.run_id is not None
             link = value_at(reply.body, "nextLink")
@@ -107,13 +108,12 @@ class FoundryUpload(RunUpload):
             url = link
         return False
 
-    async def _complete_run(self) -> str | None:
+    def _complete_run(self) -> str | None:
         result: JSON = {"evaluationResultId": self._known.result_id}
         body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
         url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
-        reply = await self._calls.json(COMPLETE, "PATCH", url, self._auth, body)
+        reply = self._service.json(COMPLETE, "PATCH", url, body)
         page = value_at(reply.body, "properties", "AiStudioEvaluationUri")
-        self._record.save(COMPLETE)
         return page if isinstance(page, str) and page.startswith("https://") else None
 
     def _result(self, version: int) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from tunecheck._json import JSON, loads
-from tunecheck.endpoints._auth import Auth
-from tunecheck_azure._foundry.blobs import BlobFolder, hide_sas
+from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
-from tunecheck_upload._calls import Calls, Step, UploadError, value_at
+from tunecheck_azure._foundry.service import AzureService
 from tunecheck_upload._contents import Artifact, Contents
-from tunecheck_upload._record import UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, RunUpload
+from tunecheck_upload._record import MARKER, UploadRecord
+from tunecheck_upload._uploader import CREATE, FIND, RunUpload, Step, UploadError, value_at
 
 FIND_EVALUATION = Step("look for the evaluation")
 CREATE_EVALUATION = Step("create the evaluation", repeatable=False)
@@ -41,110 +42,113 @@ class EvalsUpload(RunUpload):
     What a run holds cannot be changed there: of changed results a new one is made, and the old one deleted.
     """
 
-    def __init__(self, endpoint: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
-        super().__init__(calls, auth, record, contents)
+    def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(record, contents)
+        self._service = service
         self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
 
-    async def run(self) -> str | None:
+    def close(self) -> None:
+        self._service.close()
+
+    def send(self) -> str | None:
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
-            await self._delete_run()
+            self._delete_run()
         if self._known.run_id is None:
-            self._known.experiment_id = await self._evaluation()
+            self._known.experiment_id = self._evaluation()
             self._known.result_of = self._contents.fingerprint
-            self._record.save(CREATE_EVALUATION)
-        await self._ensure_run()
-        return await self._completed()
+            self._record.save()
+        self._ensure_run()
+        return self._completed()
 
-    async def is_there(self) -> bool:
-        return await self._read(FIND, self._run_url) is not None
+    def is_there(self) -> bool:
+        return self._service.found(FIND, self._run_url) is not None
 
-    async def _evaluation(self) -> str:
+    def _evaluation(self) -> str:
         definition = read_definition(self._artifact(DEFINITION).path)
         own = value_at(definition, "metadata", HASH)
-        async for found in self._listed(FIND_EVALUATION, self._base):
+        for found in self._listed(FIND_EVALUATION, self._base):
             if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
                 return id_
-        reply = await self._calls.json(CREATE_EVALUATION, "POST", self._base, self._auth, definition)
+        reply = self._service.json(CREATE_EVALUATION, "POST", self._base, definition)
         return reply.text("id")
 
-    async def _find_run(self) -> bool:
-        async for found in self._listed(FIND, self._runs_url):
-            if value_at(found, "metadata", "tunecheck_upload") == self._known.marker:
+    def _find_run(self) -> bool:
+        for found in self._listed(FIND, self._runs_url):
+            if value_at(found, "metadata", MARKER) == self._known.marker:
                 self._known.run_id = str(value_at(found, "id"))
                 return True
         return False
 
-    async def _create_run(self) -> None:
+    def _create_run(self) -> None:
         body: JSON = {
             "name": self._contents.name,
-            "data_source": {"type": "jsonl", "source": await self._source(self._artifact(ITEMS))},
+            "data_source": {"type": "jsonl", "source": self._source(self._artifact(ITEMS))},
             "metadata": self._metadata(),
         }
-        reply = await self._calls.json(CREATE, "POST", self._runs_url, self._auth, body)
+        reply = self._service.json(CREATE, "POST", self._runs_url, body)
         self._known.run_id = reply.text("id")
 
-    async def _source(self, items: Artifact) -> JSON:
+    def _source(self, items: Artifact) -> JSON:
         if items.size <= MOST_INLINE:
             with items.path.open("rb") as file:
                 return {"type": "file_content", "content": [loads(line) for line in file]}
         if self._known.result_id is None:
-            self._known.result_id = await self._send_rows(items)
-            self._record.save(REGISTER)
+            self._known.result_id = self._send_rows(items)
+            self._record.save()
         return {"type": "file_id", "id": self._known.result_id}
 
-    async def _send_rows(self, items: Artifact) -> str:
+    def _send_rows(self, items: Artifact) -> str:
         """Put the rows into a dataset of the project, whose id is given. Its name is made anew by each attempt."""
         place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
         version = f"?api-version={API_VERSION}"
         asked: JSON = {"pendingUploadType": "BlobReference"}
-        reserved = await self._calls.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", self._auth, asked)
+        reserved = self._service.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", asked)
         sas = reserved.text("blobReference", "credential", "sasUri")
-        hide_sas(sas, self._calls.redactor)
-        self._record.save(await BlobFolder(self._calls, sas, None).put(items, create_only=True))
+        self._service.hide_signature(sas)
+        with contextlib.closing(BlobFolder(self._service, sas)) as folder:
+            folder.put(items)
         made: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
         kind = "application/merge-patch+json"
-        reply = await self._calls.json(REGISTER, "PATCH", f"{place}{version}", self._auth, made, kind=kind)
+        reply = self._service.json(REGISTER, "PATCH", f"{place}{version}", made, kind=kind)
         return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
-        own = {"tunecheck.run": self._contents.run.id, "tunecheck_upload": self._known.marker}
+        own = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
         pairs: Mapping[str, object] = own | {**self._contents.tags} | {**self._contents.metrics}
         fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
         return dict(fitting[:_MOST_METADATA])
 
-    async def _delete_run(self) -> None:
+    def _delete_run(self) -> None:
         try:
-            await self._calls.json(REPLACE, "DELETE", self._run_url, self._auth)
+            self._service.json(REPLACE, "DELETE", self._run_url)
         except UploadError as error:
             if error.status != 404:  # an attempt before got through unanswered
                 raise
         self._known.run_id = self._known.result_id = None
-        self._record.save(REPLACE)
+        self._record.save()
 
-    async def _completed(self) -> str | None:
+    def _completed(self) -> str | None:
         for wait_s in _WAITS_S:
-            reply = await self._calls.json(COMPLETE, "GET", self._run_url, self._auth)
+            reply = self._service.json(COMPLETE, "GET", self._run_url)
             status = value_at(reply.body, "status")
             if status == "completed":
-                self._record.save(COMPLETE)
                 page = value_at(reply.body, "report_url")
                 return page if isinstance(page, str) and page.startswith("https://") else None
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload makes another one
                 self._record.save()
                 raise COMPLETE.failed(f"it {status}: {value_at(reply.body, 'error', 'message')}")
-            await self._calls.pause(wait_s)
+            time.sleep(wait_s)
         raise COMPLETE.failed(f"it is still {status}", unsure=True)
 
-    async def _listed(self, step: Step, url: str) -> AsyncIterator[JSON]:
+    def _listed(self, step: Step, url: str) -> Iterator[JSON]:
         """What a list of the API holds, the newest first, page after page."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})
-            reply = await self._calls.json(step, "GET", f"{url}?{query}", self._auth)
+            reply = self._service.json(step, "GET", f"{url}?{query}")
             data = value_at(reply.body, "data")
-            for found in data if isinstance(data, list) else []:
-                yield found
+            yield from data if isinstance(data, list) else []
             last = value_at(reply.body, "last_id")
             if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
                 return

@@ -1,73 +1,70 @@
 """The upload to a project in a hub: a run in the workspace's MLflow service, its files in the workspace's storage."""
 
+import contextlib
 import os
+import time
 from urllib.parse import urlencode, urlsplit
 
 from tunecheck._json import JSON
-from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._masking import Secret
-from tunecheck_azure._foundry.blobs import BlobFolder, StorageToken, hide_sas
+from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject
-from tunecheck_mlflow._run import MlflowRun
-from tunecheck_upload._calls import Calls, ServiceReply, Step, UploadError, value_at
+from tunecheck_azure._foundry.service import AzureService, ServiceReply, SignIn
 from tunecheck_upload._contents import Artifact, Contents, metric_keys
-from tunecheck_upload._record import UploadRecord
+from tunecheck_upload._record import MARKER, UploadRecord
+from tunecheck_upload._uploader import CREATE, FIND, FINISH, RunUpload, Step, UploadError, value_at
 
 API_VERSION = "2024-07-01-preview"
 
-STORAGE_SCOPE = "https://storage.azure.com/.default"
-
 _USER = "tunecheck"
+_EXPERIMENT = "0"
 
 WORKSPACE = Step("find the project's workspace")
 STORAGE = Step("find the workspace's storage")
 SECRETS = Step("get access to the workspace's storage")
 PROPERTIES = Step("write the run's properties")
-METRICS = Step("log the metrics")
 
 
-class HubUpload(MlflowRun):
+class HubUpload(RunUpload):
     """One run into one hub project: workspace, run, storage, files and their registration, properties, metrics, end.
 
     All but creating the run can be done again: files are replaced, and a metric that is logged twice with the same time
     is one metric.
     """
 
-    _experiment = "0"
-
     def __init__(
-        self,
-        project: HubProject,
-        calls: Calls,
-        auth: Auth,
-        storage_auth: Auth,
-        record: UploadRecord,
-        contents: Contents,
+        self, project: HubProject, service: AzureService, credential: object, record: UploadRecord, contents: Contents
     ) -> None:
-        super().__init__(calls, auth, record, contents)
+        super().__init__(record, contents)
         self._project = project
-        self._storage_auth = storage_auth
+        self._service = service
+        self._credential = credential
         self._host = ""
 
-    async def run(self) -> str:
-        self._host = self._host or await self._tracking_host()
-        await self._ensure_run()
+    def close(self) -> None:
+        self._service.close()
+
+    def send(self) -> str:
+        self._host = self._host or self._tracking_host()
+        self._ensure_run()
         unsent = self._unsent()
         if unsent:
-            await self._send_files(unsent)
-        await self._write_properties()
-        await self._log_metrics()
-        await self._finish(run_uuid=self._run_id)
+            self._send_files(unsent)
+        self._write_properties()
+        self._log_metrics()
+        self._finish()
         portal = os.environ.get("AI_STUDIO_BASE_URL") or "https://ai.azure.com"
         return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
 
-    async def is_there(self) -> bool:
-        self._host = await self._tracking_host()
-        return await super().is_there()
+    def is_there(self) -> bool:
+        self._host = self._tracking_host()
+        info = value_at(
+            self._service.found(FIND, self._runs(f"get?{urlencode({'run_id': self._run_id})}")), "run", "info"
+        )
+        return info is not None and value_at(info, "lifecycle_stage") != "deleted"
 
-    async def _tracking_host(self) -> str:
-        reply = await self._calls.json(WORKSPACE, "GET", self._managed(), self._auth)
+    def _tracking_host(self) -> str:
+        reply = self._service.json(WORKSPACE, "GET", self._managed())
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
         host = urlsplit(address).netloc if isinstance(address, str) else ""
         if not host:
@@ -75,14 +72,41 @@ class HubUpload(MlflowRun):
             raise WORKSPACE.failed(reason, status=reply.status)
         return host
 
-    async def _create_run(self) -> None:
-        await self._create({"mlflow.user": _USER, **self._contents.tags}, {"user_id": _USER})
+    def _create_run(self) -> None:
+        marked = {"mlflow.user": _USER, **self._contents.tags, MARKER: self._known.marker}
+        body: JSON = {
+            "experiment_id": _EXPERIMENT,
+            "run_name": self._contents.name,
+            "user_id": _USER,
+            "start_time": self._contents.moment_ms,
+            "tags": [{"key": key, "value": value} for key, value in marked.items()],
+        }
+        reply = self._service.json(CREATE, "POST", self._runs("create"), body)
+        self._note_run(value_at(reply.body, "run", "info"))
+
+    def _find_run(self) -> bool:
+        body: JSON = {
+            "experiment_ids": [_EXPERIMENT],
+            "filter": f"tags.`{MARKER}` = '{self._known.marker}'",
+            "max_results": 1,
+        }
+        info = value_at(self._service.json(FIND, "POST", self._runs("search"), body).body, "runs", 0, "info")
+        if info is not None:
+            self._note_run(info)
+        return info is not None
+
+    def _note_run(self, info: JSON) -> None:
+        run, experiment = value_at(info, "run_id"), value_at(info, "experiment_id")
+        if not isinstance(run, str) or not run:
+            raise CREATE.failed("the service's answer has no run_id", unsure=True)
+        self._known.run_id = run
+        self._known.experiment_id = str(experiment) if isinstance(experiment, (str, int)) else _EXPERIMENT
 
     # -- files
 
-    async def _send_files(self, artifacts: list[Artifact]) -> None:
-        listed = await self._calls.json(
-            STORAGE, "GET", self._managed("datastores", isDefault="True", count="1", orderByAsc="false"), self._auth
+    def _send_files(self, artifacts: list[Artifact]) -> None:
+        listed = self._service.json(
+            STORAGE, "GET", self._managed("datastores", isDefault="True", count="1", orderByAsc="false")
         )
         store = ServiceReply(STORAGE, listed.status, value_at(listed.body, "value", 0))
         name = store.text("name")
@@ -92,29 +116,30 @@ class HubUpload(MlflowRun):
         address = f"https://{account}.blob.{end}/{container}"
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
         if isinstance(sort, str) and sort.lower() == "none":  # keys are switched off: the identity itself has the right
-            folder = BlobFolder(self._calls, address, StorageToken(self._storage_auth), prefix)
+            opened = BlobFolder(self._service, address, SignIn(self._credential), prefix)
         else:
-            folder = await self._with_secret(name, account, address, prefix)
-        for artifact in artifacts:
-            await folder.put(artifact, create_only=False)
-            await self._register(artifact, name, prefix)
-            self._note_sent(artifact)
+            opened = self._with_secret(name, account, address, prefix)
+        with contextlib.closing(opened) as folder:
+            for artifact in artifacts:
+                folder.put(artifact)
+                self._register(artifact, name, prefix)
+                self._note_sent(artifact)
 
-    async def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
+    def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
         body: JSON = {"expirableSecret": True, "expireAfterHours": 1}
         url = self._managed("datastores", store, "listSecrets")
-        reply = await self._calls.json(SECRETS, "POST", url, self._auth, body)
+        reply = self._service.json(SECRETS, "POST", url, body)
         sort = str(value_at(reply.body, "secretsType")).lower()
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
         if not isinstance(secret, str) or not secret:
             raise SECRETS.failed("the service gave no signature and no key", status=reply.status)
-        self._calls.redactor.add(Secret(secret))
+        self._service.hide(secret)
         if sort == "accountkey":
-            return BlobFolder(self._calls, address, {"account_name": account, "account_key": secret}, prefix)
-        hide_sas(secret, self._calls.redactor)
-        return BlobFolder(self._calls, f"{address}?{secret.lstrip('?')}", None, prefix)
+            return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)
+        self._service.hide_signature(secret)
+        return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
-    async def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
+    def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
         step = Step(f"register {artifact.name}")
         body: JSON = {
             "origin": "ExperimentRun",
@@ -123,33 +148,36 @@ class HubUpload(MlflowRun):
             "dataPath": {"dataStoreName": store, "relativePath": prefix + artifact.name},
         }
         try:
-            await self._calls.json(step, "POST", self._tracked("artifact/v2.0", "artifacts/register"), self._auth, body)
+            self._service.json(step, "POST", self._tracked("artifact/v2.0", "artifacts/register"), body)
         except UploadError as error:
             if error.status != 409:  # an attempt before got through unanswered
                 raise
 
     # -- figures
 
-    async def _write_properties(self) -> None:
+    def _write_properties(self) -> None:
         own = properties(self._contents, self._known.marker)
         body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
-        await self._calls.json(PROPERTIES, "PATCH", self._tracked("history/v1.0", path), self._auth, body)
-        self._record.save(PROPERTIES)
+        self._service.json(PROPERTIES, "PATCH", self._tracked("history/v1.0", path), body)
 
-    async def _log_metrics(self) -> None:
-        moment = self._record.moment()
+    def _log_metrics(self) -> None:
         keys = metric_keys(self._contents.metrics)
         for name, value in self._contents.metrics.items():
             body: dict[str, JSON] = {
                 "key": keys[name],
                 "value": value,
-                "timestamp": moment,
+                "timestamp": self._contents.moment_ms,
                 "step": 0,
                 "run_id": self._run_id,
             }
-            await self._post(Step(f"log the metric {name}"), "runs/log-metric", {"run_uuid": self._run_id, **body})
-        self._record.save(METRICS)
+            step = Step(f"log the metric {name}")
+            self._service.json(step, "POST", self._runs("log-metric"), {"run_uuid": self._run_id, **body})
+
+    def _finish(self) -> None:
+        end = time.time_ns() // 1_000_000
+        body: JSON = {"run_uuid": self._run_id, "run_id": self._run_id, "status": "FINISHED", "end_time": end}
+        self._service.json(FINISH, "POST", self._runs("update"), body)
 
     # -- addresses
 
@@ -161,5 +189,5 @@ class HubUpload(MlflowRun):
     def _tracked(self, service: str, path: str) -> str:
         return f"https://{self._host}/{service}{self._project.scope}/{path}"
 
-    def _url(self, path: str) -> str:
-        return self._tracked("mlflow/v2.0", f"api/2.0/mlflow/{path}")
+    def _runs(self, path: str) -> str:
+        return self._tracked("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")

@@ -1,0 +1,16 @@
+"""Uploads to MLflow where its client is not installed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tunecheck._errors import MissingExtraError
+from tunecheck_mlflow._upload import MlflowUploader
+
+
+def test_before_a_run_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'tunecheck\[mlflow\]'"):
+        MlflowUploader("https://mlflow.example.org").check(simulated=False)
