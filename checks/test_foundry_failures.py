@@ -9,7 +9,7 @@ from tests.azure.test_foundry_failures import STEPS, place
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import certificates, fake, run, uploader
 
-from tunecheck_upload._uploader import UploadError
+from tunecheck_upload import UploadError
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run

@@ -22,7 +22,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
 from tunecheck_mlflow._upload import MlflowUploader
-from tunecheck_upload._uploader import UploadError
+from tunecheck_upload import UploadError
 
 pytest.importorskip("mlflow", reason="uploads to MLflow need its client: pip install 'tunecheck[mlflow]'")
 

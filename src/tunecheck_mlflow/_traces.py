@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, VerdictReader, counted_metrics
-from tunecheck_upload._contents import LOG_COLUMN
+from tunecheck_upload import LOG_COLUMN
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry

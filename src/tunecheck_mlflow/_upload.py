@@ -19,9 +19,26 @@ from tunecheck.endpoints._urls import is_loopback
 from tunecheck.pipeline._finished_rows import REPEATED
 from tunecheck.runs._store import Run
 from tunecheck_mlflow._traces import Traces
-from tunecheck_upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns
-from tunecheck_upload._record import MARKER, Destination, UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, FINISH, RunUpload, Step, Uploader, UploadError, value_at
+from tunecheck_upload import (
+    CREATE,
+    FIND,
+    FINISH,
+    MARKER,
+    Artifact,
+    Contents,
+    Destination,
+    RunUpload,
+    Step,
+    Uploader,
+    UploadError,
+    UploadRecord,
+    artifact,
+    cell,
+    common_artifacts,
+    metric_keys,
+    table_columns,
+    value_at,
+)
 
 # -- what is logged
 

@@ -1,6 +1,7 @@
 """Uploads of finished runs: what all destinations share.
 
-`_uploader` has the steps, `_calls` the requests and their retries, `_record` what was sent where.
+`_uploader` has the steps, `_contents` what is sent, `_record` what was sent where. Packages for destinations subclass
+`Uploader` and `RunUpload`.
 """
 
 from tunecheck.plugins import attach_stub

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli import Invocation, JsonOptions, ResultsOptions, argument, command, flag, print_json
-from tunecheck_upload._destinations import DestinationOptions, Upload, prepare_uploads
+from tunecheck_upload._destinations import DestinationOptions, open_uploaders
 
 if TYPE_CHECKING:
+    from tunecheck.plugins import UploaderLike
     from tunecheck.runs._store import Run
     from tunecheck_upload._uploader import Uploaded
 
@@ -41,11 +41,11 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     if options.project is None and options.mlflow is None:
         raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
     runs = [find_run(name, options.folder) for name in options.runs]
-    uploads = prepare_uploads(options, options.project, allow_simulated=options.allow_simulated)
+    uploaders = open_uploaders(options, options.project, allow_simulated=options.allow_simulated)
     failures: list[TunecheckError] = []
     for run in runs:
         note_changed(run)
-        done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
+        done, failure = upload_all(uploaders, run, again=options.again)
         for each in done:
             if options.json:
                 print_json(as_json(each))
@@ -59,13 +59,15 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     return 0
 
 
-def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], TunecheckError | None]:
-    """Upload a run to each destination; gives what was done, and the first failure, which stops no other."""
+def upload_all(
+    uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
+) -> tuple[list[Uploaded], TunecheckError | None]:
+    """Upload a run to each destination. Return what was done, and the first failure, which stops no other upload."""
     done: list[Uploaded] = []
     failure: TunecheckError | None = None
-    for upload in uploads:
+    for uploader in uploaders:
         try:
-            done.append(upload(run))
+            done.append(uploader.upload(run, again=again))
         except TunecheckError as error:
             failure = failure or error
     return done, failure

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, plugins
 from tunecheck.cli import RUNNING, AddedOptions, Addition, CommandOptions, flag, option
@@ -12,9 +11,6 @@ from tunecheck.cli import RUNNING, AddedOptions, Addition, CommandOptions, flag,
 if TYPE_CHECKING:
     from tunecheck import Run
     from tunecheck.cli import AfterRun
-    from tunecheck_upload._uploader import Uploaded
-
-Upload: TypeAlias = "Callable[..., Uploaded]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +46,24 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
         if self.upload and self.project is None:
             raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
         project = self.project if self.upload else None
-        uploads = prepare_uploads(self, project, allow_simulated=allow_simulated, simulated=simulated)
+        uploaders = open_uploaders(self, project, allow_simulated=allow_simulated)
+        for uploader in uploaders:
+            uploader.check(simulated=simulated)
 
         def upload(run: Run) -> Addition:
             from tunecheck_upload._cli import as_json, shown, upload_all
 
-            done, failure = upload_all(uploads, run)
+            done, failure = upload_all(uploaders, run)
             lines = [line for each in done for line in shown(each)]
             return Addition({"uploads": [as_json(each) for each in done]}, lines, failure)
 
         return upload
 
 
-def prepare_uploads(
-    options: DestinationOptions, project: str | None, *, allow_simulated: bool, simulated: bool = False
-) -> list[Upload]:
-    """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
+def open_uploaders(
+    options: DestinationOptions, project: str | None, *, allow_simulated: bool
+) -> list[plugins.UploaderLike]:
+    """Return uploaders to this project and to what else the options name."""
     if options.foundry is not None and project is None:
         raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
     uploaders: list[plugins.UploaderLike] = []
@@ -74,6 +72,4 @@ def prepare_uploads(
         uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
     if options.mlflow is not None:
         uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
-    for uploader in uploaders:
-        uploader.check(simulated=simulated)
-    return [uploader.upload for uploader in uploaders]
+    return uploaders

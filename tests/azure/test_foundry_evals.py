@@ -13,7 +13,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
 from tunecheck_azure._foundry import evals as foundry_evals
-from tunecheck_upload._uploader import Uploaded, UploadError
+from tunecheck_upload import Uploaded, UploadError
 
 __all__ = ["certificates", "fake", "run"]
 

@@ -13,7 +13,7 @@ from tests.foundry_parts import ROWS, Credential, certificates, fake, length
 from tunecheck import evaluate
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
-from tunecheck_upload._uploader import UploadError
+from tunecheck_upload import UploadError
 
 __all__ = ["certificates", "fake"]
 

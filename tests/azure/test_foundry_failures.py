@@ -11,7 +11,7 @@ from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck.cli._app import main
 from tunecheck_azure._foundry import blobs as foundry_blobs
-from tunecheck_upload._uploader import UploadError
+from tunecheck_upload import UploadError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,8 @@ from tunecheck.cli._app import main
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import FoundryProject, HubProject, read_project
 from tunecheck_azure._foundry.upload import FoundryUploader
-from tunecheck_upload._contents import metric_keys, name_map
+from tunecheck_upload import metric_keys
+from tunecheck_upload._contents import name_map
 
 ENDPOINT = "https://team.services.ai.azure.com/api/projects/tuning"
 HUB = HubProject("1b2c", "my-group", "tuning")

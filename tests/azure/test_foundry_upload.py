@@ -16,7 +16,7 @@ from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
 from tunecheck_azure._foundry import blobs as foundry_blobs
 from tunecheck_azure._foundry.upload import FoundryUploader
-from tunecheck_upload._uploader import UploadError
+from tunecheck_upload import UploadError
 
 __all__ = ["certificates", "fake", "run"]
 

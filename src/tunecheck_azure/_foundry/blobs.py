@@ -6,8 +6,7 @@ from typing import Any
 from azure.storage.blob import ContainerClient, ContentSettings
 
 from tunecheck_azure._foundry.service import AzureService
-from tunecheck_upload._contents import Artifact
-from tunecheck_upload._uploader import Step
+from tunecheck_upload import Artifact, Step
 
 BLOCK_BYTES = 8 << 20
 """Size of a block, and of the largest file that goes whole."""

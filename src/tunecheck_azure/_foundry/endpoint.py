@@ -8,9 +8,7 @@ from tunecheck._json import JSON
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.service import AzureService, ServiceReply
-from tunecheck_upload._contents import Contents
-from tunecheck_upload._record import MARKER, UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, RunUpload, Step, UploadError, value_at
+from tunecheck_upload import CREATE, FIND, MARKER, Contents, RunUpload, Step, UploadError, UploadRecord, value_at
 
 API_VERSION = "2025-11-15-preview"
 

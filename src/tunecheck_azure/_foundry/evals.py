@@ -12,9 +12,18 @@ from tunecheck._json import JSON, loads
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
 from tunecheck_azure._foundry.service import AzureService
-from tunecheck_upload._contents import Artifact, Contents
-from tunecheck_upload._record import MARKER, UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, RunUpload, Step, UploadError, value_at
+from tunecheck_upload import (
+    CREATE,
+    FIND,
+    MARKER,
+    Artifact,
+    Contents,
+    RunUpload,
+    Step,
+    UploadError,
+    UploadRecord,
+    value_at,
+)
 
 FIND_EVALUATION = Step("look for the evaluation")
 CREATE_EVALUATION = Step("create the evaluation", repeatable=False)

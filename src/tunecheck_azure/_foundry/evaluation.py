@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, content_hash, dumps, dumps_line, loads
 from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
-from tunecheck_upload._contents import LOG_COLUMN, Artifact, artifact
+from tunecheck_upload import LOG_COLUMN, Artifact, artifact
 
 DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"
 

@@ -10,9 +10,20 @@ from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject
 from tunecheck_azure._foundry.service import AzureService, ServiceReply, SignIn
-from tunecheck_upload._contents import Artifact, Contents, metric_keys
-from tunecheck_upload._record import MARKER, UploadRecord
-from tunecheck_upload._uploader import CREATE, FIND, FINISH, RunUpload, Step, UploadError, value_at
+from tunecheck_upload import (
+    CREATE,
+    FIND,
+    FINISH,
+    MARKER,
+    Artifact,
+    Contents,
+    RunUpload,
+    Step,
+    UploadError,
+    UploadRecord,
+    metric_keys,
+    value_at,
+)
 
 API_VERSION = "2024-07-01-preview"
 

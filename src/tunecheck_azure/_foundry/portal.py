@@ -5,8 +5,7 @@ from pathlib import Path
 
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck.runs._store import Run
-from tunecheck_upload._contents import Artifact, Contents, artifact, cell, common_artifacts, table_columns
-from tunecheck_upload._record import MARKER
+from tunecheck_upload import MARKER, Artifact, Contents, artifact, cell, common_artifacts, table_columns
 
 _TABLE = "instance_results.jsonl"
 

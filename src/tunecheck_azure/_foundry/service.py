@@ -16,7 +16,7 @@ from requests.exceptions import SSLError
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.endpoints._masking import Redactor, Secret
-from tunecheck_upload._uploader import Step, UploadError, value_at
+from tunecheck_upload import Step, UploadError, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")

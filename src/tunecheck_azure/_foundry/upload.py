@@ -14,9 +14,7 @@ from tunecheck.runs._store import Run
 from tunecheck_azure._foundry.evaluation import evaluation_artifacts, read_definition
 from tunecheck_azure._foundry.portal import portal_artifacts
 from tunecheck_azure._foundry.projects import FoundryProject, Project, read_project
-from tunecheck_upload._contents import Artifact, Contents
-from tunecheck_upload._record import UploadRecord
-from tunecheck_upload._uploader import RunUpload, Uploader
+from tunecheck_upload import Artifact, Contents, RunUpload, Uploader, UploadRecord
 
 EVALS = "evals"
 _SCOPE = "https://ai.azure.com/.default"
