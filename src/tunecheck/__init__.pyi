@@ -53,7 +53,6 @@ from .evaluators._calls.evaluators import (
     FunctionCallMatchEvaluator as FunctionCallMatchEvaluator,
     MatchEvaluator as MatchEvaluator,
 )
-from .evaluators._judges.output import JudgeOutput as JudgeOutput
 from .evaluators._judges.prompty import PromptyEvaluator as PromptyEvaluator
 from .evaluators._judges.reply import JudgementError as JudgementError, JudgeRefusalError as JudgeRefusalError
 from .evaluators._judges.shipped import (
@@ -73,6 +72,7 @@ from .evaluators._text.evaluators import (
 )
 from .formats._reading import read_calls as read_calls
 from .pipeline._results import text_of_cell as text_of_cell
+from .prompts._judge_section import JudgeOutput as JudgeOutput
 from .report._writing import write_report as write_report
 from .runs._store import Run as Run, find_run as find_run
 from .statistics._sequential import EarlyDecision as EarlyDecision, decide_early as decide_early

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,10 +19,10 @@ from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.output import JudgeOutput
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.evaluators._judges.texts import given, shown
 from tunecheck.evaluators._turns import PER_TURN, over_turns
+from tunecheck.prompts._judge_section import JudgeOutput
 from tunecheck.prompts._loading import shipped_prompt
 from tunecheck_azure._calling import AzureEvaluator, Inputs
 from tunecheck_azure._exceptions import (
@@ -175,9 +175,8 @@ class AzureJudge(AzureEvaluator):
     @cached_property
     def _asked(self) -> _Asked:
         with in_azure_s_terms(self.error_target):
-            output = JudgeOutput(metric=self.metric, threshold=self._threshold)
-            if not self.own_prompt:
-                output = replace(output, score="score", reason="reason")
+            score, reason = (None, None) if self.own_prompt else ("score", "reason")
+            output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
         asked.judge = type(self)
         return asked

@@ -64,7 +64,8 @@ class EndpointJudge:
     def _load(self, purpose: str) -> tuple[Prompt, Asking]:
         from tunecheck.evaluators._judges.answer import AnswerForm
         from tunecheck.evaluators._judges.asking import Asking
-        from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output
+        from tunecheck.evaluators._judges.output import judge_settings, resolve_output
+        from tunecheck.prompts._judge_section import JudgeOutput
 
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
@@ -72,7 +73,7 @@ class EndpointJudge:
         if not file.is_file():
             raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")
         prompt = load_prompt(file)
-        output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
+        output = resolve_output(prompt, judge_settings(prompt, JudgeOutput()), stem=f"memory_{purpose}")
         form = AnswerForm(output, prompt.source)
         self.endpoint.hide(prompt.secrets)
         return prompt, Asking(self.endpoint, form, prompt.parameters)

@@ -117,7 +117,7 @@ def test_an_endpoint_definition_is_taken_as_mapping_path_or_name(
         ({"model": 5}, "model must be a text"),
         ({"model": "m", "api_key": KEY, "extra_headers": ["a"]}, "extra_headers must be a mapping"),
         ({"model": "m", "api_key": "line\nfeed"}, "characters that a header cannot carry"),
-        ({"kind": "openai", "model": "m"}, "url is missing"),
+        ({"kind": "openai", "model": "m"}, "missing required field `url`"),
         ("no-such-judge", "no endpoint definition 'no-such-judge'"),
         (5, "not a int"),
     ],

@@ -462,15 +462,15 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"samples": 0}, "samples must be a whole number from 1"),
-        ({"samples": True}, "samples must be"),
-        ({"combine": "median"}, 'combine must be mean or majority, not "median"'),
+        ({"samples": 0}, r"Expected `int` >= 1 - at `\$\.samples`"),
+        ({"samples": True}, r"Expected `int \| null`, got `bool` - at `\$\.samples`"),
+        ({"combine": "median"}, r"Invalid enum value 'median' - at `\$\.combine`; did you mean 'mean'"),
         ({"threshold": 9}, "the threshold 9 is outside of the scores, 1 to 5"),
-        ({"threshold": "high"}, "threshold must be a number"),
+        ({"threshold": "high"}, r"Expected `float \| null`, got `str` - at `\$\.threshold`"),
         ({"parameters": [1]}, "parameters must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),
         ({"output": JudgeOutput(score="scroe")}, "outputs has no 'scroe'; did you mean 'score'"),
-        ({"output": JudgeOutput(kind="percent")}, 'kind must be score or binary or count, not "percent"'),  # type: ignore[arg-type]
+        ({"output": JudgeOutput(kind="percent")}, r"Invalid enum value 'percent' - at `\$\.kind`"),  # type: ignore[arg-type]
         ({"output": JudgeOutput(range=(5, 1))}, "two numbers, the lower one first"),
     ],
 )

@@ -315,7 +315,7 @@ REFUSED = {
     "model: j\ninputs:\n  - {name: a}": "line 4: inputs.0.kind: is missing",
     "model: j\ninputs:\n  a: [5]": "line 4: inputs.a: must be a mapping with `kind:` and more, not a list",
     "model: {id: 5, options: 7}": "line 2: model.options: must be a mapping, not 7",
-    "model: j\njudge: {treshold: 1}": "line 3: judge.treshold: unknown key; did you mean 'threshold'?",
+    "model: j\njudge: {treshold: 1}": "line 3: Object contains unknown field `treshold`",
     "model: {id: j, provider: foundry, connection: {kind: key}}": "line 2: model.connection.endpoint: is missing",
     "model:\n  id: x\n  api: chat": "line 4: model.api: belongs to the older dialect of prompts, model.id to the newer",
 }

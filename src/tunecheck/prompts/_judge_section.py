@@ -5,32 +5,62 @@ judge.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias
 
-from tunecheck._describe import shown_value
+import msgspec
+
+from tunecheck._describe import Written, read_as
+from tunecheck._errors import PromptError
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
 from tunecheck.prompts._front_matter import Front
 
-_MOST_SAMPLES = 1_000
+Kind: TypeAlias = Literal["score", "binary", "count"]
+Combine: TypeAlias = Literal["mean", "majority"]
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
+
+
+class JudgeOutput(Written, frozen=True):
+    """How a judge's answer becomes a metric; what is None here is taken from the prompt.
+
+    metric: the metric's name, under which the verdict's keys stand.
+    score: the key of the answer that is the score: a number, true or false, or one of `labels`.
+    reason: the key of the answer that says why.
+    range: lowest and highest score; a score outside of it is not a verdict.
+    threshold: the score from which a row passes; by default the middle of the range.
+    higher_is_better: else a row passes up to the threshold.
+    kind: "score", "binary" (0 or 1) or "count".
+    labels: the score of each word, where the answer's score is a word.
+    """
+
+    metric: Name | None = None
+    score: Name | None = None
+    reason: Name | None = None
+    range: tuple[float, float] | None = None
+    threshold: float | None = None
+    higher_is_better: bool | None = None
+    kind: Kind | None = None
+    labels: Annotated[dict[Name, float], msgspec.Meta(min_length=1)] | None = None
+
+
+class JudgeSettings(JudgeOutput, frozen=True):
+    """A `JudgeOutput`, and how a judge is asked: how often each row, and how its samples are made one."""
+
+    samples: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
+    combine: Combine | None = None
+
+    def __post_init__(self) -> None:
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError("range: give two numbers, the lower one first")
 
 
 def read_judge(front: Front) -> dict[str, JSON]:
-    section = front.mapping("judge")
-    for key, value in section.items():
-        problem = setting_problem(key, value)
-        if problem is not None:
-            raise front.error(("judge", key), problem)
-    return {key: value for key, value in section.items() if value is not None}
-
-
-def setting_problem(key: str, value: object) -> str | None:
-    """What is wrong with a setting of a judge; None, which says nothing, is a value of each."""
-    if key not in _CHECKS:
-        return f"unknown key{did_you_mean(key, _CHECKS)}"
-    is_right, wanted = _CHECKS[key]
-    return None if value is None or is_right(value) else f"must be {wanted}, not {shown_value(value)}"
+    """The checked `judge:` section as it is written, without what is null."""
+    section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
+    settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
+    # A metric that is named in Python may be called anything.
+    if settings.metric is not None and not settings.metric.isidentifier():
+        raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
+    return section
 
 
 def is_number(value: object) -> bool:
@@ -41,43 +71,3 @@ def is_number(value: object) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number of hundreds of digits
         return False
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_range(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and value[0] < value[1]
-
-
-def _is_labels(value: object) -> bool:
-    return (
-        isinstance(value, Mapping) and bool(value) and all(map(_is_name, value)) and all(map(is_number, value.values()))
-    )
-
-
-def _one_of(*words: str) -> tuple[Callable[[object], bool], str]:
-    return (lambda value: value in words), " or ".join(words)
-
-
-_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = MappingProxyType(
-    {
-        "metric": (
-            lambda value: isinstance(value, str) and value.isidentifier(),
-            "a name of letters, digits and underscores",
-        ),
-        "score": (_is_name, "the name of an output"),
-        "reason": (_is_name, "the name of an output"),
-        "range": (_is_range, "two numbers, the lower one first"),
-        "threshold": (is_number, "a number"),
-        "higher_is_better": (lambda value: isinstance(value, bool), "true or false"),
-        "kind": _one_of("score", "binary", "count"),
-        "labels": (_is_labels, "a mapping from words to numbers"),
-        "samples": (
-            lambda value: type(value) is int and 1 <= value <= _MOST_SAMPLES,
-            f"a whole number from 1 to {_MOST_SAMPLES}",
-        ),
-        "combine": _one_of("mean", "majority"),
-    }
-)

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from tunecheck._causes import CUT_OFF, refuses, repeats_itself
 from tunecheck._json import JSON, dumps
@@ -13,12 +12,12 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCa
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
 from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, shortened
 from tunecheck.pipeline._row_causes import reply_cause
+from tunecheck.prompts._judge_section import Combine
 
 _MOST_REPEATED = 4_000
 """Characters of a broken reply that are shown to its writer again."""
 
 Message = Mapping[str, JSON]
-Combine: TypeAlias = Literal["mean", "majority"]
 
 
 @dataclass(frozen=True, slots=True)

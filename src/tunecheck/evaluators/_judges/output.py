@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluators._base import Metric
-from tunecheck.prompts._judge_section import is_number, setting_problem
+from tunecheck.prompts._judge_section import JudgeOutput, JudgeSettings, Kind, is_number
 
 if TYPE_CHECKING:
     from tunecheck.prompts._prompt import Prompt
 
-Kind: TypeAlias = Literal["score", "binary", "count"]
-
 SCORE_NAMES = ("score", "rating", "label", "verdict", "result", "grade")
 REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
 YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
-_OF_THE_JUDGE = ("samples", "combine")
-"""Keys of a prompt's `judge:` that say how it is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOutput:
-    """How a judge's answer becomes a metric; what is None here is taken from the prompt.
-
-    metric: the metric's name, under which the verdict's keys stand.
-    score: the key of the answer that is the score: a number, true or false, or one of `labels`.
-    reason: the key of the answer that says why.
-    range: lowest and highest score; a score outside of it is not a verdict.
-    threshold: the score from which a row passes; by default the middle of the range.
-    higher_is_better: else a row passes up to the threshold.
-    kind: "score", "binary" (0 or 1) or "count".
-    labels: the score of each word, where the answer's score is a word.
-    """
-
-    metric: str | None = None
-    score: str | None = None
-    reason: str | None = None
-    range: tuple[float, float] | None = None
-    threshold: float | None = None
-    higher_is_better: bool | None = None
-    kind: Kind | None = None
-    labels: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedOutput:
+class ResolvedOutput(msgspec.Struct, frozen=True):
     """A `JudgeOutput` with everything decided; `outputs` are the JSON schemas of the answer's keys, reason first."""
 
     metric: str
@@ -78,24 +52,27 @@ class ResolvedOutput:
 
     def data(self) -> dict[str, JSON]:
         """Everything as plain data: for fingerprints and the manifest."""
-        # For fingerprints and the manifest.
-        return {
-            "metric": self.metric,
-            "score": self.score,
-            "reason": self.reason,
-            "range": list(self.range) if self.range else None,
-            "threshold": self.threshold,
-            "higher_is_better": self.higher_is_better,
-            "kind": self.kind,
-            "labels": dict(self.labels),
-            "schema": self.schema(),
-        }
+        data = msgspec.structs.asdict(self)
+        del data["outputs"], data["required"]
+        bounds = list(self.range) if self.range else None
+        return {**data, "range": bounds, "labels": dict(self.labels), "schema": self.schema()}
+
+
+def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeSettings:
+    """What the prompt's `judge:` says, with what is `given` laid over it.
+
+    Raises:
+        ConfigurationError: something given is no such setting.
+    """
+    said = chain(prompt.extra.items(), msgspec.structs.asdict(given).items(), more.items())
+    settings = {key: value for key, value in said if value is not None}
+    return read_as(settings, JudgeSettings, "a setting of the judge")
 
 
 def resolve_output(
-    prompt: Prompt, given: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
+    prompt: Prompt, wanted: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
 ) -> ResolvedOutput:
-    """What the prompt's `outputs:` and `judge:` say of its answer, what is `given` laid over it.
+    """What the prompt's `outputs:` say of its answer, with the settings that are `wanted` laid over it.
 
     `stem` is the metric's name where none is given; `schemas` are those of outputs that an answer must have besides
     the score, where the prompt declares them, in place of the prompt's own.
@@ -103,9 +80,6 @@ def resolve_output(
     Raises:
         ConfigurationError: it cannot be told what the score is or what it means; names the prompt's file and the key.
     """
-    _check(given)
-    said = {field.name: value for field in fields(given) if (value := getattr(given, field.name)) is not None}
-    wanted = replace(_of_prompt(prompt), **said)
     metric = wanted.metric or stem
     must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
     outputs = {**prompt.outputs, **must}
@@ -145,25 +119,6 @@ def resolve_output(
 
 def where(prompt: Prompt) -> str:
     return prompt.source or prompt.name
-
-
-def _of_prompt(prompt: Prompt) -> JudgeOutput:
-    settings = {key: value for key, value in prompt.extra.items() if key not in _OF_THE_JUDGE}
-    bounds = settings.get("range")
-    if isinstance(bounds, list):
-        settings["range"] = tuple(bounds)  # type: ignore[assignment]
-    # The section was checked when the file was read, where its lines are known.
-    return JudgeOutput(**settings)  # type: ignore[arg-type]
-
-
-def _check(output: JudgeOutput) -> None:
-    for field in fields(output):
-        value = getattr(output, field.name)
-        # Unlike a prompt's, a metric named in Python may be called anything.
-        key = "score" if field.name == "metric" else field.name
-        problem = setting_problem(key, list(value) if isinstance(value, tuple) else value)
-        if problem is not None:
-            raise ConfigurationError(f"output.{field.name} {problem}")
 
 
 def _score_key(prompt: Prompt, metric: str) -> str:

@@ -6,7 +6,7 @@ import keyword
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
@@ -16,14 +16,14 @@ from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelC
 from tunecheck.endpoints._masking import shown, trace
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm
-from tunecheck.evaluators._judges.asking import Asking, Combine, Judgement, combined, tokens_of
+from tunecheck.evaluators._judges.asking import Asking, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
-from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
+from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
 from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.texts import data_mark, given
 from tunecheck.evaluators._turns import PER_TURN, conversation_turns, over_turns
-from tunecheck.prompts._judge_section import setting_problem
+from tunecheck.prompts._judge_section import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
 
@@ -95,17 +95,12 @@ class PromptyEvaluator(Evaluator):
         self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
         wanted = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
-        if threshold is not None:
-            wanted = replace(wanted, threshold=threshold)
+        settings = judge_settings(self._prompt, wanted, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
-        self._output = resolve_output(self._prompt, wanted, stem=self._metric or stem, schemas=self._schemas)
-        settings = self._prompt.extra
-        # A prompt may say how often it is to be asked; the arguments override it.
+        self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
+        self._samples: int = settings.samples or 1
         majority = self._output.kind == "binary" or self._output.labels
-        self._samples: int = _setting("samples", samples, settings.get("samples"), 1)
-        self._combine: Combine = _setting(
-            "combine", combine, settings.get("combine"), "majority" if majority else "mean"
-        )
+        self._combine: Combine = settings.combine or ("majority" if majority else "mean")
         if parameters is not None and not isinstance(parameters, Mapping):
             raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
         try:
@@ -351,14 +346,6 @@ class PromptyEvaluator(Evaluator):
             self.endpoint = endpoint.endpoint()
         self._declare()
         self._connect()
-
-
-def _setting(key: str, *values: object) -> Any:  # noqa: ANN401 - of the type that this setting has
-    value = next(value for value in values if value is not None)
-    problem = setting_problem(key, value)
-    if problem is not None:
-        raise ConfigurationError(f"{key} {problem}")
-    return value
 
 
 def _of_inputs(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
