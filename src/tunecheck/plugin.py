@@ -21,7 +21,7 @@ PLUGIN = Plugin(
         "runs": Extension("tunecheck.cli._runs:runs", "List runs, the oldest first."),
         "verify": Extension("tunecheck.cli._verify:verify", "Check that runs are complete and unchanged."),
         "compare": Extension(
-            "tunecheck.cli._compare.command:compare",
+            "tunecheck.cli._compare:compare",
             "Compare runs row by row: what improved, what got worse, and how sure that is.",
         ),
         "select": Extension("tunecheck.cli._select:select", "Choose which of several runs to ship."),

@@ -1,4 +1,4 @@
-"""BFCL's scores as result rows: our verdict files, and the leaderboard's score files beside their results.
+"""BFCL's scores as runs to compare: our verdict files, and the leaderboard's score files beside their results.
 
 …/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
 …/<category>.verdicts.jsonl                            a line for every row
@@ -8,17 +8,20 @@ import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from tunecheck._errors import DataError, told_as
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
 from tunecheck._json import JSON, dumps, loads
+from tunecheck.comparison._clusters import Clusters
+from tunecheck.comparison._reading import OpenedRun
 from tunecheck.comparison._rows import RawRow
 from tunecheck.comparison._run_table import RowSource
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck.runs._store import Run
+from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
 
 POOLED = "bfcl_pooled"
 """The metric over all rows, each counting the same: none of the leaderboard's figures."""
@@ -33,11 +36,60 @@ _GIVEN = (msgspec.Raw(b'"pass"'), msgspec.Raw(b'"fail"'))
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
+_RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
 _DEEPEST = 5
 """Levels below a folder in which scores are looked for: runs/<run>/bfcl_score/<model>/<group>/<file> has as many."""
 _OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+
+
+def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
+    """Open score files as a run; add the pooled verdicts to a run folder of BFCL's rows.
+
+    Raises:
+        ConfigurationError: the results were never scored.
+        DataError: the scores of several models, or damaged ones.
+    """
+    if opened is not None:
+        if not (opened.dataset or "").startswith("bfcl:"):
+            return opened
+        declared = {**(opened.declared or {}), **POOLED_DECLARED}
+        pooled = PooledRows(opened.rows)
+        return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=frozenset({POOLED}))
+    scores = find_scores(path)
+    if scores is None:
+        if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
+            remedy = f"`tunecheck bfcl score {path} --out DIR`, then compare DIR"
+            raise ConfigurationError(f"{path} holds results that nobody scored: {remedy}")
+        return None
+    return _opened(path, scores)
+
+
+def _opened(path: Path, scores: "BfclScores") -> OpenedRun:
+    name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
+    home = next(
+        (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
+    )
+    return OpenedRun(
+        name or "scores",
+        "bfcl",
+        str(path),
+        scores,
+        POOLED_DECLARED,
+        simulated=home is not None and Run(home).manifest().simulated,
+        primary=POOLED,
+        groups=("category",),
+        dataset="bfcl:scores",
+        derived=frozenset({POOLED}),
+    )
+
+
+def shared_scenarios(run: OpenedRun, row_ids: list[str]) -> Clusters | None:
+    """Cluster BFCL's rows by what they are made from: a scenario, or a function document."""
+    if not (run.dataset or "").startswith("bfcl:"):
+        return None
+    return Clusters("scenario and function document", "declared", [*map(shared_part, row_ids)])
 
 
 @dataclass(frozen=True, slots=True)

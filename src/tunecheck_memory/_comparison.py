@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, real_number
-from tunecheck.comparison._comparison import DataSetPair, DataSetSide, MemoryPair
 from tunecheck.comparison._run_table import RunInfo
 from tunecheck.runs._store import Run
+from tunecheck.statistics._results import Result
+from tunecheck.views import Table, Words
 
 if TYPE_CHECKING:
     from tunecheck_memory._run_files import Scored
@@ -19,14 +21,49 @@ _SCORE = "outputs.memory.memory"
 _PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
 
 
-def memory_pair(base: RunInfo, new: RunInfo) -> MemoryPair | None:
-    """Both runs' data sets, where both are memory runs in run folders; None of all others."""
-    if not (_settings(base) and _settings(new)):
-        return None
-    sides = [_sides(base), _sides(new)]
-    titles = dict.fromkeys([*sides[0], *sides[1]])
-    pairs = tuple(DataSetPair(title, sides[0].get(title), sides[1].get(title)) for title in titles)
-    return MemoryPair(tuple(memory_warnings(base, new)), pairs)
+@dataclass(frozen=True, slots=True)
+class DataSetSide(Result):
+    """A data set of a memory run: its tests with a score, their mean and standard deviation; the mean of their spans.
+
+    `tokens` is that mean: how many tokens a test's conversation took from its beginning to its end.
+    """
+
+    scored: int
+    mean: float | None
+    deviation: float | None
+    tokens: float
+
+
+class DataSets:
+    """The data sets of two memory runs."""
+
+    def data(self, base: RunInfo, new: RunInfo) -> JSON:
+        """Return `[{"title", "base", "new"}, …]`; a side is None if a run has no tests of the data set."""
+        if not (_settings(base) and _settings(new)):
+            return None
+        before, after = _sides(base), _sides(new)
+        return [
+            {"title": title, "base": before.get(title), "new": after.get(title)}
+            for title in dict.fromkeys([*before, *after])
+        ]
+
+    def table(self, data: JSON) -> Table:
+        """Return score, spread and span of each data set in the base, then in the new run."""
+        pairs = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+        rows = [
+            (Words(str(each["title"]), foreign=True), *_cells(each["base"]), *_cells(each["new"])) for each in pairs
+        ]
+        return Table(("data set", "base", "tokens", "new", "tokens"), rows)
+
+
+DATA_SETS = DataSets()
+
+
+def _cells(side: JSON) -> tuple[str, str]:
+    if not isinstance(side, dict):
+        return "–", "–"
+    mean, spread = side["mean"], side["deviation"]
+    return "–" if mean is None else f"{mean:.2f} ± {spread:.2f} (n={side['scored']})", f"{side['tokens']:,.0f}"
 
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[str]:
@@ -56,13 +93,13 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
         yield f"the conversations had other {', other '.join(other)}"
 
 
-def _sides(info: RunInfo) -> dict[str, DataSetSide]:
+def _sides(info: RunInfo) -> dict[str, JSON]:
     from tunecheck_memory._run_files import read_scored  # most runs are none of memory
 
     by_title: dict[str, list[Scored]] = {}
     for test in read_scored(Run(Path(info.place)).rows(), _SCORE):
         by_title.setdefault(test.title, []).append(test)
-    return {title: _side(tests) for title, tests in by_title.items()}
+    return {title: _side(tests).as_json() for title, tests in by_title.items()}
 
 
 def _side(tests: list[Scored]) -> DataSetSide:

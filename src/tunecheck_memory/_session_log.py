@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from tunecheck._json import JSON
 from tunecheck._messages import counted
-from tunecheck.report._texts import as_json, cut
+from tunecheck.report import as_json, cut
 
 _MOST_ENTRIES = 300
 _MOST_TEXT = 6_000

@@ -14,6 +14,9 @@ PLUGIN = Plugin(
     evaluators={
         "memory": Extension("tunecheck_memory._evaluator:MemoryEvaluator", "What an agent remembered in a memory test.")
     },
+    tables={"memory": Extension("tunecheck_memory._comparison:DATA_SETS", "The data sets of two memory runs.")},
+    objections={"memory": Extension("tunecheck_memory._comparison:memory_warnings")},
+    panels={"timeline": Extension("tunecheck_memory._panel:TIMELINE_PANEL", "How a run's tests were interleaved.")},
     endpoints={
         "memory_agent": Extension(
             "tunecheck_memory._agent_endpoint:MemoryAgentEndpoint", "An agent of a memory test behind an HTTP server."

@@ -59,8 +59,5 @@ def test_the_causes_that_grew_come_first(tmp_path: Path) -> None:
     assert said.code == 0, said
     assert said.out.index("why rows failed") < said.out.index("refused") < said.out.index("cut off at the token limit")
     page = (tmp_path / "out.md").read_text("utf-8")
-    first, second = (
-        "| `refused` | model | 0 | 2 | 0 | 2 |",
-        "| `cut off at the token limit` | serving | 1 | 0 | 1 | 0 |",
-    )
-    assert re.search(f"{re.escape(first)} .*\n{re.escape(second)}", page)
+    first, second = ("| refused | 0 | 2 | +2 | 0 | 2 |", "| cut off at the token limit | 1 | 0 | -1 | 1 | 0 |")
+    assert re.search(f"{re.escape(first)} .*\n{re.escape(second)} .* serving \\|", page)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import compare
-from tunecheck.cli._compare.page import changed_faults
+from tunecheck.comparison._view import changed_faults
 
 
 def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Path:

@@ -107,8 +107,8 @@ def test_undecided_ends_as_is_asked_for_in_every_output(
     assert "gate undecided: required match: shown to be at most 2 points worse" in said.err
     assert (tmp_path / "gates.xml").read_text("utf-8").count(f"<{ended} ") == 1
     page = (tmp_path / "gates.md").read_text("utf-8")
-    assert page.startswith({0: "### ✅", 3: "### ❌", 4: "### ❔"}[code])
-    assert "| ❔ **undecided** | `match: shown to be at most 2 points worse" in page
+    assert page.startswith({0: "### ✅", 3: "### ❌", 4: "### ⚠️"}[code])
+    assert "| ⚠️ **gate UNDECIDED** | required `match: shown to be at most 2 points worse" in page
 
 
 def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:

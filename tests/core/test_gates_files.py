@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,10 +13,10 @@ from tests.cli_parts import Said, call, here, replay, rows, workspace
 
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
-from tunecheck.cli._evaluate.junit import junit_xml
-from tunecheck.cli._evaluate.summary import Summary
+from tunecheck.cli._evaluate.summary import Summary, run_view
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.views import junit
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
@@ -25,6 +26,10 @@ def summary(text: str = "run", *gates: Outcome, errors: int = 0, failures: Failu
     metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
     return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, failures, gates, [text], {})
+
+
+def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
+    return junit(run_view(replace(summary, allowed_errors=allowed_errors)), summary.seconds)
 
 
 def the_cases(content: bytes) -> dict[str, ElementTree.Element]:
@@ -100,7 +105,7 @@ def test_both_files_are_written_when_gates_are_met(
     page = (tmp_path / "out.md").read_text("utf-8")
     assert page.startswith("### ✅ `small-")
     # Wilson's interval of 10 of 10 at 95%: n / (n + z²) = 10 / 13.8415 = 0.7225
-    assert "| `function_call_match` | 100.0% | 72.2% to 100.0% | 0 | 0 |" in page
+    assert "| `function_call_match` | 10 of 10 (100.0%) | 72.2% to 100.0% |" in page
     assert not list(tmp_path.glob(".out.*"))
 
 
@@ -118,8 +123,8 @@ def test_both_files_are_written_when_a_gate_is_not_met(
     assert failure.get("message") == "required function_call_match >= 0.95, found 0.8"
     page = (tmp_path / "out.md").read_text("utf-8")
     assert page.startswith("### ❌ `small-")
-    assert "| ❌ **not met** | `function_call_match >= 0.95` | 0.8 |" in page
-    assert "`function_call_match` failed 2 rows" in page
+    assert "| ❌ gate NOT met | required `function_call_match >= 0.95` | found 0.8 |" in page
+    assert "`function_call_match`: 2 rows" in page
 
 
 def test_nothing_that_a_model_says_acts_in_the_markdown(

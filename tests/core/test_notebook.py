@@ -13,8 +13,9 @@ import pytest
 from tests.comparison_parts import passes
 
 from tunecheck import compare, evaluate, select
-from tunecheck._notebook import Figure, NotebookProgress, in_notebook, shown
+from tunecheck._notebook import NotebookProgress, in_notebook
 from tunecheck._progress import Progress
+from tunecheck.views import Chart, Interval, Table, Text, View, html
 
 
 def words(html: str) -> str:
@@ -24,17 +25,16 @@ def words(html: str) -> str:
 
 def test_nothing_that_comes_from_data_is_markup() -> None:
     bad = "<script>alert(1)</script>&\x1b[31m"
-    html = shown([bad], [Figure(bad, 0.5, 0.2, 0.7)], [bad], [[bad]])
-    assert "<script" not in html
-    assert words(html).count("alert(1)") == 4
+    written = html(View(bad, [Text([bad]), Chart([Interval(bad, 0.5, 0.2, 0.7)]), Table([bad], [[bad]])], [bad]))
+    assert "<script" not in written
+    assert words(written).count("alert(1)") == 5
 
 
 def test_a_chart_has_a_line_at_0_and_each_value_within_its_interval() -> None:
-    html = shown(
-        [], [Figure("a", -0.1, -0.3, 0.1), Figure("b", 0.2, None, None), Figure("c", None, None, None)], [], []
-    )
-    lines = [float(x) for x in re.findall(r'x1="([0-9.]+)"', html)]
-    values = [float(x) for x in re.findall(r'cx="([0-9.]+)"', html)]
+    chart = Chart([Interval("a", -0.1, -0.3, 0.1), Interval("b", 0.2, None, None), Interval("c", None, None, None)])
+    written = html(View("", [chart]))
+    lines = [float(x) for x in re.findall(r'x1="([0-9.]+)"', written)]
+    values = [float(x) for x in re.findall(r'cx="([0-9.]+)"', written)]
     zero, low = lines
     assert low < values[0] < zero < values[1]
 

@@ -28,7 +28,6 @@ from tunecheck.report._texts import as_json, changed_part, cut, line
 from tunecheck.report._turns import TruthStates, shown_turns
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run
-from tunecheck_memory._session_log import shown_log
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -370,8 +369,6 @@ def test_a_step_shows_what_the_model_thought_and_a_test_log_too() -> None:
     step: JSON = [{"role": "assistant", "content": "Done.", "reasoning_content": "All is made."}]
     turns: Any = shown_turns([[]], None, [{"step_0": step}], None)
     assert (turns[0]["steps"][0]["text"], turns[0]["steps"][0]["reasoning"]) == ("Done.", "All is made.")
-    log: Any = shown_log([{"what": "question", "said": "Where?", "reply": "Here.", "reasoning": "It was here."}])
-    assert log[0][2] == [["test", "Where?"], ["reasoning", "It was here."], ["agent", "Here."]]
 
 
 def logged_step(content: JSON, made: list[JSON]) -> dict[str, Any]:
@@ -427,10 +424,10 @@ def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     old, now = (read_run(run) for run in (base, new))
     reader = DetailReader(now, Shared(Blocks("shared", lambda name, text: None)))
     shapes = ShapeReader(now.evaluators)
-    for before, after in zip(base.rows(), new.rows(), strict=True):
-        shown = reader.read(after, shapes.columns(after))
+    for at, (before, after) in enumerate(zip(base.rows(), new.rows(), strict=True)):
+        shown = reader.read(at, after, shapes.columns(after))
         answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(
-            before, shapes.columns(before), shapes.columns(before).verdicts(before), shown
+            at, before, shapes.columns(before), shapes.columns(before).verdicts(before), shown
         )
         assert answer == {name: shown.shown[name] for name in answer}
         assert {"verdicts", "errors", "actual", "pairs"} == set(answer)

@@ -50,12 +50,12 @@ def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
     base, new = run("short", 900), run("long", 1800)
     assert main(["compare", base, new, "--out", "c.json", "--markdown", "c.md"]) == 0
     (against,) = json.loads((tmp_path / "c.json").read_text("utf-8"))["against"]
-    (names,) = [each for each in against["memory"]["data_sets"] if each["title"] == "Names"]
+    (names,) = [each for each in against["tables"]["memory"] if each["title"] == "Names"]
     rows: Any = Run(Path(base)).rows()
     scores = [row["outputs.memory.memory"] for row in rows if row["inputs.dataset"] == "Names"]
     assert (names["base"]["scored"], names["base"]["mean"]) == (2, sum(scores) / 2)
     assert names["new"]["tokens"] > names["base"]["tokens"]
-    assert against["memory"]["warnings"][0].startswith("memory spans differ")
+    assert against["warnings"][0].startswith("memory spans differ")
     text = (tmp_path / "c.md").read_text("utf-8")
     assert "memory spans differ: 900 tokens" in text
     assert f"| `Names` | {sum(scores) / 2:.2f} ± " in text

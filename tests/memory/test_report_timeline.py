@@ -143,6 +143,11 @@ def test_an_entry_is_shown_with_its_place_its_texts_and_its_remarks() -> None:
     assert shown[2][3] == "for 100 tokens; for 2:00:00"  # type: ignore[index]
 
 
+def test_what_an_agent_thought_stands_before_its_reply() -> None:
+    log: Any = shown_log([{"what": "question", "said": "Where?", "reply": "Here.", "reasoning": "It was here."}])
+    assert log[0][2] == [["test", "Where?"], ["reasoning", "It was here."], ["agent", "Here."]]
+
+
 def test_the_last_question_is_what_the_table_shows() -> None:
     assert last_question(log_of(0)) == "Which one is it?"  # type: ignore[arg-type]
 

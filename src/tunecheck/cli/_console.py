@@ -1,54 +1,19 @@
-"""Consoles that take no text for markup, and what to do when their reader has gone."""
+"""What commands write: JSON, paths, progress, and nothing more once their reader has gone."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import printable
+from tunecheck.views import SIMULATED as SIMULATED, console as console
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-
     from tunecheck._progress import ProgressBar
-
-SIMULATED = "SIMULATED answers: no model was asked"
-
-
-def console(stream: TextIO) -> Console:
-    """A console that takes no text for markup; colours only on a terminal, and not where NO_COLOR is set."""
-    from rich.console import Console
-
-    class Plain(Console):
-        def on_broken_pipe(self) -> None:
-            """Leave it to the program what a reader that has gone means; rich would end the process."""
-            raise BrokenPipeError
-
-    return Plain(file=stream, markup=False, highlight=False, emoji=False)
-
-
-def grid(*columns: str) -> Table:
-    """A table without lines, with a column aligned `left` or `right` for each word."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for justify in columns:
-        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
-    return table
-
-
-def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Print the parts of a page, each after an empty line."""
-    from rich.text import Text
-
-    for part in parts:
-        console.print()
-        console.print(part if not isinstance(part, str) else Text(part))
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:

@@ -12,18 +12,15 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, cost_text, grid, print_json, print_parts, print_path
+from tunecheck.cli._console import cost_text, print_json, print_path
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
+from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
     from tunecheck._json import JSON
     from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._calibration.labels import LabelKind
@@ -150,7 +147,7 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
         if calibration.simulated:
             print(_SIMULATED, file=sys.stderr)
     else:
-        print_parts(console(sys.stdout), _parts(calibration, options.out))
+        print_view(_view(calibration, options.out), console(sys.stdout))
 
 
 _SIMULATED = "SIMULATED verdicts: no model judged"
@@ -160,7 +157,15 @@ _MOST_CLASSES = 8
 _NOTHING = "–"
 
 
-def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType]:
+def _view(calibration: Calibration, out: str | None) -> View:
+    return View(
+        f"{calibration.evaluator} against labels",
+        [*_parts(calibration, out)],
+        [clean(each) for each in calibration.notes],
+    )
+
+
+def _parts(calibration: Calibration, out: str | None) -> Iterator[Part]:
     yield _header(calibration)
     yield _figures(calibration)
     if calibration.compared:
@@ -170,30 +175,20 @@ def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType
     if calibration.errors:
         again = f"--resume {clean(calibration.run_dir.name)} tries again"
         kinds = [f"  {kind}" for kind in run_errors(calibration.run_dir, "row")]
-        yield "\n".join([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
-    for note in calibration.notes:
-        yield f"note: {clean(note)}"
+        yield Text([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
     kept = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
-    yield f"files in {clean(calibration.run_dir, 500)}{kept}"
+    yield Text([f"files in {clean(calibration.run_dir, 500)}{kept}"])
 
 
 def _header(calibration: Calibration) -> Text:
-    from rich.text import Text
-
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
-    about = (
-        f" · {counted(calibration.rows, 'row')} · {clean(calibration.evaluator, 60)}{clean(metric, 60)} against labels"
-    )
-    text = Text.assemble((clean(calibration.run_dir.name, 100), "bold"), about)
-    if calibration.simulated:
-        text.append(f"\n{_SIMULATED}", "bold yellow")
-    return text
+    judged = f"{clean(calibration.evaluator, 60)}{clean(metric, 60)} against labels"
+    name = Words(clean(calibration.run_dir.name, 100), "strong", foreign=True)
+    lines: list[Sentence] = [(name, f" · {counted(calibration.rows, 'row')} · {judged}")]
+    return Text([*lines, Words(_SIMULATED, "warn")] if calibration.simulated else lines)
 
 
 def _figures(calibration: Calibration) -> Table:
-    from rich.text import Text
-
-    table = grid("left", "right", "left")
     counts = (
         (calibration.unlabelled, "without a label"),
         (calibration.not_applicable, "not applicable"),
@@ -201,19 +196,20 @@ def _figures(calibration: Calibration) -> Table:
     )
     left = [f"{count:,} {words}" for count, words in counts if count]
     of = f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
-    table.add_row("compared", f"{calibration.compared:,}", of)
-    table.add_row(Text("accuracy", "bold"), _share(calibration.accuracy), _interval(calibration.accuracy))
-    table.add_row(Text("Cohen's kappa", "bold"), *_decimal(calibration.kappa))
+    rows: list[tuple[Cell, ...]] = [
+        ("compared", f"{calibration.compared:,}", of),
+        (Words("accuracy", "strong"), _share(calibration.accuracy), _interval(calibration.accuracy)),
+        (Words("Cohen's kappa", "strong"), *_decimal(calibration.kappa)),
+    ]
     for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
         for what, share in (("precision", figures.precision), ("recall", figures.recall)):
-            table.add_row(f"{what} of {clean(name, 30)}", _share(share), _interval(share))
-    for what, value, of_what in _score_figures(calibration):
-        table.add_row(what, value, of_what)
+            rows.append((f"{what} of {clean(name, 30)}", _share(share), _interval(share)))
+    rows += _score_figures(calibration)
     about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
-    table.add_row("", "", Text(about, "dim"))
+    rows.append(("", "", Words(about, "dim")))
     if calibration.usage:
-        table.add_row("model calls", *_usage(calibration))
-    return table
+        rows.append(("model calls", *_usage(calibration)))
+    return Table(("", "", ""), rows, "lrl")
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
@@ -255,34 +251,30 @@ def _usage(calibration: Calibration) -> tuple[str, str]:
     return str(values.get("calls")), f"{tokens:,} tokens{f', {spent}' if spent else ''}"
 
 
-def _confusion(calibration: Calibration) -> Table | str:
-    from rich.text import Text
-
+def _confusion(calibration: Calibration) -> Part:
     if len(calibration.classes) > _MOST_CLASSES:
-        return f"{len(calibration.classes)} classes: see the table in --json or --out"
-    table = grid("left", *["right"] * len(calibration.classes))
-    table.add_row("", *(Text(f"verdict {clean(name, 30)}", "bold") for name in calibration.classes))
-    for label, verdicts in calibration.confusion.items():
-        counts = (f"{verdicts[name]:,}" for name in calibration.classes)
-        table.add_row(Text(f"label {clean(label, 30)}", "bold"), *counts)
-    return table
+        return Text([f"{len(calibration.classes)} classes: see the table in --json or --out"])
+    rows: list[tuple[Cell, ...]] = [
+        (Words(f"label {clean(label, 30)}", "strong"), *(f"{verdicts[name]:,}" for name in calibration.classes))
+        for label, verdicts in calibration.confusion.items()
+    ]
+    return Table(("", *(f"verdict {clean(name, 30)}" for name in calibration.classes)), rows)
 
 
 def _differences(calibration: Calibration, out: str | None) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_row(Text("row", "bold"), Text("label", "bold"), Text("verdict", "bold"), Text("reason", "bold"))
-    for difference in calibration.differences[:_MOST_ROWS]:
-        label = _with(difference.label_class, difference.label)
-        verdict = _with(difference.verdict, difference.score)
-        table.add_row(clean(difference.row_id, 40), label, verdict, Text(clean(difference.reason or "", 200), "dim"))
+    rows = [
+        (
+            Words(clean(each.row_id, 40), foreign=True),
+            _with(each.label_class, each.label),
+            _with(each.verdict, each.score),
+            Words(clean(each.reason or "", 200), "dim", foreign=True),
+        )
+        for each in calibration.differences[:_MOST_ROWS]
+    ]
     more = len(calibration.differences) - _MOST_ROWS
-    if more > 0:
-        where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
-        table.add_row("…", "", "", f"and {counted(more, 'row')} more, {where}")
-    return table
+    where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
+    below = f"and {counted(more, 'row')} more, {where}" if more > 0 else ""
+    return Table(("row", "label", "verdict", "reason"), rows, "l", below=below)
 
 
 def _with(name: str, value: JSON) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._causes import causes_table
-from tunecheck.cli._console import SIMULATED, console, progress_bar
+from tunecheck.cli._console import progress_bar
 from tunecheck.cli._invocation import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
+from tunecheck.views import SIMULATED, View, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -101,7 +102,7 @@ def print_run(
     figures()
     failures = _failures(result.run_dir)
     if failures.causes:
-        console(sys.stdout).print(causes_table(failures.causes, result.row_count))
+        print_view(View(name, [causes_table(failures.causes, result.row_count)]), console(sys.stdout))
     if result.failed_row_count:
         print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
         print(*(f"  {error}" for error in _error_lines(failures, noun)), sep="\n")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import console, print_json
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -37,7 +39,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     elif not listed:
         print(f"there are no runs in {options.folder}")
     else:
-        _show(listed)
+        print_view(_view(listed), console(sys.stdout))
     return 0
 
 
@@ -86,20 +88,16 @@ def _described(run: Run) -> dict[str, JSON]:
     return described
 
 
-def _show(runs: list[dict[str, JSON]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+def _view(runs: list[dict[str, JSON]]) -> View:
+    return View("runs", [Text([line for run in runs for line in _lines(run)])])
 
-    shown = console(sys.stdout)
-    for run in runs:
-        shown.print(Text(clean(run["run"], 200), "bold"))
-        table = Table.grid(padding=(0, 2))
-        about = [str(run["status"]), *_facts(run)]
-        table.add_row("", Text(" · ".join(clean(fact) for fact in about)))
-        figures = run.get("figures")
-        if isinstance(figures, dict) and figures:
-            table.add_row("", Text("  ".join(f"{clean(name, 60)} {figure}" for name, figure in figures.items()), "dim"))
-        shown.print(table)
+
+def _lines(run: dict[str, JSON]) -> Iterator[Words]:
+    yield Words(clean(run["run"], 200), "strong", foreign=True)
+    yield Words("  " + " · ".join(clean(fact) for fact in [str(run["status"]), *_facts(run)]))
+    figures = run.get("figures")
+    if isinstance(figures, dict) and figures:
+        yield Words("  " + "  ".join(f"{clean(name, 60)} {figure}" for name, figure in figures.items()), "dim")
 
 
 def _facts(run: dict[str, JSON]) -> list[str]:

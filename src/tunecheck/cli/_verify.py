@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import console, print_json
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import argument, command
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.views import Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck.runs._verify import Verified
@@ -49,20 +50,20 @@ def verify(options: VerifyOptions, invocation: Invocation) -> int:
             ]
         )
     else:
-        _show(found)
+        print_view(_view(found), console(sys.stdout))
     return DONE if all(each.whole for each in found) else FAILED
 
 
-def _show(found: list[Verified]) -> None:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for each in found:
-        rows = "" if each.rows is None else counted(each.rows, "row")
-        table.add_row("whole" if each.whole else "DAMAGED", clean(each.run.id, 200), clean(each.status), rows)
-    console(sys.stdout).print(table)
-    for each in found:
-        for line in each.damage:
-            print(f"{clean(each.run.id)}: {clean(line, 2_000)}")
-        for line in each.unchecked:
-            print(f"{clean(each.run.id)}: not checked: {clean(line)}")
+def _view(found: list[Verified]) -> View:
+    rows = [
+        (
+            Words("whole" if each.whole else "DAMAGED", "" if each.whole else "bad"),
+            Words(clean(each.run.id, 200), foreign=True),
+            clean(each.status),
+            "" if each.rows is None else counted(each.rows, "row"),
+        )
+        for each in found
+    ]
+    lines = [f"{clean(each.run.id)}: {clean(line, 2_000)}" for each in found for line in each.damage]
+    lines += [f"{clean(each.run.id)}: not checked: {clean(line)}" for each in found for line in each.unchecked]
+    return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])

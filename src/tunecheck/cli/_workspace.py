@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._console import console, grid, print_json
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
 from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tunecheck.plugins import Candidate
 
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
@@ -97,11 +96,9 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
         gone: list[JSON] = [{"name": each.name, "package": each.package, "problem": each.problem} for each in missing]
         print_json({"plugins": brought, "missing": gone})
         return 0
-    shown = console(sys.stdout)
-    for name, kinds in origins.items():
-        shown.print(_table(name, kinds))
-    for each in missing:
-        print(f"missing: {clean(each.name)} ({clean(each.problem)})")
+    tables = [_table(name, kinds) for name, kinds in origins.items()]
+    gone_text = [f"missing: {clean(each.name)} ({clean(each.problem)})" for each in missing]
+    print_view(View("plug-ins", [*tables, *([Text(gone_text)] if missing else [])]), console(sys.stdout))
     return 0
 
 
@@ -122,17 +119,14 @@ def _as_json(candidate: Candidate) -> JSON:
 
 
 def _table(name: str, kinds: Mapping[str, Sequence[Candidate]]) -> Table:
-    from rich.text import Text
-
-    table = grid("left", "left", "left")
-    table.add_row(Text(clean(name), "bold"), "", "")
+    rows: list[tuple[Cell, ...]] = [(Words(clean(name), "strong"), "", "")]
     for kind, candidates in kinds.items():
         first = kind.replace("_", " ")
         for candidate in candidates:
             what = candidate.help or candidate.origin
-            table.add_row(Text(f"  {first}"), Text(clean(candidate.name, 60)), Text(clean(what), "dim"))
+            rows.append((f"  {first}", clean(candidate.name, 60), Words(clean(what), "dim")))
             first = ""
-    return table
+    return Table(("", "", ""), rows, "l")
 
 
 @dataclass(frozen=True, kw_only=True)

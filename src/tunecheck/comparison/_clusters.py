@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck._messages import counted
-from tunecheck_bfcl._data.categories import shared_part
 
 NONE = "none"
 """Named as the column, it takes all rows as independent."""
@@ -62,11 +61,6 @@ def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, La
         return None
     name = _FIRST if _FIRST in found else min(found, key=found.__getitem__)
     return Clusters(name, "found", labels[name])
-
-
-def bfcl_clusters(row_ids: Sequence[str]) -> Clusters:
-    """BFCL's rows by what they are made from."""
-    return Clusters("scenario and function document", "declared", [*map(shared_part, row_ids)])
 
 
 def _values(labels: Labels) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._changes import add_reasons, changes_of
@@ -23,8 +24,7 @@ from tunecheck.comparison._parts import figures_of, parts_of
 from tunecheck.comparison._rankings import history
 from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._run_table import RunTable
-from tunecheck.comparison._selection import best_of
-from tunecheck_memory._comparison import memory_pair
+from tunecheck.comparison._selection import best_of, warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Against:
         pair, judged = self._pair, dict(self.measured)
         for metric in self.tested:
             judged[metric.name] = judge(metric, next(adjusted), pair.sides(metric.key).bounds)
-        most = pair.settings.rows
+        most, infos = pair.settings.rows, (pair.base.info, pair.new.info)
         changes = {each.name: changes_of(judged[each.name], pair.sides(each.key), pair, most) for each in self.tested}
         return RunComparison(
             pair.new.info,
@@ -148,7 +148,8 @@ class _Against:
             add_reasons(judged, changes, pair),
             tuple(dict.fromkeys(self._notes)),
             cause_changes(pair),
-            memory_pair(pair.base.info, pair.new.info),
+            tuple(warnings(*infos)),
+            {name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
             self.leading.name,
             parts_of(pair, self.leading),
             figures_of(pair, self.leading),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tunecheck._causes import Side
 from tunecheck._errors import ConfigurationError
@@ -151,7 +151,8 @@ class Part(Result):
     """A part of the rows, those with one value of a column, on one metric; or a figure that weighs parts.
 
     `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
-    Where `moved` is false no row changed: it is no test. `verdict` is None where nothing is shown.
+    Where `moved` is false no row changed: it is no test. `verdict` is None where nothing is shown. `title` heads the
+    parts of a column that a plug-in figures out.
     """
 
     column: str
@@ -163,36 +164,7 @@ class Part(Result):
     p_adjusted: float | None = None
     verdict: Verdict | None = None
     moved: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class DataSetSide(Result):
-    """A data set of a memory run: its tests with a score, their mean and standard deviation; the mean of their spans.
-
-    `tokens` is that mean: how many tokens a test's conversation took from its beginning to its end.
-    """
-
-    scored: int
-    mean: float | None
-    deviation: float | None
-    tokens: float
-
-
-@dataclass(frozen=True, slots=True)
-class DataSetPair(Result):
-    """A data set in two memory runs; None where a run has no tests of it."""
-
-    title: str
-    base: DataSetSide | None
-    new: DataSetSide | None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPair(Result):
-    """Two memory runs; `warnings` say what makes the two another test of memory, the span first."""
-
-    warnings: tuple[str, ...]
-    data_sets: tuple[DataSetPair, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +183,10 @@ class Pairs(Result):
 
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
-    """One run against the base; `causes` of failed rows, those that grew most first; `memory` of two memory runs.
+    """One run against the base; `causes` of failed rows, those that grew most first.
 
     `parts` say where the primary metric (`part_metric`) differs, by the columns that the runs were grouped by.
-    `figures` are those of BFCL's leaderboard, by its version.
+    `figures` and `tables` (by name) are what plug-ins say of both runs, `warnings` what makes them hard to compare.
     """
 
     new: RunInfo
@@ -222,7 +194,8 @@ class RunComparison(Result):
     metrics: Mapping[str, MetricComparison]
     notes: tuple[str, ...] = ()
     causes: tuple[CauseChange, ...] = ()
-    memory: MemoryPair | None = None
+    warnings: tuple[str, ...] = ()
+    tables: Mapping[str, Any] = field(default_factory=dict)
     part_metric: str = ""
     parts: tuple[Part, ...] = ()
     figures: tuple[Part, ...] = ()
@@ -358,9 +331,10 @@ class Selection(Result):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: the sentence, how far each run is from the best as a chart, and the ranking."""
-        from tunecheck.comparison._shown import selection_html
+        from tunecheck.comparison._view import selection_view
+        from tunecheck.views import html
 
-        return selection_html(self)
+        return html(selection_view(self))
 
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""
@@ -422,9 +396,10 @@ class Comparison(Result):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: what became of each metric, its difference as a chart, and the figures."""
-        from tunecheck.comparison._shown import comparison_html
+        from tunecheck.comparison._view import comparison_view
+        from tunecheck.views import html
 
-        return comparison_html(self)
+        return html(comparison_view(self))
 
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""

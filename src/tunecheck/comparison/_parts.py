@@ -1,4 +1,4 @@
-"""Where a metric differs: its parts, by the columns that runs are grouped by, and the leaderboard's figures of BFCL."""
+"""Where a metric differs: its parts, by the columns that runs are grouped by, and the figures of plug-ins."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tunecheck import plugins
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._comparison import BETTER, WORSE, MetricComparison, Part
 from tunecheck.comparison._families import corrected
 from tunecheck.comparison._measuring import compared
 from tunecheck.comparison._pairs import RunPair
-from tunecheck_bfcl._comparison import POOLED
 
 if TYPE_CHECKING:
     from tunecheck.statistics._results import PairedBinary, PairedScores
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MOST_PARTS = 50
 """Most values of a column; of one that has more, the parts are not told apart."""
 
-_CATEGORY = "category"
 _LONGEST_TAG = 200
 
 _DRAWS = 2_000
@@ -35,7 +34,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     sides = pair.sides(metric.key)
     found: list[Part] = []
     for column in dict.fromkeys([*pair.base.groups, *pair.new.groups]):
-        labels = _labels(pair, column)
+        labels = labels_of_pairs(pair, column)
         tags = {label: _tags_of_label(label) for label in dict.fromkeys(labels)}
         usable = zip(labels, sides.both.tolist(), strict=True)
         values = dict.fromkeys(tag for label, both in usable if both for tag in tags[label])
@@ -46,10 +45,10 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
             for value in values
         }
         parts = [
-            _part(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS))
+            part_of(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS))
             for value, which in rows.items()
         ]
-        found += _judged(parts, metric.higher_is_better)
+        found += with_verdicts(parts, metric.higher_is_better)
     return tuple(found)
 
 
@@ -73,51 +72,24 @@ def _tags_of_label(label: str | None) -> list[str]:
 
 
 def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """BFCL's own figures, over the rows that both runs have a verdict on; none of other runs."""
-    if metric.evaluator != POOLED:
-        return ()
-    import numpy
-
-    from tunecheck_bfcl._summary import figure_weights
-    from tunecheck_bfcl._weighted import paired_weighted
-
-    sides = pair.sides(metric.key)
-    categories = numpy.array(_labels(pair, _CATEGORY), dtype=object)
-    names, counts = numpy.unique(categories[sides.both].astype(str), return_counts=True)
-    found: list[Part] = []
-    for version, figures in figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True))).items():
-        parts = []
-        for name, weights in figures.items():
-            rows = sides.both & numpy.isin(categories, list(weights))
-            places = {category: place for place, category in enumerate(weights)}
-            of_part = numpy.array([places[category] for category in categories[rows]])
-            figure = paired_weighted(
-                sides.base[rows],
-                sides.new[rows],
-                of_part,
-                [float(weight) for weight in weights.values()],
-                sides.labels_of(rows),
-                confidence=pair.settings.confidence,
-                seed=pair.settings.seed,
-            )
-            parts.append(_part(version, name, figure))
-        found += _judged(parts, higher_is_better=True)
-    return tuple(found)
+    """What plug-ins figure out of two runs by a metric, such as a leaderboard's weighted means."""
+    return tuple(part for each in plugins.figures() for part in each.of_pair(pair, metric))
 
 
-def _labels(pair: RunPair, column: str) -> Sequence[str | None]:
+def labels_of_pairs(pair: RunPair, column: str) -> Sequence[str | None]:
     """Each pair's value of a column: the base's, else the new run's."""
     if column in pair.base.groups:
         return [pair.base.groups[column][item] for item in pair.pairing.base]
     return [pair.new.groups[column][item] for item in pair.pairing.new]
 
 
-def _part(column: str, value: str, found: PairedBinary | PairedScores) -> Part:
+def part_of(column: str, value: str, found: PairedBinary | PairedScores, title: str = "") -> Part:
+    """A part of the rows with its statistics; its `title` heads the table of its column."""
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
-    return Part(column, value, found.base, found.new, found.difference, found.p_value, moved=moved)
+    return Part(column, value, found.base, found.new, found.difference, found.p_value, moved=moved, title=title)
 
 
-def _judged(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
+def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
     """With p-values corrected among the parts of a column, and where something is shown, what."""
     total = [part for part in parts if part.value == "overall"]
     rest = [part for part in parts if part.value != "overall"]

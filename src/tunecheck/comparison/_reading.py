@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Decision, EvaluatorEntry
 from tunecheck.comparison._building import Contents, TableBuilder
-from tunecheck.comparison._clusters import NONE, bfcl_clusters, clusters_of
+from tunecheck.comparison._clusters import NONE, clusters_of
 from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
-from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
+from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.runs._store import Run, find_run
 from tunecheck.runs._verify import changed_since
-from tunecheck_bfcl._comparison import POOLED, POOLED_DECLARED, PooledRows, files_below, find_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +35,21 @@ class AboutToRun:
 
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
-"""A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
+"""A run's folder, id, the beginning of its id, or `last`; files of other programs; what `evaluate` returned."""
 
 _AZURE = "evaluation_results.json"
-_RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedRun:
-    """What a name stands for; its rows are yet to be read."""
+    """What a name stands for; its rows are yet to be read.
+
+    `dataset` is the name of its data set, if it is known. `derived` evaluators were made by a plug-in from the verdicts
+    of others: they are compared, but no gate goes by them.
+    """
 
     id: str
-    source: Source
+    source: str
     place: str
     rows: RowSource
     declared: Mapping[str, EvaluatorEntry] | None = None
@@ -59,7 +61,8 @@ class OpenedRun:
     cluster: str | None = None
     primary: str | None = None
     groups: tuple[str, ...] = ()
-    is_bfcl: bool = False
+    dataset: str | None = None
+    derived: frozenset[str] = frozenset()
 
     @property
     def run(self) -> Run | None:
@@ -104,9 +107,10 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, cont
         builder.add(record)
     items, named, labels = builder.finish()
     clusters = None
-    if cluster is None and opened.is_bfcl:
-        clusters = bfcl_clusters(items.ids)
-    elif cluster != NONE:
+    if cluster is None:
+        ids = [*items.ids]
+        clusters = next((found for rule in plugins.cluster_rules() if (found := rule(opened, ids)) is not None), None)
+    if clusters is None and cluster != NONE:
         clusters = clusters_of(cluster, opened.cluster, labels)
     info = RunInfo(
         opened.id,
@@ -137,6 +141,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, cont
         builder.causes,
         builder.latencies_ms,
         answers,
+        opened.derived,
     )
 
 
@@ -161,7 +166,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             answers=answers,
             cluster=run.cluster or declared.cluster or declared.group_key,
             primary=declared.primary,
-            is_bfcl=_is_bfcl(run.dataset.name),
+            dataset=run.dataset.name,
         )
     folder = getattr(run, "run_dir", None)
     if isinstance(folder, Path):
@@ -182,41 +187,25 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
         return _run_folder(find_run(run, results_dir))
     except ConfigurationError:
         if os.fspath(run) and path.exists():
-            raise ConfigurationError(f"{path} {_no_run(path)}") from None
+            known = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
+            raise ConfigurationError(f"{path} is not a run: expected {known}") from None
         raise
 
 
-def _no_run(path: Path) -> str:
-    if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
-        return f"holds results that nobody scored: `tunecheck bfcl score {path} --out DIR`, then compare DIR"
-    return "is not a run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
-
-
 def _foreign(path: Path) -> OpenedRun | None:
-    """A file or folder that is not a run folder of ours."""
+    """A file or folder that is not a run folder of ours: a plug-in's, else Azure's."""
+    opened = _of_plugins(path, None)
     azure = path / _AZURE if path.is_dir() else path
-    if azure.is_file() and azure.suffix == ".json" and not azure.name.startswith("BFCL_"):
+    if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
         return OpenedRun(name or azure.stem, "azure", str(path), AzureFile(azure), answers=frozenset({"response"}))
-    scores = find_scores(path)
-    if scores is None:
-        return None
-    name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
-    home = next(
-        (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
-    )
-    simulated = home is not None and Run(home).manifest().simulated
-    return OpenedRun(
-        name or "scores",
-        "bfcl",
-        str(path),
-        scores,
-        POOLED_DECLARED,
-        simulated=simulated,
-        primary=POOLED,
-        groups=("category",),
-        is_bfcl=True,
-    )
+    return opened
+
+
+def _of_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
+    for source in plugins.sources():
+        opened = source(path, opened)
+    return opened
 
 
 def _given(run: Mapping[str, object], name: str) -> OpenedRun:
@@ -233,28 +222,23 @@ def _run_folder(run: Run) -> OpenedRun:
     status = run.status() if manifest.status else "finished"
     # A run that was finished once and resumed has its rows of then.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
-    data, is_bfcl = manifest.dataset, _is_bfcl(manifest.dataset.name)
-    rows = LinesFile(run.results)
-    return OpenedRun(
+    opened = OpenedRun(
         run.id,
         "run",
         str(run.folder),
-        PooledRows(rows) if is_bfcl else rows,
-        (manifest.evaluators | POOLED_DECLARED if is_bfcl else manifest.evaluators) or None,
+        LinesFile(run.results),
+        manifest.evaluators or None,
         _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
         manifest.simulated,
         manifest.created,
         tuple(filter(None, [since or changed_since(run, manifest)])),
         manifest.stopped,
-        data.cluster,
-        POOLED if is_bfcl else data.primary,
+        manifest.dataset.cluster,
+        manifest.dataset.primary,
         ("row_kind", *manifest.group_by),
-        is_bfcl,
+        manifest.dataset.name,
     )
-
-
-def _is_bfcl(dataset: str | None) -> bool:
-    return (dataset or "").startswith("bfcl:")
+    return _of_plugins(run.folder, opened) or opened
 
 
 def _ended(run: Run) -> str:

@@ -16,7 +16,9 @@ from tunecheck.comparison._clusters import Clusters, Labels
 from tunecheck.comparison._rows import RawRow
 
 Kind = Literal["binary", "score", "count"]
-Source = Literal["run", "azure", "bfcl", "rows"]
+
+OWN_SOURCES = ("run", "azure", "rows")
+"""What a run may be read from without a plug-in: a run folder, Azure AI Evaluation's results, rows in memory."""
 
 PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
 """What an evaluator's pass rate is called among its metrics."""
@@ -44,13 +46,13 @@ class RowSource(Protocol):
 class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error"}):
     """Which run this is.
 
-    `source` says what it was read from: a run folder, Azure AI Evaluation's results, BFCL's scores, or rows in memory.
+    `source` says what it was read from: a run folder, Azure AI Evaluation's results, rows in memory, or a plug-in's.
     `rows` counts its rows; `errors` those of them on which something failed; `trials` how many rows an item has, where
     rows are repeated trials. `stopped` is what was decided where the run stopped early, and has not all its rows.
     """
 
     id: str
-    source: Source
+    source: str
     place: str
     rows: int
     errors: int = 0
@@ -139,7 +141,7 @@ class RunTable:
     apart. `primary` is the metric that the data says decides. `causes` has why rows failed, by their number; None where
     the run does not tell. `latencies_ms` are those of its answers, in any order. `column_names` are all columns of the
     data that were seen, `answers` those that hold answers here or in a run that was read beside it: they are no part of
-    the content.
+    the content. `derived` evaluators are compared, but no gate goes by them.
     """
 
     info: RunInfo
@@ -156,3 +158,4 @@ class RunTable:
     causes: Mapping[int, str] | None = None
     latencies_ms: Sequence[float] = ()
     answers: frozenset[str] = frozenset()
+    derived: frozenset[str] = frozenset()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from tunecheck import plugins
 from tunecheck._causes import cause_named
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
@@ -22,11 +23,10 @@ from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._row_histories import rows_over_runs
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.comparison._run_table import RunInfo, RunTable
 from tunecheck.comparison._wording import OF_JUDGE, headline, short_names, size_text, value_text
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run
-from tunecheck_memory._comparison import memory_warnings
 
 _MORE = 1.1
 """A tenth more of cost or latency is worth a word."""
@@ -111,7 +111,7 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
     ship = next(at for at in order if not ranking[at].breaks_a_guard)
     best, last, base = order[0], places[-1], runs.base_place
     in_order = tuple(ranking[at] for at in order)
-    spans = (f"{table.info.id}: {said}" for table in tables for said in memory_warnings(runs.base.info, table.info))
+    spans = (f"{table.info.id}: {said}" for table in tables for said in warnings(runs.base.info, table.info))
     names = short_names([table.info.id for table in tables])
     said = [*spans, *_of_ranking(ranking[ship], in_order, common.sides, names)]
     said += _objections(runs, ship, chosen.name, names)
@@ -138,6 +138,12 @@ def best_of(runs: Runs, chosen: Chosen, *, named: bool = True, guards: Mapping[s
         notes=tuple(dict.fromkeys(_notes(runs, len(common.items)))),
         simulated=any(table.info.simulated for table in tables),
     )
+
+
+def warnings(base: RunInfo, new: RunInfo) -> Iterator[str]:
+    """What plug-ins say that makes two runs hard to compare."""
+    for rule in plugins.objection_rules():
+        yield from rule(base, new)
 
 
 def _chosen(runs: Runs, metric: str | None) -> tuple[Chosen, bool]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import counted
-from tunecheck._notebook import Figure, shown
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._run_table import PASS_RATE
 from tunecheck.comparison._wording import value_text
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import wilson
+from tunecheck.views import SIMULATED, Chart, Interval, Table, Text, View, html
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -24,7 +24,7 @@ def result_html(result: EvaluationResult) -> str:
     run = Run(result.run_dir)
     errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
     said = [f"{run.id} · {counted(result.row_count, 'row')}{errors}"]
-    said += ["SIMULATED answers: no model was asked"] if result.simulated else []
+    said += [SIMULATED] if result.simulated else []
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
     judges = corrections(run)
@@ -39,26 +39,26 @@ def result_html(result: EvaluationResult) -> str:
         for name, each in figures
     ]
     heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
-    charted = [each for _, each in figures if each.low is not None]
-    return shown([*said, *(f"note: {note}" for note in result.notes)], charted, heads, rows)
+    chart = Chart([each for _, each in figures if each.low is not None])
+    return html(View(run.id, [Text(said), chart, Table(heads, rows)], result.notes))
 
 
 def _figures(
     evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, object], judges: Mapping[str, Correction]
-) -> Iterator[tuple[str, Figure]]:
+) -> Iterator[tuple[str, Interval]]:
     for name, entry in evaluators.items():
         rate, judge = metrics.get(f"{name}.{PASS_RATE}"), judges.get(name)
         if judge is not None and judge.corrected is not None:
             found = judge.corrected
-            yield name, Figure(f"{name}, corrected", found.value, found.low, found.high)
+            yield name, Interval(f"{name}, corrected", found.value, found.low, found.high)
         elif isinstance(rate, float):
             rows = metrics.get(f"{name}.scored_count")
             of = rows if isinstance(rows, int) else 0
             share = wilson(round(rate * of), of)
-            yield name, Figure(name + ", uncalibrated" * (judge is not None), rate, share.low, share.high)
+            yield name, Interval(name + ", uncalibrated" * (judge is not None), rate, share.low, share.high)
         else:
             mean = metrics.get(f"{name}.{entry.primary or name}")
-            yield name, Figure(name, mean if isinstance(mean, float) else None, None, None)
+            yield name, Interval(name, mean if isinstance(mean, float) else None, None, None)
 
 
 def _count(value: object) -> str:

@@ -22,6 +22,7 @@ from tunecheck.plugins._interface import (
     MakeUploader,
     ObjectionRule,
     OpenMirror,
+    PairTable,
     Panel,
     Plugin,
     RunnerLike,
@@ -45,6 +46,7 @@ from tunecheck.plugins._names import (
     panels,
     runner,
     sources,
+    tables,
     target,
     uploader,
 )
@@ -61,6 +63,7 @@ __all__ = [
     "MakeUploader",
     "ObjectionRule",
     "OpenMirror",
+    "PairTable",
     "Panel",
     "Plugin",
     "RunSource",
@@ -88,6 +91,7 @@ __all__ = [
     "panels",
     "runner",
     "sources",
+    "tables",
     "target",
     "uploader",
 ]

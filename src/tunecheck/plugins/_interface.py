@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from tunecheck.comparison._reading import OpenedRun
     from tunecheck.comparison._run_table import RunInfo
     from tunecheck.endpoints import Endpoint
+    from tunecheck.report._panels import PanelReader
     from tunecheck.runs._store import Run
+    from tunecheck.views import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class _Brought:
     """Model families: objects of `tunecheck.formats.Profile`."""
     figures: Extensions = field(default_factory=dict)
     """Figures for a run's summary and for comparisons: see Figures."""
+    tables: Extensions = field(default_factory=dict)
+    """Tables of two runs for `compare`: see PairTable."""
     panels: Extensions = field(default_factory=dict)
     """Panels of the report: see Panel."""
     sources: Extensions = field(default_factory=dict)
@@ -141,9 +145,12 @@ class MakeTarget(Protocol):
 
 
 class RunSource(Protocol):
-    """Opens files of another program as a run, or returns None if the path is not of its form."""
+    """Opens files of another program as a run, or adds what it knows to one that is `opened` (a run folder).
 
-    def __call__(self, path: Path) -> OpenedRun | None: ...
+    It returns `opened` for paths that are not its own: None if nobody has opened it.
+    """
+
+    def __call__(self, path: Path, opened: OpenedRun | None) -> OpenedRun | None: ...
 
 
 class ClusterRule(Protocol):
@@ -168,14 +175,27 @@ class Figures(Protocol):
         """Return the figures of two runs with their difference, for `compare`."""
 
 
+class PairTable(Protocol):
+    """A table of two runs beside their metrics."""
+
+    def data(self, base: RunInfo, new: RunInfo) -> JSON:
+        """Return what `compare --json` has under the table's name, or None for runs that are not its own."""
+
+    def table(self, data: JSON) -> Table:
+        """Return the data as a table for people."""
+
+
 class Panel(Protocol):
     """A panel of the report: data computed in Python, drawn in the browser by a script."""
 
     script: str
-    """JavaScript: `panel(name, (data, parent) => …)` adds elements to the parent. Text is added as text, not markup."""
+    """JavaScript: calls `panel(NAME, {title, draw, row})`. `draw(data, open)` returns the panel's elements, and
+    `row(shown)` what an opened row shows of it. Text is added with `data(text)`, never as markup."""
+    style: str
+    """CSS of these elements."""
 
-    def data(self, run: Run) -> JSON:
-        """Return what the script draws, or None for runs without this panel."""
+    def reader(self, folder: Path | None) -> PanelReader:
+        """Return what reads the rows of one run; None for a run without a run folder."""
 
 
 class UploaderLike(Protocol):

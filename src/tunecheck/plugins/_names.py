@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MakeUploader,
         ObjectionRule,
         OpenMirror,
+        PairTable,
         Panel,
         RunnerLike,
         RunSource,
@@ -195,6 +196,11 @@ def codes() -> Mapping[str, Code]:
 def figures() -> list[Figures]:
     """Return what computes figures beside a run's metrics."""
     return _all("figures")
+
+
+def tables() -> Mapping[str, PairTable]:
+    """Return the tables of two runs by name."""
+    return {each.name: cast("PairTable", load(each)) for each in discover("tables")}
 
 
 def panels() -> Mapping[str, Panel]:

@@ -11,10 +11,10 @@ from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared
 from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
+from tunecheck.report._panels import PanelReaders, PanelRow
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
-from tunecheck_memory._session_log import is_test_log, last_question, shown_log
 
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500
@@ -56,16 +56,11 @@ class _Parts(msgspec.Struct, frozen=True):
     ground_truth: JSON
     response: JSON
     asked: _Conversation
+    panels: Mapping[str, PanelRow]
 
     @property
     def is_conversation(self) -> bool:
         return self.asked.turns is not None
-
-    @property
-    def log(self) -> JSON:
-        """A memory test's own log; None of every other row."""
-        log = self.target.get("log")
-        return log if is_test_log(log) else None
 
 
 class DetailReader:
@@ -75,10 +70,11 @@ class DetailReader:
         self._run = run
         self._shared = shared
         self._truth = TruthStates()
+        self.panels = PanelReaders(None if run.folder is None else run.folder.folder)
 
-    def read(self, row: Mapping[str, JSON], columns: Columns) -> Details:
-        """A row of the run."""
-        parts = self._parts(row, columns)
+    def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
+        """The row of the run with this number, counted from 0."""
+        parts = self._parts(number, row, columns)
         verdicts = columns.verdicts(row)
         sides = self._sides(verdicts, parts)
         calls = SideBySide() if sides is None else side_by_side(sides)
@@ -87,18 +83,19 @@ class DetailReader:
             shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
         shown["cause"] = _cause(row)
         shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
-        said = last_question(parts.log) or _question(parts.asked, parts.data)
+        asked = next((each.question for each in parts.panels.values() if each.question), "")
+        said = asked or _question(parts.asked, parts.data)
         question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
         return Details(shown, calls, verdicts, sides, question, answer)
 
     def answer(
-        self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
+        self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
     ) -> dict[str, JSON]:
         """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
 
         `other` is the same row of another run, which often has the same answer.
         """
-        parts = self._parts(row, columns)
+        parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
         if sides is None or sides == other.sides:
             calls = other.calls
@@ -106,13 +103,14 @@ class DetailReader:
             calls = side_by_side(sides, other.calls if sides.asks_the_same(other.sides) else None)
         return self._answered(row, columns, verdicts, parts, calls)
 
-    def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:
+    def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
         ground_truth = self._run.ground_truth(data, target)
         response = self._run.response(data, target)
         response = target.get("result") if response is None else response
-        return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth))
+        panels = self.panels.add(number, row)
+        return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
     def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> Sides | None:
         if parts.is_conversation:
@@ -127,8 +125,8 @@ class DetailReader:
         pairs = zip(columns.evaluators, verdicts, strict=True)
         cards: list[JSON] = [_verdict(row, own, verdict) for own, verdict in pairs if own.any]
         shown: dict[str, JSON] = {"verdicts": cards, "errors": [*_errors(row, columns)]}
-        if parts.log is not None:
-            shown["log"] = shown_log(parts.log)
+        if parts.panels:
+            shown["panels"] = {name: each.shown for name, each in parts.panels.items()}
         if not parts.is_conversation:
             if thought := parts.target.get("reasoning"):
                 shown["reasoning"] = as_text(thought)
@@ -143,12 +141,13 @@ class DetailReader:
         """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
         shown = [parts.ground_truth, parts.response]
         shown += [parts.target.get("result")] if parts.is_conversation else []
-        elsewhere = [value for value in (*shown, parts.log) if isinstance(value, (list, dict, str))]
+        elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
+        hidden = _SHOWN_ELSEWHERE.union(*(each.columns for each in parts.panels.values()))
         for name, value in parts.data.items():
             if name not in parts.asked.used and value != row_id and not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._kept(value)]
         for name, value in parts.target.items():
-            if name not in _SHOWN_ELSEWHERE and value is not None and not any(value is other for other in elsewhere):
+            if name not in hidden and value is not None and not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._kept(value)]
 
     def _kept(self, value: JSON) -> JSON:

@@ -132,7 +132,7 @@ class OtherRuns:
             if number is None:
                 number = len(known)
                 known.append(_Answer(other.way, telling, columns.verdicts(before)))
-                answers.append(other.reader.answer(before, columns, known[-1].verdicts, new))
+                answers.append(other.reader.answer(at, before, columns, known[-1].verdicts, new))
             numbers.append(number)
             for outcomes, own, verdict in zip(other.outcomes, columns.evaluators, known[number].verdicts, strict=True):
                 outcomes.add(before, own, verdict)
@@ -195,7 +195,7 @@ def _best(best: Selection) -> JSON:
 
 
 def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
-    pairs, memory = against.pairs, against.memory
+    pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     tested = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
     kind = next((metric.kind for metric in tested if metric.name == against.part_metric), "binary")
@@ -204,7 +204,7 @@ def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
         "pairs": pairs.paired,
         "only_in_base": _named(pairs.only_in_base),
         "only_in_new": _named(pairs.only_in_new),
-        "warnings": [shared_text(against, base), *(memory.warnings if memory is not None else ()), *stopped],
+        "warnings": [shared_text(against, base), *against.warnings, *stopped],
         "metrics": [_line(metric) for metric in tested],
         "parts": [_part(part, kind) for part in (*against.figures, *against.parts)],
         "part_metric": against.part_metric,

@@ -10,10 +10,11 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from tunecheck import plugins
 from tunecheck._json import JSON, dumps
 
 REPORT, RUNS = "report", "runs"
@@ -22,7 +23,7 @@ _STYLE = "report.css"
 _BASE = ("dom.js", "address.js", "unpack.js")
 _SCRIPTS = {
     REPORT: (
-        *(*_BASE, "charts.js", "timeline.js", "summary.js", "trends.js", "changes.js"),
+        *(*_BASE, "charts.js", "summary.js", "trends.js", "changes.js", "panels.js"),
         *("rows.js", "filters.js", "table.js", "row.js", "main.js"),
     ),
     RUNS: (*_BASE, "trends.js", "runs.js"),
@@ -32,9 +33,9 @@ _SCRIPTS = {
 class Page:
     """What stands before and after a page's data."""
 
-    def __init__(self, scripts: Sequence[str]) -> None:
-        style = _read(_STYLE)
-        script = '"use strict";\n(() => {\n' + "\n".join(map(_read, scripts)) + "\n})();\n"
+    def __init__(self, scripts: Iterable[str], styles: Iterable[str]) -> None:
+        style = "\n".join(styles)
+        script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
         self.policy = "; ".join(
             (
                 "default-src 'none'",
@@ -101,4 +102,6 @@ def _read(name: str) -> str:
 @cache
 def page(kind: str) -> Page:
     """The page of a run, or of the list of runs."""
-    return Page(_SCRIPTS[kind])
+    panels = plugins.panels().values() if kind == REPORT else ()
+    *scripts, last = map(_read, _SCRIPTS[kind])  # the last one begins to draw
+    return Page([*scripts, *(each.script for each in panels), last], [_read(_STYLE), *(each.style for each in panels)])

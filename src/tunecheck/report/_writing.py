@@ -18,7 +18,7 @@ from tunecheck.comparison._reading import RunLike, open_run
 from tunecheck.comparison._run_table import RunTable
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._charts import charts
-from tunecheck.report._details import DetailReader, Details
+from tunecheck.report._details import DetailReader
 from tunecheck.report._facts import facts_of
 from tunecheck.report._index import MOST_ROWS, Table
 from tunecheck.report._other_runs import OtherRuns
@@ -27,7 +27,6 @@ from tunecheck.report._reading import ReportedRun, ShapeReader, read_run, read_t
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.runs._decision import stopped_text
-from tunecheck_memory._timeline import Timeline, memory_figures
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""
@@ -100,7 +99,6 @@ class _Report:
         shared = Shared(self._shared)
         self._reader = DetailReader(run, shared)
         self._table = Table(run)
-        self._timeline = Timeline()
         self._others = OtherRuns(others, run, opened.tables, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
@@ -125,9 +123,8 @@ class _Report:
         shapes = ShapeReader(self._run.evaluators)
         for at, row in enumerate(self._run.rows):
             columns = shapes.columns(row)
-            details = self._reader.read(row, columns)
+            details = self._reader.read(at, row, columns)
             self._table.add(row, columns, details)
-            self._timeline.add(at, row, _score(details))
             others = self._others.answers(at, row, details) if self._others is not None else {}
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})
@@ -146,19 +143,8 @@ class _Report:
             "notes": [*run.notes],
             "summary": summary(run, table),
             "charts": charts(run, table),
-            "timeline": self._timeline.written(),
-            "memory": memory_figures(folder.folder) if folder is not None else None,
+            "panels": {**self._reader.panels.data()},
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
             "against": None if self._others is None else self._others.written(run),
             "manifest": as_json(folder.manifest_data(), readable=True) if folder is not None else None,
         }
-
-
-def _score(details: Details) -> float | None:
-    """The score that the first evaluator to have one gives a row."""
-    scores = (verdict.score for verdict in details.verdicts)
-    score = next((score for score in scores if isinstance(score, (int, float))), None)
-    try:
-        return None if score is None else float(score)
-    except OverflowError:  # an integer beyond any float
-        return None

@@ -12,11 +12,11 @@ from msgspec import to_builtins
 
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import SIMULATED, console, print_json, print_path, stop_writing
+from tunecheck.cli._console import print_json, print_path, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
-from tunecheck.cli._evaluate.summary import Summary, show
+from tunecheck.cli._evaluate.summary import Summary, intervals_of, run_view
 from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
 from tunecheck.cli._invocation import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
@@ -24,6 +24,7 @@ from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._decision import stopped_text
+from tunecheck.views import SIMULATED, console, junit, markdown, print_view
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -51,13 +52,9 @@ def run_job(given: Options, invocation: Invocation) -> int:
     invocation.finished = str(result.run_dir)
     summary = replace(_summary(job, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
-        from tunecheck.cli._evaluate.junit import junit_xml
-
-        write_output(options.junit, junit_xml(summary, job.allowed_error_rate))
+        write_output(options.junit, junit(run_view(summary), summary.seconds))
     if options.markdown is not None:
-        from tunecheck.cli._evaluate.markdown import markdown_summary
-
-        write_output(options.markdown, markdown_summary(summary, result.run_dir))
+        write_output(options.markdown, markdown(run_view(summary, intervals_of(result.run_dir))))
     additions = [finish(Run(result.run_dir)) for finish in after]
     try:
         _show(job.options, summary, result, additions)
@@ -125,6 +122,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         undecided=job.options.undecided,
         stopped=stopped_text(result.decision),
         judges=judges,
+        allowed_errors=job.allowed_error_rate,
     )
 
 
@@ -167,7 +165,7 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, addition
         print_path(summary.folder)
         _warn(summary)
     else:
-        show(summary, console(sys.stdout))
+        print_view(run_view(summary), console(sys.stdout))
         for each in additions:
             print(*each.lines, sep="\n", end="\n" if each.lines else "")
 

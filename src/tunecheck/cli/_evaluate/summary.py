@@ -1,37 +1,35 @@
-"""What a person reads when a run is done: the table, why rows failed, the gates, and where the files are."""
+"""A finished run as a page: the table, why rows failed, the gates, and where the files are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
+from tunecheck._causes import METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._causes import causes_table
-from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts, skill_text
-from tunecheck.cli._gates.gates import End, Outcome
+from tunecheck.cli._console import cost_text, skill_text
+from tunecheck.cli._gates.gates import End, Outcome, end_of
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tunecheck.comparison._judged import Correction
     from tunecheck.statistics._results import Estimate
 
-_MOST_FAULTS = 8
-_MOST_ERRORS = 5
-_MOST_GROUPS = 30
-_VERDICTS: Mapping[End, tuple[str, str]] = {
-    "met": ("gate met", "green"),
-    "not met": ("gate NOT met", "bold red"),
-    "undecided": ("gate UNDECIDED", "bold yellow"),
+_MOST_FAULTS, _MOST_ERRORS, _MOST_GROUPS = 8, 5, 30
+_VERDICTS: Mapping[End, tuple[str, Style]] = {
+    "met": ("gate met", "good"),
+    "not met": ("gate NOT met", "bad"),
+    "undecided": ("gate UNDECIDED", "warn"),
 }
+_LINES: Mapping[str, Style] = {"evaluator": "strong", "figure": "dim", "error": "bad"}
 
 Metrics = Mapping[str, JSON]
 
@@ -64,19 +62,42 @@ class Summary:
     """Of evaluators that are judges: the pass rate corrected for its errors, or that it is uncalibrated."""
     seconds: float = 0.0
     """How long the run took, the judging of its gates included."""
+    allowed_errors: float | None = None
+    """The share of rows that may have an error; None where no gate asks."""
 
 
-def show(summary: Summary, console: Console) -> None:
-    print_parts(console, _parts(summary, console.width))
+def run_view(summary: Summary, intervals: Mapping[str, str] | None = None) -> View:
+    """The page; with `intervals` each evaluator's line has that of its main figure."""
+    end = end_of(summary.gates, summary.undecided) if summary.gates else None
+    title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
+    parts = [*_parts(summary, intervals)]
+    return View(title, parts, [clean(note) for note in summary.notes], [*_checks(summary)], dict(_facts(summary)))
 
 
-def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
+def intervals_of(run: Path) -> dict[str, str]:
+    """The 95% interval of each evaluator's main figure: the pass rate where there is one."""
+    from tunecheck.comparison._judged import rate_of
+    from tunecheck.comparison._reading import read_run
+    from tunecheck.comparison._run_table import PASS_RATE
+    from tunecheck.comparison._wording import value_text
+
+    table, found = read_run(run, run.parent), {}
+    for name, evaluator in table.evaluators.items():
+        rates = table.columns.get(f"{name}.{PASS_RATE}")
+        interval = rate_of(table, rates.name if rates is not None else evaluator.main)
+        if interval is not None and interval.low is not None:
+            ends = (value_text("score" if rates is None else "binary", end) for end in (interval.low, interval.high))
+            found[name] = " to ".join(ends)
+    return found
+
+
+def _parts(summary: Summary, intervals: Mapping[str, str] | None) -> Iterator[Part]:
     yield _header(summary)
-    yield _main_table(summary)
+    yield _main_table(summary, intervals)
     yield from _without_skill(summary)
     for column, values in summary.by.items():
         if column != "row_kind":
-            yield from _group_tables(column, values, summary.evaluators, width)
+            yield _group_table(column, values, summary.evaluators)
     if summary.failures.causes:
         yield causes_table(summary.failures.causes, summary.rows)
     if any(map(summary.failures.told, summary.evaluators)):
@@ -85,42 +106,49 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
         yield _errors(summary)
     if summary.usage:
         yield _usage(summary.usage)
-    if summary.notes:
-        yield "\n".join(f"note: {clean(note)}" for note in summary.notes)
     if summary.gates:
         yield _gates(summary.gates)
     files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
-    yield Text.assemble("files in ", (clean(summary.folder, 500), "bold"), f"\n  {files}")
+    yield Text([("files in ", Words(clean(summary.folder, 500), "strong", foreign=True)), f"  {files}"])
 
 
 def _header(summary: Summary) -> Text:
     about = filter(None, [summary.data, counted(summary.rows, "row"), summary.source, summary.reused])
-    text = Text.assemble((clean(summary.name, 100), "bold"), " · ", " · ".join(clean(part, 200) for part in about))
+    name = Words(clean(summary.name, 100), "strong", foreign=True)
+    lines: list[Sentence] = [(name, *(Words(f" · {clean(part, 200)}") for part in about))]
     if summary.stopped:
-        text.append(f"\n{clean(summary.stopped, 200)}", "bold yellow")
+        lines.append(Words(clean(summary.stopped, 200), "warn"))
     if summary.simulated:
         some = 0 < (count := summary.failures.simulated_answers) < summary.rows
-        text.append(f"\nSIMULATED answers in {counted(count, 'row')}" if some else f"\n{SIMULATED}", "bold yellow")
-    return text
+        lines.append(Words(f"SIMULATED answers in {counted(count, 'row')}" if some else SIMULATED, "warn"))
+    return Text(lines)
 
 
-def _main_table(summary: Summary) -> Table:
+def _main_table(summary: Summary, intervals: Mapping[str, str] | None) -> Table:
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
     if len(kinds) == 1:  # it would say the same twice
         kinds = {}
-    table = grid("left", *["right"] * (1 + len(kinds)))
-    heads = [f"all {counted(summary.rows, 'row')}"] + [f"{kind} ({_rows(of)})" for kind, of in kinds.items()]
-    table.add_row("", *(Text(clean(head, 40), "bold") for head in heads))
+    heads = [f"all {counted(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
+    rows: list[list[Sentence]] = []
     for name, evaluator in summary.evaluators.items():
         judge = summary.judges.get(name)
         for line in lines_of(name, evaluator, [summary.metrics, *kinds.values()]):
-            is_uncalibrated = judge is not None and judge.corrected is None and line.sort == "evaluator"
-            table.add_row(*_cells(replace(line, label=f"{line.label}, uncalibrated") if is_uncalibrated else line))
-            if line.sort == "evaluator" and judge is not None and judge.corrected is not None:
-                table.add_row(
-                    *_cells(Line("figure", "corrected", (corrected_text(judge.corrected), *("" for _ in kinds))))
-                )
-    return table
+            is_own = line.sort == "evaluator"
+            remark = ", uncalibrated" if is_own and judge is not None and judge.corrected is None else ""
+            rows.append(_cells(line, remark))
+            if intervals is not None:
+                rows[-1].insert(2, intervals.get(name, "–") if is_own else "")
+            if is_own and judge is not None and judge.corrected is not None:
+                rows.append(_cells(Line("figure", "corrected", (corrected_text(judge.corrected),))))
+    if intervals is not None:
+        heads.insert(1, "95% interval")
+    return Table(["", *heads], rows)
+
+
+def _cells(line: Line, remark: str = "") -> list[Sentence]:
+    style, indent = _LINES[line.sort], "" if line.sort == "evaluator" else "  "
+    label = Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=line.sort == "evaluator")
+    return [label, *(Words(cell, "" if line.sort == "evaluator" else style) for cell in line.cells)]
 
 
 def _without_skill(summary: Summary) -> Iterator[Text]:
@@ -130,7 +158,7 @@ def _without_skill(summary: Summary) -> Iterator[Text]:
     if all(each.judge is not None for each in summary.evaluators.values()):
         return  # nothing is judged by calls
     if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
-        yield Text(skill_text(idle, calling, summary.rows), "dim")
+        yield Text([Words(skill_text(idle, calling, summary.rows), "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
@@ -145,49 +173,23 @@ def _rows(metrics: Metrics) -> str:
     return f"{rows:,}" if isinstance(rows, int) else "?"
 
 
-def _cells(line: Line) -> Iterator[RenderableType]:
-    style = {"evaluator": "bold", "figure": "dim", "error": "red"}[line.sort]
-    label = clean(line.label, 60)
-    yield Padding(Text(label, style), (0, 0, 0, 0 if line.sort == "evaluator" else 2))
-    for cell in line.cells:
-        yield Text(cell, style if line.sort != "evaluator" else "")
-
-
-def _group_tables(
-    column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry], width: int
-) -> Iterator[Table | str]:
-    """By one column: its values below one another, as many evaluators side by side as fit."""
-
+def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
+    """By one column: its values below one another, the commonest first."""
     ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
-    shown = ordered[:_MOST_GROUPS]
-    room = width - max([len(clean(column, 30)), *(len(clean(value, 30)) for value, _ in shown)]) - 8
-    for names in _side_by_side(list(evaluators), room):
-        table = grid("left", "right", *["right"] * len(names))
-        table.add_row(*(Text(clean(head, 30), "bold") for head in (column, "rows", *names)))
-        for value, metrics in shown:
-            figures = [main_figure(name, evaluators[name], metrics) for name in names]
-            table.add_row(Text(clean(value, 30)), _rows(metrics), *map(Text, figures))
-        yield table
-    if len(ordered) > len(shown):
-        yield f"and {len(ordered) - len(shown):,} more values of {clean(column, 30)}: see metrics.json"
-
-
-def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
-    batch: list[str] = []
-    used = 0
-    for name in names:
-        needed = max(7, min(30, len(name))) + 2
-        if batch and used + needed > room:
-            yield batch
-            batch, used = [], 0
-        batch.append(name)
-        used += needed
-    yield batch
+    rows: list[list[Cell]] = [
+        [
+            Words(clean(value, 30), foreign=True),
+            _rows(metrics),
+            *(main_figure(name, evaluator, metrics) for name, evaluator in evaluators.items()),
+        ]
+        for value, metrics in ordered[:_MOST_GROUPS]
+    ]
+    left = len(ordered) - len(rows)
+    below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
+    return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
 
 
 def _faults(summary: Summary) -> Table:
-    table = grid("right", "left", "left")
-    table.add_row("", Text("what evaluators found", "bold"), "")
     told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
     for name in summary.evaluators:
         groups = summary.failures.told(name)
@@ -196,49 +198,88 @@ def _faults(summary: Summary) -> Table:
             same.append(name)
         elif groups:
             told.append(([name], groups))
+    rows: list[Sequence[Sentence]] = []
     for names, groups in told:
         failed = counted(summary.failures.failed[names[0]], "row")
-        table.add_row("", Text.assemble((clean(", ".join(names), 200), "bold"), f": {failed}"), "")
-        _add_groups(table, [(group.title, group) for group in groups.values()], _MOST_FAULTS)
-    return table
-
-
-def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: int) -> None:
-    ordered = sorted(groups, key=lambda item: -item[1].rows)
-    for label, group in ordered[:most]:
-        table.add_row(
-            f"{group.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(group.example, 60)}", "dim")
-        )
-    if len(ordered) > most:
-        table.add_row("", Text(f"  and {len(ordered) - most:,} more", "dim"), "")
+        rows.append(("", (Words(clean(", ".join(names), 200), "strong", foreign=True), f": {failed}"), ""))
+        rows += _listed([(group.title, group) for group in groups.values()], _MOST_FAULTS)
+    return Table(("", "what evaluators found", ""), rows, "rll")
 
 
 def _errors(summary: Summary) -> Table:
-    table = grid("right", "left", "left")
-    head = f"errors in {counted(summary.failed_rows, 'row')}"
-    table.add_row("", Text(head, "bold red"), "")
+    rows: list[Sequence[Sentence]] = []
     for stage, groups in summary.failures.errors.items():
-        _add_groups(table, [(f"{stage}: {group.words}", group) for group in groups.values()], _MOST_ERRORS)
-    return table
+        rows += _listed([(f"{stage}: {group.words}", group) for group in groups.values()], _MOST_ERRORS)
+    head = Words(f"errors in {counted(summary.failed_rows, 'row')}", "bad")
+    return Table(("", head, ""), rows, "rll")
+
+
+def _listed(groups: Sequence[tuple[str, FailureGroup]], most: int) -> Iterator[Sequence[Sentence]]:
+    ordered = sorted(groups, key=lambda item: -item[1].rows)
+    for label, group in ordered[:most]:
+        example = (Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
+        yield f"{group.rows:,}", Words(f"  {clean(label, 200)}", foreign=True), example
+    if len(ordered) > most:
+        yield "", Words(f"  and {len(ordered) - most:,} more", "dim"), ""
 
 
 def _usage(usage: Mapping[str, JSON]) -> Table:
     """What the calls came to: of the target, and of each evaluator that asks a model."""
-
-    table = grid("left", "right", "right", "right", "right")
-    table.add_row(*(Text(head, "bold") for head in ("spent", "calls", "tokens in", "tokens out", "cost")))
+    rows: list[Sequence[Sentence]] = []
     for name, spent in usage.items():
         if isinstance(spent, dict):
             counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
             price = cost_text(spent, ",.4f") or "no price"
-            table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), price)
-    return table
+            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
+    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
 def _gates(outcomes: Sequence[Outcome]) -> Table:
-    table = grid("left", "left", "left")
+    rows = []
     for outcome in outcomes:
-        verdict = Text(*_VERDICTS[outcome.end])
-        shown = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 300)})" if outcome.remark else "")
-        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(shown))
-    return table
+        remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""
+        required = ("required ", Words(clean(outcome.gate, 100), foreign=True))
+        rows.append((Words(*_VERDICTS[outcome.end]), required, f"found {outcome.found_text}{remark}"))
+    return Table(("", "", ""), rows, "lll")
+
+
+# -- for programs
+
+
+def _checks(summary: Summary) -> Iterator[Check]:
+    """The gates, and each evaluator's share of errors.
+
+    A gate that is undecided is an error, and skipped where that counts as met. If no share of errors is allowed by a
+    gate, only errors in all rows are a failure.
+    """
+    for outcome in summary.gates:
+        remark = f" ({outcome.remark})" if outcome.remark else ""
+        said = f"required {outcome.gate}, found {outcome.found_text}{remark}"
+        undecided = "skipped" if summary.undecided == "pass" else "error"
+        ended = None if outcome.met else undecided if outcome.undecided else "failure"
+        yield Check("tunecheck.gates", outcome.gate, said, ended)  # type: ignore[arg-type]  # of these words
+    allowed = summary.allowed_errors
+    for name in summary.evaluators:
+        count = summary.metrics.get(f"{name}.error_count")
+        failed = count if isinstance(count, int) else 0
+        rate = failed / summary.rows if summary.rows else 0.0
+        met = rate <= allowed if allowed is not None else rate < 1
+        most = f", allowed {allowed:.6g}" if allowed is not None else ""
+        said = f"error rate of {name}: {failed:,} of {summary.rows:,} rows ({rate:.6g}){most}"
+        yield Check("tunecheck.errors", f"{name} error rate", said, None if met else "failure")
+
+
+def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield "data", summary.data
+    yield "source", summary.source
+    yield "folder", summary.folder
+    yield "rows", str(summary.rows)
+    yield "rows_with_an_error", str(summary.failed_rows)
+    yield "simulated", str(summary.simulated).lower()
+    if summary.stopped:
+        yield "stopped_early", summary.stopped
+    for name in summary.failures.faults:
+        for code, rows in summary.failures.by_code(name).items():
+            yield f"failed.{name}.{code}", str(rows)
+    for code, group in summary.failures.causes.items():
+        yield f"{METRIC}{code}", str(group.rows)

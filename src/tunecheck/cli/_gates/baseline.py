@@ -57,7 +57,6 @@ class Base:
         from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._measuring import Settings
         from tunecheck.comparison._pairing import NothingPairsError
-        from tunecheck_bfcl._comparison import POOLED
 
         settings = Settings(
             metrics=self.metrics,
@@ -69,13 +68,13 @@ class Base:
             gated=True,
         )
         try:
-            comparison = compare_runs([self.name, run], self.results_dir, settings).comparison
+            compared = compare_runs([self.name, run], self.results_dir, settings)
         except NothingPairsError as error:  # its remedy is an option of `compare`
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
             return [self._impossible(str(error))], []
-        # What all evaluators of BFCL say together is for comparisons; a gate is on evaluators.
-        tested = [metric for metric in comparison.against[-1].tested if metric.evaluator != POOLED]
+        comparison, derived = compared.comparison, compared.runs[-1].new.derived
+        tested = [metric for metric in comparison.against[-1].tested if metric.evaluator not in derived]
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
         return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.flag)

@@ -14,7 +14,7 @@ async function begin() {
   const open = (row) => opened && row < head.rows && opened.open(row);
   const missing = new Missing("this report");
   const map = el("div");
-  const parts = [changeSection(head, find, map), summarySection(head), chartSection(head, find), timelineSection(head, open)].filter(Boolean);
+  const parts = [changeSection(head, find, map), summarySection(head), chartSection(head, find), ...panelSections(head, open)].filter(Boolean);
   const place = section("rows", "Rows", el("p", { class: "loading" }, "Unpacking the rows …"));
   page.replaceChildren(missing.node, ...parts, place);
   page.before(pageHead(head));

@@ -195,16 +195,6 @@ function turnsNode(runs) {
   return el("section", {}, el("h3", {}, "Turn by turn"), ...lines);
 }
 
-/** One entry of a memory test's own log. */
-function entryNode([what, where, said, note]) {
-  const head = el("div", { class: "entry-head" }, el("b", {}, data(what)), el("small", {}, where), note ? el("small", {}, data(note)) : null);
-  return el("li", { class: said.length ? "entry said" : "entry" }, head, ...said.map(([who, text]) => (who === "reasoning" ? reasoningNode(text) : el("div", { class: `message ${who === "test" ? "user" : "assistant"}` }, el("span", { class: "role" }, who), el("div", {}, data(text, "pre"))))));
-}
-
-function logNode(entries) {
-  return el("section", { class: "log" }, el("h3", {}, "The test's own log"), el("ol", { class: "entries" }, ...entries.map(entryNode)));
-}
-
 /** The columns shown nowhere else; long values are fetched when they are asked for. */
 function moreNode(rows, more) {
   const short = more.filter(([, value]) => typeof value === "string");
@@ -238,11 +228,11 @@ function rowNode(rows, details, run) {
     const made = [...(base && base.verdicts ? [[base.run, base]] : []), [base ? run : "Actual", details]];
     const nothing = [details.expected, ...made.map(([, each]) => each.actual)].every((side) => !Object.keys(side || {}).length) && made.every(([, each]) => !(each.pairs || []).length);
     const shown = nothing && !rows.hasAnswers ? null : answers(details.expected || {}, made);
-    if (details.log) parts.push(judged(), shown, logNode(details.log));
-    else parts.push(shown, judged());
+    const own = panelRows(details);
+    parts.push(...(own.length ? [judged(), shown, ...own] : [shown, judged()]));
     if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));
   }
-  if (other && other.log) parts.push(el("details", {}, el("summary", {}, "The test's own log in ", data(other.run)), logNode(other.log)));
+  if (other) parts.push(...panelRows(other).map((node) => el("details", {}, el("summary", {}, "In ", data(other.run)), node)));
   if (other) parts.push(errors(other.errors, `Errors in ${other.run}`));
   parts.push(moreNode(rows, details.more));
   return el("div", { class: "row-body" }, ...parts.filter(Boolean));

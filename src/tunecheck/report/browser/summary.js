@@ -1,7 +1,7 @@
 // The head of the page and the table of figures.
 
 function pageHead(head) {
-  const links = [head.against && ["changes", "Changes"], ["summary", "Summary"], ["charts", "Charts"], head.timeline && ["timeline", "Timeline"], ["rows", "Rows"]];
+  const links = [head.against && ["changes", "Changes"], ["summary", "Summary"], ["charts", "Charts"], ...panelsOf(head.panels).map(([name]) => [name, PANELS[name].title]), ["rows", "Rows"]];
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
   const top = el("header", { class: "top" });
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));

@@ -86,10 +86,21 @@ function memoryFigures(memory) {
   return [el("p", { class: "sums" }, ...pairs), el("div", { class: "scroll" }, table)];
 }
 
-/** The timeline of a memory run; null where the run is none. `open(row)` opens a test. */
-function timelineSection(head, open) {
-  if (!head.timeline) return null;
+/** One entry of a memory test's own log. */
+function entryNode([what, where, said, note]) {
+  const head = el("div", { class: "entry-head" }, el("b", {}, data(what)), el("small", {}, where), note ? el("small", {}, data(note)) : null);
+  return el("li", { class: said.length ? "entry said" : "entry" }, head, ...said.map(([who, text]) => (who === "reasoning" ? reasoningNode(text) : el("div", { class: `message ${who === "test" ? "user" : "assistant"}` }, el("span", { class: "role" }, who), el("div", {}, data(text, "pre"))))));
+}
+
+function logNode(entries) {
+  return el("section", { class: "log" }, el("h3", {}, "The test's own log"), el("ol", { class: "entries" }, ...entries.map(entryNode)));
+}
+
+/** The figures and the timeline of a memory run. `open(row)` opens a test. */
+function timelineNodes({ sessions, figures }, open) {
   const shape = (word, text) => el("span", { class: "pair" }, svg("svg", { viewBox: "0 0 14 14", width: 14, height: 14, class: "lanes key", "aria-hidden": "true" }, svg("g", { class: "lane good" }, markOf(MARKS.indexOf(word), 7, 7))), text);
   const key = el("p", { class: "note" }, "Each line is a test, along the tokens of the conversation: ", shape("statement", "statement"), shape("question", "question"), shape("callback", "callback or judge"), "Dashed lines: time passes with nothing said. The colour is the score: all, some, none of it.");
-  return section("timeline", "Timeline", ...memoryFigures(head.memory), key, ...head.timeline.map((session) => sessionNode(session, open)));
+  return [...memoryFigures(figures), key, ...sessions.map((session) => sessionNode(session, open))];
 }
+
+panel("timeline", { title: "Timeline", draw: timelineNodes, row: logNode });

@@ -42,8 +42,10 @@ class CompareOptions(ComparingOptions, JsonOptions, ResultsOptions):
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
     from tunecheck._json import dumps_line
-    from tunecheck.cli._console import console, print_json
+    from tunecheck.cli._console import print_json
     from tunecheck.comparison._compare import compare as compare_runs
+    from tunecheck.comparison._view import comparison_view
+    from tunecheck.views import console, markdown, print_view
 
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
@@ -63,13 +65,9 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
     if options.markdown is not None:
-        from tunecheck.cli._compare.markdown import comparison_markdown
-
-        write_output(options.markdown, comparison_markdown(comparison, shown))
+        write_output(options.markdown, markdown(comparison_view(comparison, shown)))
     if options.json:
         print_json(comparison.to_json())
     else:
-        from tunecheck.cli._compare.page import show
-
-        show(comparison, console(sys.stdout), shown)
+        print_view(comparison_view(comparison, shown), console(sys.stdout))
     return 0

@@ -1,1 +1,0 @@
-"""`tunecheck compare`: its options, and the comparison as text, table and Markdown."""

@@ -1,0 +1,473 @@
+"""Comparisons and selections as pages of results: the answer first, then the figures, then the rows behind them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunecheck import plugins
+from tunecheck._messages import clean, counted
+from tunecheck.comparison._comparison import (
+    BETTER,
+    JUDGES_DIFFER,
+    NO_DIFFERENCE,
+    TOO_LITTLE,
+    WORSE,
+    Comparison,
+    History,
+    MetricComparison,
+    Part,
+    RowChange,
+    RowHistory,
+    RowsOverRuns,
+    RunComparison,
+    Selection,
+)
+from tunecheck.comparison._measuring import ALONE
+from tunecheck.comparison._run_table import OWN_SOURCES, PASS_RATE, RunInfo
+from tunecheck.comparison._wording import (
+    difference_text,
+    headline,
+    interval_text,
+    line_of,
+    margin_text,
+    p_text,
+    regression_text,
+    row_text,
+    shared_text,
+    short_names,
+    shown_difference,
+    size_text,
+    value_text,
+)
+from tunecheck.pipeline._finished_rows import fault_groups
+from tunecheck.runs._decision import stopped_text
+from tunecheck.statistics._results import Estimate
+from tunecheck.views import (
+    SIMULATED,
+    Cell,
+    Chart,
+    Interval,
+    Part as ViewPart,
+    Sentence,
+    Style,
+    Table,
+    Text,
+    View,
+    Words,
+)
+
+_MOST_NAMED, _MOST_CHANGED, _MOST_CAUSES = 5, 6, 12
+_FEW, _MOST_FAULTS = 3, 3
+_LONGEST_REASON = 120
+_STYLES: Mapping[str, Style] = {BETTER: "good", WORSE: "bad"}
+_LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
+_OVER_RUNS: Mapping[RowHistory, Style] = {"broken": "bad", "back and forth": "warn", "flaky": "warn", "fixed": "good"}
+_MARKS = {1.0: "✓", 0.0: "✗"}
+
+
+def _name(text: str, style: Style = "") -> Words:
+    return Words(clean(text, 60), style, foreign=True)
+
+
+# -- comparisons
+
+
+def comparison_view(comparison: Comparison, rows: int = 3) -> View:
+    """The last run against the base, and all runs beside each other; `rows` of each list are shown."""
+    title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
+    return View(title, [*_comparison_parts(comparison, rows)], [*_notes(comparison)])
+
+
+def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+    last, best = comparison.against[-1], comparison.best
+    yield _runs_table(comparison)
+    said: list[Sentence] = [Words(warning, "warn") for warning in _warnings(comparison)]
+    if best is not None:
+        said += _choice(best)
+    if said:
+        yield Text(said)
+    yield Text([*_answer(last, comparison)])
+    yield Chart([_interval(each.name, each.difference) for each in last.tested])
+    if best is not None:
+        yield _iterations_table(comparison)
+    yield _metrics_table(last, comparison)
+    yield from _parts_tables(last, comparison)
+    yield from (plugins.tables()[name].table(data) for name, data in last.tables.items())
+    if best is not None and best.rows_over_runs is not None:
+        yield _rows_over_runs_table(best.rows_over_runs, rows)
+    if last.causes:
+        yield _causes_table(last, comparison)
+    yield from _rows_tables(last, rows)
+
+
+def _interval(label: str, estimate: Estimate) -> Interval:
+    return Interval(label, estimate.value, estimate.low, estimate.high)
+
+
+def _runs_table(comparison: Comparison) -> Table:
+    many = len(comparison.against) > 1
+    rows: list[Sequence[Sentence]] = []
+    for number, run in enumerate(comparison.runs, 1):
+        label = f"run {number}" if many else "base" if number == 1 else "new"
+        trials = f", {run.trials} trials each" if run.trials > 1 else ""
+        failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
+        rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{counted(run.rows, 'row')}{trials}{failed}"))
+        if run.stopped is not None:
+            rows.append(("", Words(stopped_text(run.stopped), "warn"), ""))
+    if comparison.simulated:
+        rows.append(("", Words(SIMULATED, "warn"), ""))
+    return Table(("", "", ""), rows, "lll")
+
+
+def _warnings(comparison: Comparison) -> Iterator[str]:
+    """What a reader must know before any figure."""
+    for against in comparison.against:
+        shared = shared_text(against, comparison.base)
+        if shared:
+            yield clean(shared)
+        start = f"{clean(against.new.id, 100)}: " if comparison.best is not None else ""
+        yield from (start + warning for warning in against.warnings)
+
+
+def _choice(best: Selection) -> Iterator[Words]:
+    """Which run to ship, and what the last one lost."""
+    yield Words(clean(best.sentence, 2_000), "strong")
+    if best.regressed_since is not None:
+        yield Words(clean(regression_text(best), 2_000), "bad")
+
+
+def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
+    """The verdicts, the primary metric's first; metrics of which nothing is shown share a line."""
+    if comparison.best is not None:
+        names = short_names([run.id for run in comparison.runs])
+        yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"
+    tested = sorted(against.tested, key=lambda each: not each.primary)
+    for metric in [each for each in tested if each.primary or each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
+        yield _said_of(metric, _better_before(comparison, metric))
+    for verdict in (NO_DIFFERENCE, TOO_LITTLE):
+        alike = [each for each in tested if each.verdict == verdict and not each.primary]
+        telling = [each for each in alike if len(alike) <= _FEW or (verdict == NO_DIFFERENCE and each.why)]
+        yield from map(_said_of, telling)
+        if len(alike) > len(telling):
+            yield f"{verdict}: {', '.join(clean(each.name, 60) for each in alike if each not in telling)}"
+
+
+def _better_before(comparison: Comparison, metric: MetricComparison) -> str:
+    """The run that the last one has fallen behind on this metric; empty where there is none."""
+    best = comparison.best
+    if best is None or best.regressed_since is None or best.metric != metric.name:
+        return ""
+    return short_names([run.id for run in comparison.runs])[best.regressed_since]
+
+
+def _said_of(metric: MetricComparison, behind: str = "") -> Sentence:
+    style = "strong" if behind else _STYLES.get(metric.verdict or "", "strong")
+    said = [headline(metric), margin_text(metric), f"worse than {clean(behind, 100)}" * bool(behind)]
+    return _name(metric.name, style), f": {'; '.join(filter(None, said))}"
+
+
+def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
+    """Each metric's figures, the tested ones first."""
+    has_margin = comparison.margin is not None
+    heads = [*_heads(comparison), "finds ≥", *([f"worse by < {comparison.margin:g}"] if has_margin else [])]
+    metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
+    rows = [
+        [*_metric_cells(metric, has_margin=has_margin)]
+        for evaluator in dict.fromkeys(metric.evaluator for metric in metrics)
+        for metric in metrics
+        if metric.evaluator == evaluator
+    ]
+    return Table(heads, rows)
+
+
+def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
+    return [label, "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "Holm"]
+
+
+def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
+    kind, style, smallest = metric.kind, _style_of(metric.tested), metric.smallest_difference
+    if metric.tested or metric.name == metric.evaluator:
+        yield _name(metric.name, style)
+    else:
+        key = metric.key.removeprefix(f"{metric.evaluator}.")
+        yield Words(f"  {'pass rate' if key == PASS_RATE else clean(key, 60)}", style)
+    yield Words(f"{metric.difference.n:,}", style)
+    yield Words(value_text(kind, metric.base.value), style)
+    yield Words(value_text(kind, metric.new.value), style)
+    yield Words(shown_difference(kind, metric.difference, unit=False), style)
+    yield p_text(metric.p_value) if metric.tested else ""
+    yield p_text(metric.p_adjusted) if metric.tested else ""
+    yield size_text(kind, smallest.value).removesuffix(" points") if smallest is not None else ""
+    if has_margin:
+        shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
+        yield shown[metric.non_inferior] if metric.non_inferiority is not None else ""
+
+
+def _style_of(tested: bool) -> Style:
+    return "" if tested else "dim"
+
+
+def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
+    """Where the leading metric differs, a table for each column; and the figures of plug-ins."""
+    metric = against.metrics[against.part_metric]
+    judged = ", as the judge says" * (metric.judge == "corrected")
+    tables: dict[str, list[Part]] = {}
+    for part in (*against.parts, *against.figures):
+        tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{judged}", []).append(part)
+    for title, parts in tables.items():
+        alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
+        below = Words(f"{', '.join(alone)}: {ALONE}", "dim") if alone else ""
+        yield Table(_heads(comparison, title), [_part_cells(part, metric) for part in parts], below=below)
+
+
+def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
+    kind, style = metric.kind, _STYLES.get(part.verdict or "", "")
+    return [
+        Words(clean(part.value, 40), style, foreign=True),
+        f"{part.difference.n:,}",
+        value_text(kind, part.base.value),
+        value_text(kind, part.new.value),
+        shown_difference(kind, part.difference, unit=False),
+        p_text(part.p_value),
+        p_text(part.p_adjusted),
+    ]
+
+
+def _causes_table(against: RunComparison, comparison: Comparison) -> Table:
+    """How many of the paired rows failed for which cause in each run, and in only one of them."""
+    heads = ("why rows failed", "base", "new", "change", "base only", "new only", "Holm", "")
+    rows: list[list[Cell]] = []
+    for each in against.causes[:_MOST_CAUSES]:
+        shown = each.p_adjusted < 1 - comparison.confidence
+        change = Words(f"{each.new - each.base:+,}", "dim" if not shown else "bad" if each.new > each.base else "good")
+        counts = [f"{each.only_base:,}", f"{each.only_new:,}", p_text(each.p_adjusted)]
+        rows.append(
+            [
+                clean(each.title, 60),
+                f"{each.base:,}",
+                f"{each.new:,}",
+                change,
+                *counts,
+                "serving" if each.side == "serving" else "",
+            ]
+        )
+    left = len(against.causes) - _MOST_CAUSES
+    return Table(heads, rows, "lrrrrrrl", below=f"and {left} more: --out FILE writes all" if left > 0 else "")
+
+
+def _iterations_table(comparison: Comparison) -> Table:
+    """Each metric over all runs, over the rows that all of them have."""
+    shown = comparison.history
+    rows: list[list[Cell]] = [["rows", *(f"{each.values[0].n:,}" for each in shown)]]
+    for number in range(len(comparison.runs)):
+        rows.append([f"run {number + 1}", *(_iteration(comparison, each, number) for each in shown)])
+    rows.append(["", *(Words(line_of(each.values), "dim") for each in shown)])
+    return Table(["", *(_name(each.name) for each in shown)], rows, below="▲ ▼ better, worse than run 1")
+
+
+def _iteration(comparison: Comparison, history: History, number: int) -> Words:
+    verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
+    style = _STYLES.get(verdict or "", "")
+    mark = {"good": "▲ ", "bad": "▼ "}.get(style, "")
+    return Words(mark + value_text(history.kind, history.values[number].value), style)
+
+
+# -- the rows behind a comparison
+
+
+def _rows_tables(against: RunComparison, most: int) -> Iterator[ViewPart]:
+    shown = _telling_metrics(against)
+    for metric in shown:
+        yield from _row_lists(metric, most)
+    others = [each for each in against.tested if each not in shown and any(each.totals.values())]
+    if others:
+        yield Text(
+            [f"the rows of {counted(len(others), 'more metric')}: --metric NAME shows them, --out FILE writes all"]
+        )
+
+
+def _telling_metrics(against: RunComparison) -> list[MetricComparison]:
+    """Whose rows to show: the metrics that changed, then those with most flips; none whose rows were shown before."""
+
+    def rank(metric: MetricComparison) -> tuple[bool, int]:
+        flips = sum(metric.totals.get(name, 0) for name in ("regressed", "fixed", "flaky"))
+        return metric.verdict not in (BETTER, WORSE), -flips
+
+    shown: list[MetricComparison] = []
+    seen: set[tuple[str, str]] = set()
+    for metric in sorted(against.tested, key=rank):
+        flips = {(each.row_id, name) for name in ("regressed", "fixed", "flaky") for each in getattr(metric, name)}
+        new = flips - seen or (not flips and not shown and metric.totals.get("changed"))
+        if len(shown) < _FEW and new:
+            shown.append(metric)
+            seen |= flips
+    return shown
+
+
+def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
+    counts = ", ".join(
+        f"{metric.totals.get(name, 0):,} {name}" for name in _LISTS if name != "flaky" or metric.totals.get("flaky")
+    )
+    lines: list[Sentence] = [(_name(metric.name, "strong"), Words(f": {counts}", "strong"))]
+    if most and (change := changed_faults(metric)):
+        lines.append(("  faults: ", Words(change, foreign=True)))
+    yield Text(lines)
+    for name, style in _LISTS.items():
+        rows: Sequence[RowChange] = getattr(metric, name)
+        if rows and most:
+            yield _row_list(metric, name, style, most)
+
+
+def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> Table:
+    """One list: how many rows it has, the faults that they have in common, and the first of them."""
+    rows: Sequence[RowChange] = getattr(metric, name)
+    faults: Counter[str] = Counter()
+    for row in rows:
+        base, new = _groups(row)
+        left, right = (new, base) if name == "fixed" else (base, new)
+        faults.update(title for title in right if title not in left)
+    common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(_MOST_FAULTS) if count > 1]
+    total = metric.totals.get(name, len(rows))
+    title: list[Cell] = [Words(f"  {name} {total:,}", style)]
+    if common:
+        title += [": ", Words(", ".join(common), "dim", foreign=True)]
+    cells = [
+        (
+            Words(f"    {clean(row.row_id, 60)}", foreign=True),
+            Words(clean(row_text(row, metric.kind), _LONGEST_REASON), "dim", foreign=True),
+        )
+        for row in rows[:most]
+    ]
+    return Table(("", ""), cells, "ll", tuple(title), folded=True)
+
+
+def _groups(row: RowChange) -> tuple[list[str], list[str]]:
+    """What the row's faults count as, in the base and in the new run, each once and in their order."""
+    sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
+    base, new = (list(dict.fromkeys(fault_groups(faults, reason or "").values())) for faults, reason in sides)
+    return base, new
+
+
+def changed_faults(metric: MetricComparison) -> str:
+    """Which faults grew and which shrank over all rows listed: `+5 wrong argument: number as text, −2 missing call`."""
+    change: Counter[str] = Counter()
+    for name in _LISTS:
+        for row in getattr(metric, name):
+            base, new = _groups(row)
+            change.update(new)
+            change.subtract(base)
+    ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))
+    left_out = len(ordered) - _MOST_CHANGED
+    more = f" and {counted(left_out, 'more kind')}" if left_out > 0 else ""
+    shown = (
+        f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered[:_MOST_CHANGED]
+    )
+    return ", ".join(shown) + more
+
+
+def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
+    """What became of rows over all runs, and the first rows of each outcome with their verdict in each run."""
+    said = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
+    said += [f"{found.counts[outcome]:,} {outcome}" for outcome in ("fixed", "broken")]
+    said += [f"{count:,} {outcome}" for outcome in ("back and forth", "flaky") if (count := found.counts[outcome])]
+    title = f", row by row over {len(found.runs)} runs: {', '.join(said)}"
+    cells: list[Sequence[Sentence]] = []
+    for outcome, style in _OVER_RUNS.items():
+        rows = [row for row in found.rows if row.outcome == outcome][:most]
+        since = (
+            ""
+            if outcome != "broken"
+            else ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
+        )
+        if rows:
+            cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
+        for row in rows:
+            marks = "".join(_MARKS.get(share, "~") for share in row.passed)
+            cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
+    return Table(("", ""), cells, "ll", (_name(found.metric, "strong"), Words(title, "strong")))
+
+
+# -- notes
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What a reader must know of the rows that are in no figure, and of the runs themselves."""
+    against, pairs = comparison.against[-1], comparison.pairs
+    for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
+        if names:
+            yield f"{counted(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
+    if pairs.other_content:
+        ids = counted(len(pairs.other_content), "id")
+        yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"
+    if pairs.by_content:
+        yield f"{counted(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
+    if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, comparison.new):
+        yield "rows are paired by id alone: their contents cannot be compared"
+    yield from _failures(against)
+    yield from (clean(note) for note in against.notes)
+
+
+def _are_of_one_plugin(base: RunInfo, new: RunInfo) -> bool:
+    """Whether both were read from files of one other program, which never have contents."""
+    return base.source == new.source and base.source not in OWN_SOURCES
+
+
+def _failures(against: RunComparison) -> Iterator[str]:
+    seen: set[str] = set()
+    for metric in against.tested:
+        sides = (metric.base_rows, metric.new_rows)
+        if metric.evaluator not in seen and any(side.errors for side in sides):
+            before, after = (f"{side.errors:,}" for side in sides)
+            yield f"{metric.evaluator}: errors in {before} rows of the base, {after} of the new run"
+        seen.add(metric.evaluator)
+        lone = metric.one_sided
+        if lone.base or lone.new:
+            lost, gained = f"{lone.base:,} in the new run", f"{lone.new:,} in the base"
+            yield f"{metric.name}: left out, for want of a figure: {lost}, {gained}"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(clean(name, 60) for name in names[:_MOST_NAMED]) + more
+
+
+# -- selections
+
+
+def selection_view(selection: Selection, rows: int = 3) -> View:
+    """The choice, the ranking, the runs against each other, and `rows` of each outcome over all runs."""
+    notes = [clean(note) for note in selection.notes]
+    if not selection.metric_named:
+        notes.append(f"ranked on {selection.metric}, of which most rows have a figure; --metric names another")
+    return View(Words(selection.sentence), [*_selection_parts(selection, rows)], notes)
+
+
+def _selection_parts(selection: Selection, rows: int) -> Iterator[ViewPart]:
+    said = [*_choice(selection)]
+    yield Text([Words(SIMULATED, "warn"), *said] if selection.simulated else said)
+    yield Chart([_interval(each.run, each.difference) for each in selection.ranking])
+    yield _ranking(selection)
+    names = short_names([each.run for each in selection.ranking])
+    held = [
+        (_name(names[each.new]), " against ", _name(names[each.base]), f": {headline(each.metric)}")
+        for each in selection.against
+    ]
+    yield Text(held)
+    if selection.rows_over_runs is not None:
+        yield _rows_over_runs_table(selection.rows_over_runs, rows)
+
+
+def _ranking(selection: Selection) -> Table:
+    kind, units = selection.kind, counted(selection.rows, "row")
+    if selection.clusters is not None:
+        units += f" in {counted(selection.clusters, 'cluster')}"
+    rows: list[list[Cell]] = []
+    for each in selection.ranking:
+        difference = difference_text(kind, each.difference.value, unit=False)
+        said = ["may be the best"] if each.may_be_best else []
+        said += [f"{guard.metric}: guard {guard.outcome}" for guard in each.guards]
+        distance = f"{difference} ({interval_text(kind, each.difference)})"
+        rows.append([_name(each.run), value_text(kind, each.value.value), distance, ", ".join(said)])
+    heads = (units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", "")
+    return Table(heads, rows, "lrrl")

@@ -1,0 +1,70 @@
+"""A page of results as Markdown for a pull request; words from elsewhere stand in code spans, where nothing acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunecheck._messages import clean
+from tunecheck.views._model import Chart, Sentence, Style, Table, Text, View, text_of, words_of
+
+_MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
+_TICKS = re.compile(r"`+")
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|@&~])")
+_LONGEST = 2_000
+
+
+def code(value: object, most: int = _LONGEST) -> str:
+    """Anything as a code span on one line, also in a table: no markup, link or mention in it has an effect."""
+    text = clean(value, most)
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    fence = "`" * (longest + 1)
+    padding = " " if longest or not text else ""
+    return f"{fence}{padding}{text}{padding}{fence}".replace("|", "\\|")
+
+
+def markdown(view: View) -> str:
+    """The title, the parts and the notes."""
+    notes = ["\n".join(f"- {code(note, 400)}" for note in view.notes)] if view.notes else []
+    parts = ["\n".join(_part(part)) for part in view.parts if not isinstance(part, Chart)]
+    return "\n\n".join([f"### {_written(view.title)}", *parts, *notes]) + "\n"
+
+
+def _written(sentence: Sentence) -> str:
+    return "".join(_piece(each.text, each.style, foreign=each.foreign) for each in words_of(sentence)).strip()
+
+
+def _piece(text: str, style: Style, *, foreign: bool) -> str:
+    if not text.strip():
+        return " " if text else ""
+    start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
+    said = code(text) if foreign else _ACTIVE.sub(r"\\\1", clean(text, _LONGEST))
+    bold = "**" if style in ("strong", "warn") and not foreign else ""
+    return f"{start}{_MARKS.get(style, '')}{bold}{said}{bold}{end}"
+
+
+def _part(part: Text | Table) -> Iterator[str]:
+    if isinstance(part, Table):
+        yield from _table(part)
+        return
+    yield from (f"- {_written(line)}" if len(part.lines) > 1 else _written(line) for line in part.lines)
+
+
+def _table(table: Table) -> Iterator[str]:
+    title = _written(table.title)
+    if table.folded:
+        yield f"<details><summary>{title}</summary>\n"
+    elif title:
+        yield f"{title}\n"
+    count = max(map(len, [table.heads, *table.rows]))
+    yield _row(table.heads, count)
+    yield "|" + "|".join("---" if table.alignment(at) == "left" else "--:" for at in range(count)) + "|"
+    yield from (_row(cells, count) for cells in table.rows)
+    if text_of(table.below):
+        yield f"\n{_written(table.below)}"
+    if table.folded:
+        yield "\n</details>"
+
+
+def _row(cells: Sequence[Sentence], count: int) -> str:
+    return f"| {' | '.join([*map(_written, cells), *[''] * (count - len(cells))])} |"
