@@ -31,7 +31,6 @@ from tunecheck.cli import (
     argument,
     begin,
     command,
-    console,
     every_row_failed,
     flag,
     option,
@@ -42,6 +41,7 @@ from tunecheck.cli import (
     run_errors,
     run_summary,
 )
+from tunecheck.views import console
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary

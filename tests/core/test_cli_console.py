@@ -14,8 +14,9 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment, workspace
 
 from tunecheck._messages import clean, counted, printable
-from tunecheck.cli._console import console, cost_text, print_path
+from tunecheck.cli._console import cost_text, print_path
 from tunecheck.runs._store import Run
+from tunecheck.views import console
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:

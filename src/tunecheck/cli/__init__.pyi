@@ -1,9 +1,7 @@
 """What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
 
 from ._console import (
-    console as console,
     cost_text as cost_text,
-    grid as grid,
     print_json as print_json,
     print_path as print_path,
     skill_text as skill_text,

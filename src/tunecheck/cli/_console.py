@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import printable
-from tunecheck.views import SIMULATED as SIMULATED, console as console
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
@@ -21,6 +20,7 @@ def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
     if quiet:
         return None
     from tunecheck._progress import ProgressBar
+    from tunecheck.views import console
 
     shown = console(sys.stderr)
     return ProgressBar(name, console=shown) if shown.is_terminal else None

@@ -25,7 +25,6 @@ from tunecheck.cli import (
     ResumableOptions,
     begin,
     command,
-    console,
     cost_text,
     every_row_failed,
     flag,
@@ -37,6 +36,7 @@ from tunecheck.cli import (
     run_arguments,
     run_summary,
 )
+from tunecheck.views import console
 
 if TYPE_CHECKING:
     from tunecheck._files import MemorySummary
