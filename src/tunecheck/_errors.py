@@ -28,8 +28,8 @@ class UntrustedError(ConfigurationError):
 class MissingExtraError(ConfigurationError):
     """An optional dependency is needed and not installed."""
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package: pip install 'tunecheck[{extra}]'")
+    def __init__(self, feature: str, extra: str, package: str = "tunecheck") -> None:
+        super().__init__(f"{feature} needs an optional package: pip install '{package}[{extra}]'")
 
 
 class EndpointError(TunecheckError):

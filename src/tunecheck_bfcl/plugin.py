@@ -5,6 +5,8 @@ from tunecheck.plugins import Extension, Plugin
 PLUGIN = Plugin(
     "bfcl",
     "BFCL V3: data, simulated services, leaderboard verdicts.",
+    extra="bfcl",
+    requires=("mpmath", "tree_sitter", "tree_sitter_java", "tree_sitter_javascript"),
     command_groups={"bfcl": "Run, score and show BFCL V3."},
     commands={
         "bfcl run": Extension("tunecheck_bfcl._cli:run", "Run BFCL V3 against an endpoint."),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck import evaluate
-from tunecheck._errors import PluginError
+from tunecheck._errors import MissingExtraError, PluginError
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
 GROUP = "evaluators"
@@ -261,6 +261,20 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
     ]
     with pytest.raises(PluginError, match=r"no plugin 'acme_length' .* missing here: acme \(the package acme_pack is"):
         find(GROUP, "acme_length")
+
+
+def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(install: Install) -> None:
+    source = (
+        "from tunecheck.plugins import Extension, Plugin\n"
+        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
+        "    evaluators={'acme_size': Extension('acme_pack:size', 'Size.')})\n"
+        "def size(*, response):\n    return {'size': len(response)}\n"
+    )
+    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    with pytest.raises(
+        MissingExtraError, match=r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
+    ):
+        find(GROUP, "acme_size")
 
 
 def test_a_plugin_brings_what_it_names(install: Install) -> None:

@@ -109,9 +109,15 @@ def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
     origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}
     for kind in kinds():
         for candidate in discover(kind):
-            origin = candidate.plugin or ("this workspace" if candidate.file else "small packages")
+            origin = _origin(candidate)
             origins.setdefault(origin, {}).setdefault(kind, []).append(candidate)
     return origins
+
+
+def _origin(candidate: Candidate) -> str:
+    if candidate.plugin is not None:
+        return candidate.plugin.name
+    return "this workspace" if candidate.file is not None else "small packages"
 
 
 def _as_json(candidate: Candidate) -> JSON:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import MissingExtraError
 from tunecheck.calls._schemas import FunctionDefinition
 from tunecheck.calls._strict_json import UnreadableError
 
@@ -70,9 +71,12 @@ def decode_source_text(text: str, language: str) -> list[object]:
 
 
 def _parsed(source: str, *, java: bool) -> Node:
-    from tree_sitter import Language, Parser  # loaded when used, with the one grammar that is needed
+    try:
+        from tree_sitter import Language, Parser  # loaded when used, with the one grammar that is needed
 
-    grammar = import_module("tree_sitter_java" if java else "tree_sitter_javascript")
+        grammar = import_module("tree_sitter_java" if java else "tree_sitter_javascript")
+    except ModuleNotFoundError:
+        raise MissingExtraError("reading calls in Java or JavaScript", "bfcl") from None
     try:
         encoded = source.encode()
     except UnicodeEncodeError:

@@ -115,6 +115,7 @@ class Plugin(_Brought):
         name: The plug-in's name, that of its entry point.
         help: One line: what the plug-in is for.
         extra: The extra that installs what this plug-in alone needs: `bfcl` for `pip install 'tunecheck[bfcl]'`.
+        requires: The modules of that extra without which nothing of the plug-in works.
         command_groups: One-line helps of new command groups, by their word.
         codes: Codes of faults and causes that its evaluators give.
         own_kinds: Extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to
@@ -124,6 +125,7 @@ class Plugin(_Brought):
     name: str
     help: str
     extra: str | None = field(default=None, kw_only=True)
+    requires: tuple[str, ...] = field(default=(), kw_only=True)
     command_groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     codes: Mapping[str, Code] = field(default_factory=dict, kw_only=True)
     own_kinds: Mapping[str, Extensions] = field(default_factory=dict, kw_only=True)

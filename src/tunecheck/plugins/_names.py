@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         OpenMirror,
         PairTable,
         Panel,
+        Plugin,
         RunnerLike,
         RunSource,
     )
@@ -43,7 +45,7 @@ _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "forma
 class Candidate:
     """An extension that a name may mean; `origin` says where it comes from, for people.
 
-    `file` is the workspace's file that offers it, None if it is installed; `extra` installs what its package needs.
+    `file` is the workspace's file that offers it, None if it is installed; `plugin` the plug-in that brings it.
     """
 
     kind: str
@@ -52,8 +54,8 @@ class Candidate:
     load: Callable[[], object]
     file: Path | None = None
     help: str = ""
-    extra: str | None = None
-    plugin: str | None = None
+    plugin: Plugin | None = None
+    distribution: str = ""
 
 
 def find(
@@ -113,14 +115,22 @@ def check(candidate: Candidate, trust: Trust) -> None:
 
 def load(candidate: Candidate) -> object:
     """Load an extension; errors as of `find`."""
+    plugin = candidate.plugin
+    extra = None if plugin is None else plugin.extra
+    if extra is not None and plugin is not None and not all(map(find_spec, plugin.requires)):
+        raise MissingExtraError(_described(candidate), extra, candidate.distribution)
     try:
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
-        if isinstance(error, ModuleNotFoundError) and candidate.extra is not None:
-            raise MissingExtraError(f"{candidate.name} of the {candidate.kind}", candidate.extra) from error
+        if isinstance(error, ModuleNotFoundError) and extra is not None:
+            raise MissingExtraError(_described(candidate), extra, candidate.distribution) from error
         raise PluginError(_broken(candidate, error)) from error
+
+
+def _described(candidate: Candidate) -> str:
+    return f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
 
 
 def _broken(candidate: Candidate, error: BaseException) -> str:
@@ -141,7 +151,13 @@ def _of_plugins(kind: str) -> Iterator[Candidate]:
         for name, extension in plugin.brings(kind).items():
             origin = f"{extension.loader} of {installed.distribution}"
             yield Candidate(
-                kind, name, origin, extension.load, help=extension.help, extra=plugin.extra, plugin=plugin.name
+                kind,
+                name,
+                origin,
+                extension.load,
+                help=extension.help,
+                plugin=plugin,
+                distribution=installed.distribution,
             )
 
 
