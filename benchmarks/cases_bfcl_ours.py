@@ -7,24 +7,24 @@ import sys
 import time
 from pathlib import Path
 
-from tunecheck.simulators._long_context import LongContext
-from tunecheck_bfcl._decoding import Mode
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
+from tests.bfcl_check_parts import check_conversation
+
+from tunecheck.episodes import CallMode, Services
+from tunecheck_bfcl._data.long_context import read_long_context
 
 
-def conversations(cases: str, mode: Mode, passes: str, data: str) -> None:
+def conversations(cases: str, mode: CallMode, passes: str, data: str) -> None:
     """Judge each conversation as the leaderboard does; the seconds of each pass, and what was valid."""
     with open(cases, encoding="utf-8") as file:
         given = [json.loads(line) for line in file]
-    long_context = LongContext.read(Path(data))
+    long_context = read_long_context(Path(data))
     seconds = []
     for number in range(int(passes)):
         started = time.perf_counter()
-        simulators = Simulators(long_context=long_context)
+        simulators = Services(long_context=long_context)
         verdicts = [
-            check_multi_turn(
-                case["entry"], case[mode], compat=True, simulators=simulators, mode=mode, model=f"model{number}"
+            check_conversation(
+                case["entry"], case[mode], compat=True, services=simulators, mode=mode, model=f"model{number}"
             )
             for case in given
         ]

@@ -13,9 +13,9 @@ from tests.serve_parts import serving
 from tunecheck import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.cli._app import main
-from tunecheck.datasets._multi_turn_replay import leaves
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.episodes import leaves
 from tunecheck.simulators._backend import Backends
 from tunecheck_serve._conversations import RowSource
 

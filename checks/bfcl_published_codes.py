@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._scoring import score_results
 from tunecheck_bfcl._summary import CategoryScore
-from tunecheck_bfcl._verdicts import Verdict
 
 TABLE = Path(__file__).with_suffix(".txt")
 
@@ -41,7 +41,7 @@ def _lines(category: CategoryScore) -> Iterator[str]:
     yield f"passed {counts[True]}, failed {counts[False]}, not scored {counts[None]}"
 
 
-def _kind(verdict: Verdict) -> str:
+def _kind(verdict: RowVerdict) -> str:
     turn = "" if verdict.turn is None else f"@{verdict.turn}"
     faults = (f"{fault.code}{'' if fault.turn is None else f'@{fault.turn}'}" for fault in verdict.faults)
     return f"{verdict.error_type}{turn}\t{' '.join(faults)}"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets._multi_turn_check import checked_rows
 from tunecheck.datasets._row_check import RowCheck
+from tunecheck.episodes._data_check import checked_rows
 from tunecheck.formats._reading import read_python_calls
 from tunecheck_authoring._audit.audit import audit
 from tunecheck_authoring._audit.dialogue import DialogueReader

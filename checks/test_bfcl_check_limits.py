@@ -13,9 +13,9 @@ import pytest
 from tests.bfcl.test_bfcl_check_defects import judged, right, wrong
 from tests.bfcl_check_parts import Row, entries, lamp_row, steps
 
+from tunecheck.episodes import Services
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._base import Simulator
-from tunecheck_bfcl._replay import Simulators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,8 @@ import json, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (250, 250))
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
+from tests.bfcl_check_parts import check_conversation
+from tunecheck.episodes import Services
 from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck.simulators import find_simulator
 
@@ -42,7 +42,7 @@ def judged(case):
     result = case["result"]
     if "involved_classes" not in case["row"]:
         return check_single_turn(case["row"], result, compat=compat, mode=mode)
-    return check_multi_turn(case["row"], result, compat=compat, mode=mode, simulators=Simulators(CLASSES))
+    return check_conversation(case["row"], result, compat=compat, mode=mode, services=Services(CLASSES))
 
 def peak():
     "The most memory so far in MB; that of `getrusage` may be the parent's, but it is there on every system."
@@ -356,11 +356,11 @@ def living() -> int:
 def test_nothing_is_kept_of_a_conversation_that_was_judged() -> None:
     rows = list(entries("multi_turn_base").values())[::4]
     cases = [(row, result) for row in rows for result in (right(row), wrong(row))]
-    shared = Simulators()
+    shared = Services()
 
     def judge_all() -> int:
         for row, result in cases:
-            judged(row, result, simulators=shared)
+            judged(row, result, services=shared)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 

@@ -14,19 +14,19 @@ from tests.bfcl_check_parts import (
     Row,
     as_text,
     as_tools,
+    check_conversation,
     entries,
     judged_by_the_reference,
     parameter_names,
     plain,
     read_call,
-    simulators,
+    services,
 )
 
 from tunecheck import read_calls
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._entries import CheckRow
-from tunecheck_bfcl._multi_turn import check_multi_turn
 from tunecheck_bfcl._single_turn import check_single_turn
 
 QUESTIONS = [name for name, category in CATEGORIES.items() if not category.multi_turn]
@@ -129,7 +129,7 @@ def test_conversations_have_the_references_verdicts(seed: int, tmp_path: Path) -
     for case, expected in zip(cases, judged_by_the_reference(cases, tmp_path), strict=True):
         row = entries(case["category"])[case["id"]]
         mode = case["mode"]
-        verdict = check_multi_turn(row, case["result"], compat=True, simulators=simulators(), mode=mode, model=mode)
+        verdict = check_conversation(row, case["result"], compat=True, services=services(), mode=mode, model=mode)
         assert plain(verdict) == expected, (case["id"], case["mode"], case["result"], verdict)
 
 

@@ -12,7 +12,7 @@ __all__ = ["run", "workspace"]
 
 
 def test_the_page_s_other_commands_and_its_python_code_work(workspace: Path, run: Run) -> None:
-    assert run("tunecheck datasets get bfcl").code == 0
+    assert run("tunecheck bfcl get").code == 0
     outputs = {}
     for line in "".join(blocks("sh")).splitlines():
         said = run(line)

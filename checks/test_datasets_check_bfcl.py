@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets._multi_turn_check import findings
 from tunecheck.datasets._row_check import Finding
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.episodes._data_check import findings
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.loader import load_bfcl
+from tunecheck_bfcl._data.long_context import read_long_context
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _check(category: str, copy: Path) -> list[Finding]:
     rows = (row.values for row in load_bfcl(f"{category}?data={copy}").rows())
-    return list(findings(rows, long_context=LongContext.read(copy)))
+    return list(findings(rows, long_context=read_long_context(copy)))
 
 
 @pytest.mark.parametrize("category", ["base", "miss_func", "miss_param", "long_context"])

@@ -1,6 +1,6 @@
 """Tabulate the figures that BFCL's simulators answer with, by asking a running copy of them.
 
-    python scripts/tabulate_bfcl_figures.py DATA > src/tunecheck/simulators/figures.json
+    python scripts/tabulate_bfcl_figures.py DATA > src/tunecheck_bfcl/_services/figures.json
 
 Run it with a python that can import `bfcl_eval` (tests/bfcl_reference.py makes one); DATA is the folder of its data,
 whose words are tried as names of cities, companies and sectors. Fresh instances are looked at and their operations are

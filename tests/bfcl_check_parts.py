@@ -14,13 +14,13 @@ from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_reference import reference_python
 
 from tunecheck._json import JSON
+from tunecheck.episodes import RowVerdict, Services, StateCheck
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
+from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._entries import CheckRow, read_entries
-from tunecheck_bfcl._replay import Simulators
-from tunecheck_bfcl._verdicts import Verdict
 
 Row = dict[str, Any]
 
@@ -38,8 +38,8 @@ def entries(category: str) -> Mapping[str, CheckRow]:
 
 
 @cache
-def simulators() -> Simulators:
-    return Simulators(long_context=LongContext.read(files().package))
+def services() -> Services:
+    return Services(long_context=lambda: read_long_context(files().package))
 
 
 @cache
@@ -106,14 +106,14 @@ def judged_by_the_reference(cases: Sequence[Row], folder: Path) -> list[tuple[bo
     ]
 
 
-def plain(verdict: Verdict) -> tuple[bool | None, str | None]:
+def plain(verdict: RowVerdict) -> tuple[bool | None, str | None]:
     return verdict.valid, verdict.error_type
 
 
 class Lamp(Simulator):
     """A lamp that is on or off, remembers who used it, and notes what it is told."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self.on = bool(config.get("on", False))
         self.notes: list[JSON] = []
         self.settings: dict[str, JSON] = {}
@@ -159,3 +159,11 @@ def lamp_row(*turns: Sequence[object], **columns: object) -> Row:
 def steps(*calls: tuple[str, Row]) -> list[object]:
     """A turn in which each of these calls is a step, and then nothing."""
     return [*(as_tools([call]) for call in calls), []]
+
+
+def check_conversation(
+    row: Mapping[str, object], result: object, *, compat: bool, services: Services | None = None, **more: Any
+) -> RowVerdict:
+    """The verdict on a conversation: the leaderboard's, or strictly."""
+    check = LeaderboardCheck if compat else StateCheck
+    return check(services or Services()).check(row, result, **more)

@@ -1,4 +1,4 @@
-"""A whole copy of BFCL for tests, unpacked from its wheel as `tunecheck datasets get bfcl` does, and kept."""
+"""A whole copy of BFCL for tests, unpacked from its wheel as `tunecheck bfcl get` does, and kept."""
 
 from __future__ import annotations
 

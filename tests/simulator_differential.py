@@ -71,10 +71,10 @@ def _answers(questions: Path) -> dict[str, list[list[str]]]:
 @functools.cache
 def long_context() -> Any:
     """The constants of long-context rows, read from the reference's own copy."""
-    from tunecheck.simulators._long_context import LongContext
+    from tunecheck_bfcl._data.long_context import read_long_context
 
     (package,) = reference_python().parent.parent.glob("lib/python*/site-packages/bfcl_eval")
-    return LongContext.read(package)
+    return read_long_context(package)
 
 
 def ground_truth_cases(simulator: type[Simulator]) -> list[Case]:

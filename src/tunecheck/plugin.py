@@ -28,7 +28,6 @@ PLUGIN = Plugin(
         "report": Extension("tunecheck.cli._report:report", "Write a run's report: one HTML file that loads nothing."),
         "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
         "datasets convert": Extension("tunecheck.cli._datasets:convert", "Convert a data set of another form."),
-        "datasets get": Extension("tunecheck.cli._datasets:get", "Download a benchmark's data."),
         "datasets check": Extension(
             "tunecheck.cli._datasets:check", "Check ids, roles, tool definitions and ground-truth calls."
         ),

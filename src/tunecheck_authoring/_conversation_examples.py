@@ -14,7 +14,7 @@ from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.datasets._columns import UnusableRowError
-from tunecheck.datasets._multi_turn_replay import Replay
+from tunecheck.episodes import Replay
 from tunecheck.episodes._dialects import ToolsDialect
 from tunecheck.episodes._expected_answers import step_row
 from tunecheck.episodes._scenario import Scenario, read_scenario
@@ -77,7 +77,7 @@ class ConversationReader:
         row = Row(0, "", data, "")
         try:
             scenario = read_scenario(row, self._backends)
-            backend = self._backends.backend(scenario.simulators, scenario.initial_config, None)
+            backend = self._backends.start(scenario.simulators, scenario.initial_config)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
         if scenario.long_context:
@@ -95,7 +95,7 @@ class ConversationReader:
 
 def _right_course(scenario: Scenario, truth: Sequence[Calls], backend: Backend) -> Iterator[Moment]:
     """The right calls; where one is given, the simulators are as they are before it."""
-    dialect = ToolsDialect(scenario.offer, OwnWording(), compat=False)
+    dialect = ToolsDialect(scenario.offer, OwnWording())
     messages: list[Message] = []
     for turn, said in enumerate(scenario.turns):
         added = scenario.held_out.get(turn)

@@ -1,7 +1,7 @@
 """Whether an answer's calls are among the possible ones: `CallCheckEvaluator`."""
 
 from collections.abc import Mapping
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
@@ -9,14 +9,18 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._multi_turn_state import COMPATS, MODES, AnyMode, Compat, compat_for, scored
+from tunecheck.evaluators._multi_turn_state import MODES, AnyMode
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import read_calls, tools_of
+from tunecheck_bfcl._data.categories import is_bfcl
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._single_turn import check_single_turn
 
 _METRIC = "call_check"
+
+Compat: TypeAlias = Literal["auto", "bfcl", "strict"]
+"""How to judge: `bfcl` as the leaderboard does, `strict` without its gaps, `auto` the first for BFCL's own rows."""
 
 
 class CallCheckEvaluator(Evaluator):
@@ -46,7 +50,7 @@ class CallCheckEvaluator(Evaluator):
     def __init__(
         self, *, compat: Compat = "auto", mode: AnyMode = "auto", names: Names = "auto", format: str | Profile = AUTO
     ) -> None:
-        self._compat = one_of(compat, COMPATS, "compat")
+        self._compat = one_of(compat, get_args(Compat), "compat")
         self._mode = one_of(mode, MODES, "mode")
         self._names = one_of(names, get_args(Names), "names")
         self._profile = chosen(format)
@@ -97,8 +101,8 @@ class CallCheckEvaluator(Evaluator):
         if self._profile and isinstance(answer, str):
             answer = _as_entries(read_calls(answer, tools=defined, format=self._profile)) or answer
         mode = None if self._mode == "auto" else self._mode
-        compat = compat_for(self._compat, category, check)
-        return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode, names=self._names))
+        compat = self._compat == "bfcl" or (self._compat == "auto" and is_bfcl(category, check))
+        return check_single_turn(row, answer, compat=compat, mode=mode, names=self._names).scored(_METRIC)
 
 
 def _check_of(ground_truth: object) -> str:

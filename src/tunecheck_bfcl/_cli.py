@@ -45,7 +45,8 @@ from tunecheck.views import console
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary
-    from tunecheck.episodes._target import ConversationTarget, Mode as AskingMode
+    from tunecheck.episodes._decoding import CallMode
+    from tunecheck.episodes._target import ConversationTarget
     from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._entries import CheckRow
@@ -74,7 +75,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
         "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
-    data: str | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING)
+    data: str | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR", RUNNING)
     reuse: str | None = option(
         "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
         "RUN",
@@ -138,13 +139,13 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
     assert options.endpoint is not None
     return ConversationTarget(
         load_named(options.endpoint, trust),
-        mode=cast("AskingMode", options.mode or "tools"),
+        mode=cast("CallMode", options.mode or "tools"),
         step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
-        compat=options.compat,
+        compat="bfcl" if options.compat else None,
         format=options.format or AUTO,
         include_input_log=options.include_input_log,
         include_state_log=not options.exclude_state_log,
-        bfcl_data=options.bfcl_data,
+        data=options.bfcl_data,
     )
 
 
@@ -174,7 +175,7 @@ class ScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
     out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
-    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")
     workers: int | None = option("How many processes.", "N", least=1)
 
 
@@ -282,7 +283,7 @@ class ShowOptions(CommandOptions):
     all: bool = flag("Every entry of the categories, one file each (needs --out).")
     categories: str = option("Which categories --all means; by default multi_turn.", "A,B", default="multi_turn")
     out: Path | None = option("Write one file for each entry there.", "DIR")
-    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")
 
 
 @command(ShowOptions)
@@ -329,16 +330,14 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
     from tunecheck._whole_files import write_file
-    from tunecheck.simulators._long_context import LongContext
+    from tunecheck.episodes._playing import Services
+    from tunecheck_bfcl._data.long_context import read_long_context
     from tunecheck_bfcl._ground_truth import ground_truth_lines
-    from tunecheck_bfcl._replay import Simulators
 
-    plain, padded = Simulators(), None
+    services = Services(long_context=lambda: read_long_context(files.package))
     written = 0
     for row in rows:
-        if row.get("long_context") and padded is None:
-            padded = Simulators(long_context=LongContext.read(files.package))
-        lines = ground_truth_lines(row, padded if row.get("long_context") and padded else plain)
+        lines = ground_truth_lines(row, services)
         if out is None:
             for text in lines:
                 print("\n".join(map(printable, text.split("\n"))))
@@ -351,3 +350,28 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
             written += 1
     if out is not None:
         print(f"written {counted(written, 'file')} in {out}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetOptions(CommandOptions):
+    to: Path | None = option("Folder to put the data in; by default the user's cache.", "DIR")
+    source: Path | None = option(
+        "A wheel, an unpacked one or a clone, instead of the package index.", "PATH", flags=("--from",)
+    )
+
+
+@command(GetOptions)
+def get(options: GetOptions, invocation: Invocation) -> int:
+    """Fetch BFCL's data from the package index, without its dependencies, and without running any of it."""
+    from tunecheck_bfcl._data.categories import CATEGORIES
+    from tunecheck_bfcl._data.download import PACKAGE, get_bfcl
+    from tunecheck_bfcl._data.files import ENVIRONMENT, find_bfcl
+
+    folder = get_bfcl(to=options.to, source=options.source)
+    print(f"BFCL's data: {folder}")
+    if not find_bfcl(folder).is_the_release:
+        print(f"note: it is not that of {PACKAGE}, which the simulators follow; scores may differ from published ones")
+    if options.to is not None:
+        print(f"set {ENVIRONMENT}={folder} for it to be found there")
+    print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
+    return DONE

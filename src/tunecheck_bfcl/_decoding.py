@@ -1,39 +1,21 @@
 """The calls in one recorded answer, `[{"f": {"a": 1}}, …]`, exactly as the leaderboard finds them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, cast
 
-from tunecheck.calls._strict_json import UnreadableError
+from tunecheck._json import plain
+from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError
+from tunecheck.episodes._decoding import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
+from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.formats._source_calls import decode_source_text
-from tunecheck_bfcl._text import UndecodableError, decode_text
-
-Mode = Literal["tools", "text"]
-"""How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
+from tunecheck_bfcl._text import UndecodableError, decode_text, decode_text_as_bfcl
 
 Names = Literal["auto", "dotted", "underscored"]
 """How the leaderboard expects a function `a.b` to be called: by that name, or as `a_b`, where an API takes no dots."""
 
 
-def mode_of(results: Iterable[object], *, named: str = "") -> Mode:
-    """How the model of these results was asked: any that is a list, or holds one among its steps, comes from tools.
-
-    `named` is the model's name; where no result decides, `FC` in it does.
-    """
-    if any(_from_tools(result) for result in results):
-        return "tools"
-    return "tools" if "FC" in named.replace("_", "-").split("-") else "text"
-
-
-def _from_tools(result: object) -> bool:
-    if not isinstance(result, list):
-        return False
-    turns = [turn for turn in result if isinstance(turn, list)]
-    steps = [step for turn in turns for step in turn]
-    return not (turns and steps and all(isinstance(step, str) for step in steps))
-
-
-def decode_answer(result: object, mode: Mode, language: str) -> list[object]:
+def decode_answer(result: object, mode: CallMode, language: str) -> list[object]:
     """The calls of a single-turn result.
 
     Raises:
@@ -73,3 +55,28 @@ def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:
     if len(calls) < len(decoded) or not all(isinstance(next(iter(call.values())), dict) for call in calls):
         return None
     return calls
+
+
+_SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
+
+
+def decode_step(step: object, *, text_mode: bool = False) -> Decoded:
+    """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises."""
+    if isinstance(step, str) and text_mode:
+        return at_most_max_calls(decode_text_as_bfcl(step))
+    if step is None or (isinstance(step, str) and not step.strip()):
+        return Decoded(problem=NO_CALL) if step != "" else Decoded()
+    return decode_entries(step, _nested_calls)
+
+
+def _nested_calls(step: object) -> Iterator[NestedCall]:
+    for name, arguments in entries_of(step):
+        if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
+            raise UnreadableError(f"arguments of {len(arguments)} characters")
+        # The standard library's reader takes NaN, and the last of two equal keys, as BFCL does.
+        value = json.loads(arguments) if isinstance(arguments, str) else arguments
+        if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
+            plain(value)  # refuses what is nested too deeply to be walked
+        if not isinstance(value, Mapping):
+            raise UnreadableError("the arguments are not an object")
+        yield NestedCall(name, cast("Mapping[str, object]", value))

@@ -8,15 +8,16 @@ from typing import Unpack
 from tunecheck._errors import RunError
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.episodes._output import write_result_files
-from tunecheck.episodes._target import ConversationTarget, Mode
+from tunecheck.episodes._decoding import CallMode
+from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
-from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator
+from tunecheck.evaluators._multi_turn_state import AnyMode, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run
-from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
+from tunecheck_bfcl._writing import write_result_files
 
 FOLDER = "bfcl"
 """The folder in a run's own that holds the result files."""
@@ -33,7 +34,7 @@ class BfclOutcome:
     folder: Path
     model: str
     files: Sequence[Path]
-    asked: Mode | None
+    asked: CallMode | None
 
 
 def run_bfcl(
@@ -69,7 +70,7 @@ def run_bfcl(
         evaluate,
         data=dataset,
         target=target,
-        evaluators=_evaluators(dataset, target.compat, asked or "auto", names, data),
+        evaluators=_evaluators(dataset, target.compat is not None, asked or "auto", names, data),
         evaluation_name=name or f"bfcl-{target.name}",
         group_by="category",
         **arguments,

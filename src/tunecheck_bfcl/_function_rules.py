@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunecheck_bfcl._verdicts import Verdict, failed, shown
+from tunecheck.episodes._verdicts import RowVerdict, shown
+from tunecheck_bfcl._verdicts import failed
 
 
 class UnusableAnswerError(Exception):
@@ -71,10 +72,10 @@ class Rules(ABC):
     def __init__(self, language: str) -> None:
         self.language = language
 
-    def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> Verdict | None:
+    def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> RowVerdict | None:
         """Why the call is not the one that the answer asks for; None where it is."""
         given = self.arguments(call, answer)
-        if isinstance(given, Verdict):
+        if isinstance(given, RowVerdict):
             return given
         for name in signature.required_names():
             if name not in given:
@@ -91,14 +92,16 @@ class Rules(ABC):
         return None
 
     @abstractmethod
-    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
         """The arguments of the call, if it calls the answer's function."""
 
     @abstractmethod
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         """The type of error of an argument's value; None where it is right."""
 
-    def _argument_failure(self, name: str, value: object, answer: ExpectedCall, signature: Signature) -> Verdict | None:
+    def _argument_failure(
+        self, name: str, value: object, answer: ExpectedCall, signature: Signature
+    ) -> RowVerdict | None:
         if name not in signature.properties or name not in answer.arguments:
             return failed("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
         options = _options(answer.arguments[name])

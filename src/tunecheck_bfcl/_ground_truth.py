@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck._json import JSON
+from tunecheck.calls._model import Reading
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import canonical_text
-from tunecheck.datasets._multi_turn_replay import Replay, path_text
-from tunecheck.formats._reading import read_calls, read_python_calls
-from tunecheck_bfcl._entries import CheckRow, Entry
-from tunecheck_bfcl._replay import Simulators
-from tunecheck_bfcl._verdicts import shown
+from tunecheck.episodes._playing import GroundTruth, Replay, Services
+from tunecheck.episodes._states import path_text
+from tunecheck.episodes._verdicts import shown
+from tunecheck_bfcl._entries import CheckRow
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000
 
 
-def ground_truth_lines(row: CheckRow, simulators: Simulators) -> Iterator[str]:
+def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
     """An entry's conversation, line by line; of a single question, its possible answers.
 
     Raises:
@@ -24,7 +24,7 @@ def ground_truth_lines(row: CheckRow, simulators: Simulators) -> Iterator[str]:
         DataError: a configuration that cannot be used.
     """
     if row["check"] == "multi_turn":
-        yield from _conversation(row, simulators)
+        yield from _conversation(row, services)
         return
     yield f"{row['id']}  ({row['check']}, {row['language']})"
     yield from _asked(row, 0)
@@ -38,25 +38,24 @@ def ground_truth_lines(row: CheckRow, simulators: Simulators) -> Iterator[str]:
         yield "  no call" if row["check"] == "irrelevance" else "  any call"
 
 
-def _conversation(row: CheckRow, simulators: Simulators) -> Iterator[str]:
-    entry = Entry.read(row)
+def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
+    entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
-    backend = simulators.start(entry.simulators, entry.config, long_context=entry.long_context)
+    backend = services.play(entry)
     replay = Replay(backend)
     operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
     parameters = {name: operation.parameters for name, operation in operations}
-    for turn, items in enumerate(entry.truth):
+    for turn, items in enumerate(entry.turns):
         yield ""
         yield f"turn {turn}"
         yield from _asked(row, turn)
         for item in items:
-            yield from _made(item, replay, parameters)
+            yield from _made(services.read(item), item, replay, parameters)
         if not items:
             yield "  no call"
 
 
-def _made(item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
+def _made(reading: Reading, item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
     if not reading.calls:
         yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:

@@ -10,9 +10,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunecheck.calls._model import tool_name
+from tunecheck.episodes._verdicts import RowVerdict, shown
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, UnusableAnswerError
 from tunecheck_bfcl._source_values import TYPES, declared_value
-from tunecheck_bfcl._verdicts import Verdict, failed, shown
+from tunecheck_bfcl._verdicts import failed
 
 _PYTHON_TYPES: dict[str, type] = {
     "string": str,
@@ -34,7 +35,7 @@ class LeaderboardRules(Rules):
         super().__init__(language)
         self._dotted = dotted
 
-    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
         """Only the expected name is looked at; a call with several names is decoded with its first."""
         name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:

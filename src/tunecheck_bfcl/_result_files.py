@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, loads
+from tunecheck.episodes._decoding import CallMode, mode_of
 from tunecheck.episodes._inference_log import UNKNOWN, Course
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
-from tunecheck_bfcl._decoding import Mode, mode_of
 
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
@@ -128,7 +128,7 @@ def find_results(path: Path) -> ResultTree:
     return ResultTree(models, [each for each in paths if each not in known])
 
 
-def asked_in_mode(files: Sequence[ResultFile]) -> Mode:
+def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     """How a model was asked: with tools, if any row of its files holds calls as data, or its name says `FC`.
 
     The answers of a model that was given tools are text where it did not call, and no calls are looked for in them.
@@ -137,7 +137,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> Mode:
         with file.path.open("rb") as opened:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
-    return mode_of((), named=files[0].model)
+    return mode_of((), model=files[0].model)
 
 
 def row_id(name: str, category: Category) -> str:

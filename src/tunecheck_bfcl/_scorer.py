@@ -12,17 +12,20 @@ from msgspec import structs
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line, loads
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.episodes._decoding import CallMode
+from tunecheck.episodes._playing import Services
+from tunecheck.episodes._state_check import StateCheck
+from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.files import BfclFiles
-from tunecheck_bfcl._decoding import Mode, Names
+from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._entries import CheckRow, read_entries
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
 from tunecheck_bfcl._result_files import Recorded, ResultFile
 from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck_bfcl._summary import CategoryScore
-from tunecheck_bfcl._verdicts import Verdict, failed
+from tunecheck_bfcl._verdicts import failed
 
 _UNREADABLE = "unreadable_row"
 
@@ -36,7 +39,7 @@ class Scorer:
         self._names = names
         self._entries: dict[str, dict[str, CheckRow]] = {}
 
-    def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
+    def score(self, file: ResultFile, mode: CallMode) -> CategoryScore:
         category = file.category
         if category.name not in self._entries:
             self._entries[category.name] = read_entries(self._files, category)
@@ -44,33 +47,22 @@ class Scorer:
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
         return CategoryScore(category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
 
-    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: Mode) -> Verdict:
+    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         if record.problem is not None:
             return failed(_UNREADABLE, record.problem)
         if row is None:
-            return Verdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
+            return RowVerdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
-            return check_multi_turn(
-                row,
-                record.result,
-                compat=self._compat,
-                simulators=self._padded if row["long_context"] else self._plain,
-                mode=mode,
-                course=record.course,
-                model=file.model,
-            )
+            return self._check.check(row, record.result, mode=mode, course=record.course, model=file.model)
         except RecursionError:
             return failed(_UNREADABLE, "the result is nested too deeply")
 
     @cached_property
-    def _plain(self) -> Simulators:
-        return Simulators()
-
-    @cached_property
-    def _padded(self) -> Simulators:
-        return Simulators(long_context=LongContext.read(self._files.package))
+    def _check(self) -> StateCheck:
+        services = Services(long_context=lambda: read_long_context(self._files.package))
+        return LeaderboardCheck(services) if self._compat else StateCheck(services)
 
 
 def main() -> None:

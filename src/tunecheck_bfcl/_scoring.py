@@ -16,12 +16,13 @@ from typing import cast, get_args
 from tunecheck._describe import one_of
 from tunecheck._errors import DataError, RunError
 from tunecheck._json import JSON, dumps_line, loads
+from tunecheck.episodes._decoding import CallMode
+from tunecheck.episodes._verdicts import RowVerdict
 from tunecheck_bfcl._data.files import find_bfcl
-from tunecheck_bfcl._decoding import Mode, Names
+from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._result_files import ResultFile, asked_in_mode, find_results
 from tunecheck_bfcl._scorer import Scorer
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
-from tunecheck_bfcl._verdicts import Verdict
 
 _START_S = 0.5
 # Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine.
@@ -41,7 +42,7 @@ def score_results(
     path: Path,
     *,
     compat: bool = True,
-    mode: Mode | None = None,
+    mode: CallMode | None = None,
     names: Names = "auto",
     data: Path | None = None,
     workers: int | None = None,
@@ -86,9 +87,9 @@ def _worker_count(files: Sequence[ResultFile]) -> int:
 
 
 def _score_in_processes(
-    tasks: Sequence[tuple[ResultFile, Mode]], settings: JSON, *, workers: int
+    tasks: Sequence[tuple[ResultFile, CallMode]], settings: JSON, *, workers: int
 ) -> dict[Path, CategoryScore]:
-    waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
+    waiting: SimpleQueue[tuple[ResultFile, CallMode]] = SimpleQueue()
     for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
         waiting.put(task)
     with ThreadPoolExecutor(workers) as pool:
@@ -96,7 +97,7 @@ def _score_in_processes(
         return {path: score for each in done for path, score in each.result().items()}
 
 
-def _drive_worker(waiting: SimpleQueue[tuple[ResultFile, Mode]], settings: JSON) -> dict[Path, CategoryScore]:
+def _drive_worker(waiting: SimpleQueue[tuple[ResultFile, CallMode]], settings: JSON) -> dict[Path, CategoryScore]:
     command = [sys.executable, "-P", "-m", "tunecheck_bfcl._scorer"]
     scored: dict[Path, CategoryScore] = {}
     # Workers import the same modules from the same places, however this process was told of them.
@@ -125,5 +126,5 @@ def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
     if "error" in value:
         raise DataError(str(value["error"]))
     lines = cast("list[dict[str, JSON]]", value["lines"])
-    verdicts = [(cast("str", line.pop("id")), Verdict(**line)) for line in lines]  # type: ignore[arg-type]
+    verdicts = [(cast("str", line.pop("id")), RowVerdict(**line)) for line in lines]  # type: ignore[arg-type]
     return CategoryScore(file.category.name, verdicts, cast("int", value["missing"]))

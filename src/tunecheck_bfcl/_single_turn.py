@@ -9,26 +9,27 @@ from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import assign
-from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._decoding import CallMode, decode_step, mode_of
 from tunecheck.episodes._nested import Decoded
+from tunecheck.episodes._verdicts import INVALID_ENTRY, RowVerdict, shown
 from tunecheck.formats._reading import read_calls, tools_of
-from tunecheck_bfcl._decoding import Mode, Names, as_calls, decode_answer, mode_of
+from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
 from tunecheck_bfcl._leaderboard_answers import LeaderboardRules
 from tunecheck_bfcl._source_literals import source_calls
 from tunecheck_bfcl._strict_answers import StrictRules
 from tunecheck_bfcl._text import UndecodableError
-from tunecheck_bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
+from tunecheck_bfcl._verdicts import failed
 
-_PASSED = Verdict(True)
+_PASSED = RowVerdict(True)
 
 _ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
 _ABSTAINING = ("irrelevance", "relevance")
 
 
 def check_single_turn(
-    row: Mapping[str, object], result: object, *, compat: bool, mode: Mode | None = None, names: Names = "auto"
-) -> Verdict:
+    row: Mapping[str, object], result: object, *, compat: bool, mode: CallMode | None = None, names: Names = "auto"
+) -> RowVerdict:
     """The verdict of one row.
 
     Args:
@@ -49,7 +50,7 @@ def check_single_turn(
         return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
-def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode, names: Names) -> Verdict:
+def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
     check, language = row.get("check"), _language(row)
     if check in _ABSTAINING:
         return _abstention(result, mode, language, calls_wanted=check == "relevance")
@@ -67,7 +68,7 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode, names
         return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
-def _dotted(names: Names, mode: Mode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+def _dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
@@ -80,7 +81,7 @@ def _language(row: Mapping[str, object]) -> str:
     return str(language) if language in ("python", "java") else "javascript"
 
 
-def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool) -> Verdict:
+def _abstention(result: object, mode: CallMode, language: str, *, calls_wanted: bool) -> RowVerdict:
     try:
         decoded = decode_answer(result, mode, language)
     except UndecodableError:
@@ -93,7 +94,7 @@ def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool
     return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
 
 
-def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Verdict | None:
+def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> RowVerdict | None:
     documents = _documents(row)
     answers = _expected_calls(row)
     if check == "parallel":
@@ -107,7 +108,7 @@ def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], ru
 
 def _unordered_failure(
     calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: Rules
-) -> Verdict | None:
+) -> RowVerdict | None:
     """Each answer takes the first call that fits and is still free; nothing is taken back."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
@@ -142,7 +143,7 @@ def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
     return [ExpectedCall.read(answer) for answer in truth]
 
 
-def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
+def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowVerdict:
     check, language = row.get("check"), _language(row)
     try:
         answers = [] if check in _ABSTAINING else _expected_calls(row)
@@ -160,10 +161,10 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         signatures = [_signature(answer, documents) for answer in answers]
         return _strict_failure(decoded, answers, signatures, StrictRules(language)) or _PASSED
     except UnusableAnswerError as error:
-        return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+        return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
 
-def _decoded(result: object, mode: Mode, language: str, tools: ToolDefinitions) -> Decoded:
+def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Decoded:
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
@@ -174,7 +175,7 @@ def _decoded(result: object, mode: Mode, language: str, tools: ToolDefinitions) 
     return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
 
 
-def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> Verdict:
+def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> RowVerdict:
     unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
     attempted = decoded.problem is not None and unreadable
     if not decoded.calls and not attempted:
@@ -183,7 +184,7 @@ def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> Ve
     return failed("irrelevance_error:decoder_success", text)
 
 
-def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> Verdict:
+def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> RowVerdict:
     if not decoded.calls:
         return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
     offered = {tool_name(name) for name in documents}
@@ -195,12 +196,12 @@ def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object
 
 def _strict_failure(
     decoded: Decoded, answers: Sequence[ExpectedCall], signatures: Sequence[Signature], rules: Rules
-) -> Verdict | None:
+) -> RowVerdict | None:
     checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
     if len(decoded.calls) != len(answers):
         return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
     calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
-    failures: list[list[Verdict | None]] = []
+    failures: list[list[RowVerdict | None]] = []
     for answer, signature in zip(answers, signatures, strict=True):
         bound = [bind_positional(call, [str(name) for name in signature.properties]) for call in calls]
         failures.append([rules.failure({call.name: call.arguments}, answer, signature) for call in bound])

@@ -9,10 +9,11 @@ float however deep. Java and JavaScript values are read properly.
 from collections.abc import Mapping, Sequence
 
 from tunecheck.calls._model import tool_name
+from tunecheck.episodes._verdicts import RowVerdict, shown
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules
 from tunecheck_bfcl._leaderboard_answers import normalised
 from tunecheck_bfcl._source_literals import source_value
-from tunecheck_bfcl._verdicts import Verdict, failed, shown
+from tunecheck_bfcl._verdicts import failed
 
 _DEEPEST = 100
 
@@ -31,7 +32,7 @@ _WHOLE = frozenset({"integer", "byte", "short", "long", "Bigint"})
 class StrictRules(Rules):
     """Names with `.` or `_`, values by type."""
 
-    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
         ((name, given),) = call.items()
         if tool_name(name) != tool_name(answer.name):
             return failed("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")

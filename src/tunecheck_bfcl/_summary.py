@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Literal
 
 from tunecheck._files import CategorySummary, ModelSummary, VerdictLine
-from tunecheck_bfcl._verdicts import Verdict
+from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck_bfcl._verdicts import verdict_line
 
 _SIMPLE = ("simple_python", "simple_java", "simple_javascript")
 _COMPOSED = ("multiple", "parallel", "parallel_multiple")
@@ -31,7 +32,7 @@ class CategoryScore:
     """The verdicts of one category in the order of its result file; `missing` counts entries without a result."""
 
     name: str
-    verdicts: Sequence[tuple[str, Verdict]]
+    verdicts: Sequence[tuple[str, RowVerdict]]
     missing: int = 0
 
     @cached_property
@@ -47,7 +48,7 @@ class CategoryScore:
         return self.correct / self.total if self.total else None
 
     def lines(self) -> list[VerdictLine]:
-        return [verdict.as_line(name) for name, verdict in self.verdicts]
+        return [verdict_line(name, verdict) for name, verdict in self.verdicts]
 
     def summary(self) -> CategorySummary:
         kinds = Counter(verdict.error_type for _, verdict in self.verdicts if verdict.error_type is not None)

@@ -216,7 +216,7 @@ def test_a_server_that_keeps_what_was_written_is_refused() -> None:
             pytest.raises(ConfigurationError, match="does not begin with what it held"),
             asking(url, "shelf", Backends()) as backends,
         ):
-            backends.backend(["shelf"], {}, None).call(FunctionCall("tell_key", {}))
+            backends.start(["shelf"], {}).call(FunctionCall("tell_key", {}))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tunecheck._json import JSON
-from tunecheck.datasets._multi_turn_check import CheckedRow, checked_rows
 from tunecheck.datasets._row_check import RowCheck
-from tunecheck.simulators._backend import Backends
+from tunecheck.episodes import Services
+from tunecheck.episodes._data_check import CheckedRow, checked_rows
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._long_context import LongContext
 from tunecheck_authoring._audit.audit import Audit, audit
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.findings import AuditFinding
@@ -22,7 +21,7 @@ from tunecheck_authoring._audit.given import shortens
 class Office(Simulator):
     """Messages, a door and a lamp, a drawer that must be open to be read, and the codes of cities."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self.sent: list[str] = []
         self.door = str(config.get("door", "shut"))
         self.limit: object = config.get("limit", 0)
@@ -108,7 +107,7 @@ def _audit(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = (), clus
     readers = (lambda row: row.get("ground_truth")), (lambda row: row.get("tools"))
     reader = DialogueReader(*readers, question=lambda row: row.get("messages"), cluster=cluster)
     training = [reader.read(CheckedRow(row["id"], row, ())) for row in against]
-    checked = checked_rows(rows, Backends({"Office": Office}), row_check=RowCheck(*readers))
+    checked = checked_rows(rows, Services({"Office": Office}), row_check=RowCheck(*readers))
     return audit(checked, reader, training=[each for each in training if isinstance(each, Dialogue)])
 
 

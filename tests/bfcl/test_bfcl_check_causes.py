@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.bfcl_check_parts import Row, as_tools
+from tests.bfcl_check_parts import Row, as_tools, check_conversation
 
 from tunecheck._json import JSON
+from tunecheck.episodes import RowVerdict, Services
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._long_context import LongContext
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
-from tunecheck_bfcl._verdicts import Verdict
 
 
 class Kettle(Simulator):
     """A kettle of two liters, with half a liter in it."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self.liters, self.hot, self.label = float(str(config.get("liters", 0.5))), False, ""
 
     def state(self) -> dict[str, object]:
@@ -53,7 +50,7 @@ class Kettle(Simulator):
         return label
 
 
-KETTLES = Simulators({"Kettle": Kettle})
+KETTLES = Services({"Kettle": Kettle})
 LEVEL: tuple[str, Row] = ("get_level", {})
 BOIL: tuple[str, Row] = ("boil", {})
 
@@ -66,14 +63,14 @@ def name(label: str) -> tuple[str, Row]:
     return "name", {"label": label}
 
 
-def judged(truth: list[str], *made: tuple[str, Row], compat: bool = True) -> Verdict:
+def judged(truth: list[str], *made: tuple[str, Row], compat: bool = True) -> RowVerdict:
     row: Row = {
         "ground_truth": [[], truth],
         "involved_classes": ["Kettle"],
         "turns": [[{"role": "user", "content": "Hi."}], [{"role": "user", "content": "Label it blue-7, or 1,500."}]],
     }
     result: list[Any] = [["Hello."], [*(as_tools([call]) for call in made), "Done."]]
-    return check_multi_turn(row, result, compat=compat, simulators=KETTLES)
+    return check_conversation(row, result, compat=compat, services=KETTLES)
 
 
 @pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
@@ -101,7 +98,7 @@ def test_what_the_model_did_otherwise_is_named(
 def test_what_was_done_in_a_turn_that_asks_for_nothing_is_named_where_it_shows_later() -> None:
     row: Row = {"ground_truth": [[], ["fill(liters=1)"]], "involved_classes": ["Kettle"]}
     result = [[as_tools([name("x")])], [as_tools([fill(1)])]]
-    (cause,) = check_multi_turn(row, result, compat=True, simulators=KETTLES).causes
+    (cause,) = check_conversation(row, result, compat=True, services=KETTLES).causes
     assert (cause.code, cause.call, cause.turn) == ("extra_call", "name", 1)
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, lamp_row, plain, steps
+from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, check_conversation, lamp_row, plain, steps
 
 from tunecheck._errors import DataError
+from tunecheck.episodes import RowVerdict, Services
 from tunecheck.episodes._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
-from tunecheck_bfcl._verdicts import Verdict
 
-LAMPS = Simulators({"Lamp": Lamp})
+LAMPS = Services({"Lamp": Lamp})
 
 VALID = (True, None)
 ON = ("switch", {"on": True})
@@ -24,8 +22,8 @@ LOOK: tuple[str, Row] = ("look", {})
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 
 
-def judged(row: Row, result: object, *, compat: bool, **more: Any) -> Verdict:
-    return check_multi_turn(row, result, compat=compat, simulators=LAMPS, **more)
+def judged(row: Row, result: object, *, compat: bool, **more: Any) -> RowVerdict:
+    return check_conversation(row, result, compat=compat, services=LAMPS, **more)
 
 
 def note(text: object) -> tuple[str, Row]:
@@ -49,7 +47,7 @@ def test_another_way_to_the_same_state_and_results_is_right(compat: bool) -> Non
 def test_another_state_after_a_turn_is_named_with_both_values(compat: bool) -> None:
     row = lamp_row(["look()"], ["switch(on=True)", "note(text='a')"])
     verdict = judged(row, [steps(LOOK), steps(ON, note("b"))], compat=compat)
-    assert verdict == Verdict(False, "multi_turn:instance_state_mismatch", 1, "Lamp.notes[0] is 'b'; expected 'a'")
+    assert verdict == RowVerdict(False, "multi_turn:instance_state_mismatch", 1, "Lamp.notes[0] is 'b'; expected 'a'")
 
 
 @both_modes
@@ -84,7 +82,7 @@ def test_work_that_is_done_a_turn_too_early_is_wrong_in_that_turn(compat: bool) 
 def test_a_result_that_the_model_never_had_is_missing(compat: bool) -> None:
     verdict = judged(lamp_row(["look()", "look()"]), [steps(LOOK)], compat=compat)
     message = """missing the result '{"on": false}'"""
-    assert verdict == Verdict(False, "multi_turn:execution_response_mismatch", 0, message)
+    assert verdict == RowVerdict(False, "multi_turn:execution_response_mismatch", 0, message)
     both = judged(lamp_row(["look()", "look()"]), [steps(("fly", {}))], compat=compat)
     assert both.message == f"{message} (and 1 more)"
 
@@ -243,7 +241,7 @@ def test_a_row_that_is_no_conversation_says_which_column(columns: Row, complaint
 
 
 def test_a_row_with_long_context_says_how_to_get_the_constants() -> None:
-    with pytest.raises(DataError, match="tunecheck datasets get bfcl"):
+    with pytest.raises(DataError, match="tunecheck bfcl get"):
         judged(lamp_row(["look()"], long_context=True), [steps(LOOK)], compat=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,29 +12,30 @@ from tests.bfcl_check_parts import (
     Row,
     as_text,
     as_tools,
+    check_conversation,
     entries,
     files,
     lamp_row,
     plain,
     read_call,
-    simulators,
+    services,
     steps,
 )
 
+from tunecheck.episodes import Attempt, GroundTruth, Services
 from tunecheck.episodes._inference_log import Course
 from tunecheck.episodes._nested import NestedCall
-from tunecheck.simulators._long_context import LongContext
-from tunecheck_bfcl._entries import CheckRow, Entry
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Attempt, Simulators
+from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._entries import CheckRow
+from tunecheck_bfcl._verdicts import verdict_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tunecheck_bfcl._verdicts import Verdict
+    from tunecheck.episodes import RowVerdict
 
-LAMPS = Simulators({"Lamp": Lamp})
+LAMPS = Services({"Lamp": Lamp})
 
 VALID = (True, None)
 MISMATCH = (False, "multi_turn:instance_state_mismatch")
@@ -51,8 +53,8 @@ CALLS_ON_THE_SIDE = {
 """An operation of each simulator that changes nothing; every entry has one of these simulators."""
 
 
-def judged(row: Mapping[str, object], result: object, *, compat: bool = False, **more: Any) -> Verdict:
-    return check_multi_turn(row, result, compat=compat, **{"simulators": LAMPS, **more})
+def judged(row: Mapping[str, object], result: object, *, compat: bool = False, **more: Any) -> RowVerdict:
+    return check_conversation(row, result, compat=compat, **{"services": LAMPS, **more})
 
 
 def both(row: Mapping[str, object], result: object, **more: Any) -> tuple[object, object]:
@@ -114,7 +116,7 @@ def test_a_call_sees_nothing_of_the_checker(text: str, compat: bool) -> None:
 @pytest.mark.parametrize("compat", [True, False])
 @pytest.mark.parametrize(("first", "second"), [("tools", "tools"), ("tools", "text"), ("text", "tools")])
 def test_an_attempt_before_changes_no_verdict_of_the_same_model(first: Any, second: Any, compat: bool) -> None:
-    options: Any = {"compat": compat, "simulators": simulators(), "model": "the_model"}
+    options: Any = {"compat": compat, "services": services(), "model": "the_model"}
     failed = 0
     for row in entries("multi_turn_base").values():
         failed += not judged(row, wrong(row, first), mode=first, **options).valid  # but for those of one turn
@@ -124,8 +126,8 @@ def test_an_attempt_before_changes_no_verdict_of_the_same_model(first: Any, seco
 
 def test_attempts_side_by_side_share_nothing() -> None:
     for row in list(entries("multi_turn_base").values())[::7]:
-        entry = Entry.read(row)
-        alone, one, other = (Attempt(simulators(), entry) for _ in range(3))
+        entry = GroundTruth.read(row)
+        alone, one, other = (Attempt(services(), entry) for _ in range(3))
         calls = [NestedCall(name, given) for turn in true_calls(row) for name, given in turn]
         expected = [alone.make(call).text for call in calls]
         assert [(one.make(call).text, other.make(call).text) for call in calls] == [(text, text) for text in expected]
@@ -137,7 +139,7 @@ def test_verdicts_in_many_threads_are_those_in_one() -> None:
     cases = [(row, result) for row in rows for result in (wrong(row), right(row))]
 
     def of(case: tuple[CheckRow, list[object]]) -> tuple[bool | None, str | None]:
-        return plain(judged(*case, simulators=simulators(), model="the_model"))
+        return plain(judged(*case, services=services(), model="the_model"))
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(of, cases)) == [of(case) for case in cases]
@@ -160,7 +162,7 @@ def test_who_is_mentioned_in_one_tweet_is_not_in_the_next() -> None:
     for given in variants:
         result = [steps(("post_tweet", {"content": "a", **given}), mention), steps(("post_tweet", {"content": "b"}))]
         for _ in range(2):
-            assert both(row, result, simulators=Simulators()) == (VALID, VALID)
+            assert both(row, result, services=Services()) == (VALID, VALID)
 
 
 # -- 5: names of models ------------------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ def test_wrong_calls_are_wrong_whatever_the_model_is_called(model: str) -> None:
 
 @pytest.mark.parametrize("text", ["please look (soon)", "look(", "switch  (on)", "note (a) (b)", "f (x)", "()"])
 def test_brackets_in_a_text_stay_what_they_are(text: str) -> None:
-    backend = Attempt(LAMPS, Entry.read(lamp_row()))
+    backend = Attempt(LAMPS, GroundTruth.read(lamp_row()))
     backend.make(NestedCall("note", {"text": text}))
     assert backend.backend.states()["Lamp"]["notes"] == [text]
     row, result = lamp_row([f"note(text={text!r})"]), [steps(("note", {"text": text}))]
@@ -193,15 +195,15 @@ def test_brackets_in_a_text_stay_what_they_are(text: str) -> None:
 
 
 def test_no_conversation_changes_the_long_context_of_the_next() -> None:
-    constants = LongContext.read(files().package)
-    before = dict(constants)
-    shared = Simulators(long_context=constants)
-    rows = [row for row in entries("multi_turn_long_context").values() if "TravelAPI" in str(row["involved_classes"])]
-    assert len(rows) == 50
+    constants = read_long_context(files().package)
+    before = deepcopy(constants)
+    shared = Services(long_context=lambda: constants)
+    rows = [*entries("multi_turn_long_context").values()]
+    assert len(rows) == 200
     for row in rows + rows:
-        judged(row, wrong(row), simulators=shared)
-        assert plain(judged(row, right(row), simulators=shared)) == VALID, row["id"]
-    assert dict(constants) == before
+        judged(row, wrong(row), services=shared)
+        assert plain(judged(row, right(row), services=shared)) == VALID, row["id"]
+    assert constants == before
 
 
 # -- 8: calls that do not return: see test_bfcl_check_hostile.py -------------------------------------------------------
@@ -248,9 +250,9 @@ def test_a_directory_never_holds_itself() -> None:
     row = {**lamp_row(["find(path='.', name='d')"], ["du()"]), **columns}
     copy = ("cp", {"source": "docs", "destination": "docs"})
     result = [steps(copy, ("find", {"path": ".", "name": "d"})), steps(copy, ("du", {}))]
-    assert both(row, result, simulators=Simulators()) == (VALID, VALID)
+    assert both(row, result, services=Services()) == (VALID, VALID)
     moved = [steps(("mv", copy[1]), ("find", {"path": ".", "name": "d"})), steps(("du", {}))]
-    assert both(row, moved, simulators=Simulators()) == (MISMATCH, MISMATCH)
+    assert both(row, moved, services=Services()) == (MISMATCH, MISMATCH)
 
 
 # -- what is never looked at -------------------------------------------------------------------------------------------
@@ -262,8 +264,8 @@ def test_a_call_in_a_turn_that_asks_for_none_is_wrong(category: str) -> None:
         operation = next(CALLS_ON_THE_SIDE[name] for name in CALLS_ON_THE_SIDE if name in str(row["involved_classes"]))
         turns = [turn or [as_tools([(operation, {})])] for turn in right(row)]
         first = next(at for at, turn in enumerate(right(row)) if not turn)
-        assert plain(judged(row, turns, compat=True, simulators=simulators())) == VALID, row["id"]
-        verdict = judged(row, turns, simulators=simulators())
+        assert plain(judged(row, turns, compat=True, services=services())) == VALID, row["id"]
+        verdict = judged(row, turns, services=services())
         assert (*plain(verdict), verdict.turn) == (False, "multi_turn:irrelevance_error", first), row["id"]
         assert operation in str(verdict.message)
 
@@ -299,7 +301,7 @@ def test_an_entry_whose_calls_all_fail_is_not_scored() -> None:
 def test_verdicts_have_the_same_fields_whatever_is_wrong() -> None:
     row = lamp_row(["look()"], ["switch(on=True)"])
     results: list[Any] = [[steps(LOOK), steps(ON)], [[], []], [steps(ON), []], [steps(("note", {})), []], [[]], "x"]
-    lines = [judged(row, result).as_line("lamp_0") for result in results]
+    lines = [verdict_line("lamp_0", judged(row, result)) for result in results]
     assert len({line.error_type for line in lines}) == 6
     assert {line.__struct_fields__ for line in lines} == {("id", "valid", "error_type", "turn", "message")}
 

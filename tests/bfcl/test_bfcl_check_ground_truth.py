@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.bfcl_check_parts import as_text, entries
 
+from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._entries import CheckRow
 from tunecheck_bfcl._single_turn import check_single_turn
-from tunecheck_bfcl._verdicts import Verdict
 
 ANSWERED = [name for name, category in CATEGORIES.items() if category.answers and not category.multi_turn]
 
@@ -85,9 +85,9 @@ def _rows() -> Iterator[CheckRow]:
         yield from entries(name).values()
 
 
-def _best(row: CheckRow, *, compat: bool, mode: Any, as_it_stands: bool = False) -> Verdict:
+def _best(row: CheckRow, *, compat: bool, mode: Any, as_it_stands: bool = False) -> RowVerdict:
     """The verdict of the ground truth, in the first of the ways of writing it that passes."""
-    verdict = Verdict(None)
+    verdict = RowVerdict(None)
     for quoted in (True, False):
         calls = _calls(row, quoted=quoted, as_it_stands=as_it_stands)
         result: Any = [{name.replace(".", "_"): json.dumps(given)} for name, given in calls]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck.endpoints._base import Endpoint
-    from tunecheck_bfcl._decoding import Mode
+    from tunecheck.episodes import CallMode
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"
 
@@ -87,7 +87,7 @@ def test_rates_are_over_the_rows_that_an_evaluator_judges() -> None:
 
 @pytest.mark.parametrize("compat", ["auto", "bfcl", "strict"])
 def test_other_modes_leave_the_other_rows_alone_too(compat: Any) -> None:
-    mode: Mode
+    mode: CallMode
     for mode in ("tools", "text"):
         evaluators = {
             QUESTION: CallCheckEvaluator(compat=compat, mode=mode),

@@ -7,29 +7,29 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.bfcl_check_parts import Lamp, Row, lamp_row
+from msgspec import structs
+from tests.bfcl_check_parts import Lamp, Row, check_conversation, lamp_row
 
 from tunecheck._json import dumps_line
+from tunecheck.episodes import RowVerdict, Services
 from tunecheck.episodes._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck_bfcl._call_check import CallCheckEvaluator
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
 from tunecheck_bfcl._single_turn import check_single_turn
-from tunecheck_bfcl._verdicts import Verdict
+from tunecheck_bfcl._verdicts import verdict_line
 
-LAMPS = Simulators({"Lamp": Lamp})
+LAMPS = Services({"Lamp": Lamp})
 
 fuzzed = settings(suppress_health_check=list(HealthCheck))
 
 modes = st.sampled_from(["tools", "text", None])
 
 
-def check_that_it_is_a_verdict(verdict: Verdict) -> None:
-    assert isinstance(verdict, Verdict)
+def check_that_it_is_a_verdict(verdict: RowVerdict) -> None:
+    assert isinstance(verdict, RowVerdict)
     assert (verdict.valid is True) == (verdict.error_type is None)
     assert verdict.valid or (isinstance(verdict.message, str) and len(verdict.message) < 2_000)
-    dumps_line(verdict.as_line("a row"))
+    dumps_line(structs.asdict(verdict_line("a row", verdict)))
 
 
 # -- results and rows of any shape -------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_any_text_is_a_verdict(text: str, kind: str, language: str, mode: Any) -
     for compat in (True, False):
         check_that_it_is_a_verdict(check_single_turn(row, text, compat=compat, mode=mode))
         check_that_it_is_a_verdict(
-            check_multi_turn(lamp_row(["look()"]), [[text]], compat=compat, mode=mode, simulators=LAMPS)
+            check_conversation(lamp_row(["look()"]), [[text]], compat=compat, mode=mode, services=LAMPS)
         )
 
 
@@ -163,8 +163,8 @@ def test_any_conversation_is_a_verdict(truth: list[list[object]], result: Any, m
         result = result[: len(truth)]
     row = lamp_row(*truth)
     for compat in (True, False):
-        options: Any = {"compat": compat, "mode": mode, "course": Course(forced_quit=forced), "simulators": LAMPS}
-        check_that_it_is_a_verdict(check_multi_turn(row, result, **options))
+        options: Any = {"compat": compat, "mode": mode, "course": Course(forced_quit=forced), "services": LAMPS}
+        check_that_it_is_a_verdict(check_conversation(row, result, **options))
 
 
 @given(

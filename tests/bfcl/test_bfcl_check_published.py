@@ -7,12 +7,21 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.bfcl_check_parts import CONVERSATIONS, as_text, as_tools, entries, plain, published, read_call, simulators
+from tests.bfcl_check_parts import (
+    CONVERSATIONS,
+    as_text,
+    as_tools,
+    check_conversation,
+    entries,
+    plain,
+    published,
+    read_call,
+    services,
+)
 
-from tunecheck_bfcl._decoding import Mode
-from tunecheck_bfcl._entries import CheckRow, Entry
-from tunecheck_bfcl._multi_turn import check_multi_turn, differences
-from tunecheck_bfcl._replay import Attempt
+from tunecheck.episodes import CallMode, GroundTruth, deviations
+from tunecheck_bfcl._conversations import LeaderboardAttempt
+from tunecheck_bfcl._entries import CheckRow
 from tunecheck_bfcl._single_turn import check_single_turn
 
 
@@ -36,7 +45,7 @@ def test_every_conversation_has_the_published_verdict_and_error_type(shared_data
             record = json.loads(line)
             expected = (record["id"] not in failed, failed.get(record["id"]))
             row = entries(category)[record["id"]]
-            verdict = check_multi_turn(row, record["result"], compat=True, simulators=simulators(), mode="tools")
+            verdict = check_conversation(row, record["result"], compat=True, services=services(), mode="tools")
             assert plain(verdict) == expected, (path, record["id"], verdict)
             rows += 1
     assert rows == 1200
@@ -48,7 +57,7 @@ def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: b
         for line in path.read_text("utf-8").splitlines()[:40]:
             record = json.loads(line)
             row = entries(category)[record["id"]]
-            verdict = check_multi_turn(row, record["result"], compat=compat, simulators=simulators(), mode="tools")
+            verdict = check_conversation(row, record["result"], compat=compat, services=services(), mode="tools")
             assert verdict.valid or verdict.message, record["id"]
             if verdict.error_type in ("multi_turn:instance_state_mismatch", "multi_turn:execution_response_mismatch"):
                 assert verdict.turn is not None
@@ -57,7 +66,7 @@ def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: b
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
 @pytest.mark.parametrize("category", CONVERSATIONS)
-def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: Mode) -> None:
+def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: CallMode) -> None:
     unreadable = 0
     for row in entries(category).values():
         turns = [[read_call(text) for text in turn] for turn in _truth(row)]
@@ -66,7 +75,7 @@ def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: 
             continue
         write = as_tools if mode == "tools" else as_text
         result = [[write([call]) for call in turn if call] for turn in turns]
-        verdict = check_multi_turn(row, result, compat=True, simulators=simulators(), mode=mode)
+        verdict = check_conversation(row, result, compat=True, services=services(), mode=mode)
         assert verdict.valid, (row["id"], verdict)
     # Some calls of that category are not Python, and no model can make them; they are replayed in the next test.
     assert unreadable == (16 if category == "multi_turn_composite" else 0)
@@ -76,14 +85,14 @@ def test_the_ground_truth_of_every_conversation_replayed_twice_gives_the_same_re
     rows = [row for category in CONVERSATIONS for row in entries(category).values()]
     assert len(rows) == 1_000
     for row in rows:
-        entry = Entry.read(row)
-        one, other = (Attempt(simulators(), entry, role="model") for _ in range(2))
-        for turn in entry.truth:
+        entry = GroundTruth.read(row)
+        one, other = (LeaderboardAttempt(services(), entry, role="model") for _ in range(2))
+        for turn in entry.turns:
             for item in turn:
                 assert [result.text for result in one.make_truth(item)] == [
                     result.text for result in other.make_truth(item)
                 ]
-            assert not [*differences(one.backend.states(), other.backend.states())], row["id"]
+            assert not [*deviations(one.backend.states(), other.backend.states())], row["id"]
 
 
 @pytest.mark.parametrize("category", [name for name in CONVERSATIONS if name != "multi_turn_composite"])
@@ -91,7 +100,7 @@ def test_no_ground_truth_conversation_fails_strictly(category: str) -> None:
     for row in entries(category).values():
         calls = [[call for text in turn if (call := read_call(text))] for turn in _truth(row)]
         result = [[as_tools([call]) for call in turn] for turn in calls]
-        verdict = check_multi_turn(row, result, compat=False, simulators=simulators())
+        verdict = check_conversation(row, result, compat=False, services=services())
         assert verdict.valid, (row["id"], verdict)
 
 

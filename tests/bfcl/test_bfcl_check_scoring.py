@@ -17,12 +17,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 
 from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._result_files import ResultFile
 from tunecheck_bfcl._scorer import Scorer
 from tunecheck_bfcl._scoring import score_results
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
-from tunecheck_bfcl._verdicts import Verdict
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 
@@ -109,7 +109,7 @@ def test_a_figure_of_pooled_categories_is_the_share_of_their_rows_to_the_last_di
     model = ModelScore(
         "m",
         {
-            name: CategoryScore(name, [(str(number), Verdict(number < right)) for number in range(total)])
+            name: CategoryScore(name, [(str(number), RowVerdict(number < right)) for number in range(total)])
             for name, (right, total) in rows.items()
         },
     )
@@ -302,7 +302,7 @@ def test_whatever_stands_in_a_file_each_line_has_a_verdict(
     assert len(score.verdicts) == len(lines)
     for name, verdict in score.verdicts:
         assert isinstance(name, str)
-        assert isinstance(verdict, Verdict)
+        assert isinstance(verdict, RowVerdict)
         assert (verdict.valid is True) == (verdict.error_type is None)
         assert verdict.valid or verdict.message
     json.dumps(to_builtins(score.summary()))

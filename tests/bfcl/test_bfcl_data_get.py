@@ -19,6 +19,7 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck._cache import cache_folder
 from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.cli._app import main
 from tunecheck_bfcl._data import download as bfcl_download
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import TEXTS, find_bfcl
@@ -221,7 +222,7 @@ def _once(action: Callable[[], object]) -> Callable[[Path], None]:
 def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(DataError, match=r"neither pip nor uv is available .* tunecheck datasets get bfcl --from WHEEL"):
+    with pytest.raises(DataError, match=r"neither pip nor uv is available .* tunecheck bfcl get --from WHEEL"):
         get_bfcl(to=tmp_path / "data")
 
 
@@ -299,3 +300,26 @@ def test_data_in_the_cache_is_found_by_name_alone(
     folder = get_bfcl(source=own_wheel)
     assert folder == tmp_path / "cache" / "bfcl" / "2026.3.23"
     assert find_bfcl().data == folder / "bfcl_eval" / "data"
+
+
+def got(*arguments: str) -> int:
+    """`tunecheck bfcl get` with these arguments; returns its exit code."""
+    return main(["bfcl", "get", *arguments])
+
+
+def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "data"
+    assert got("--to", str(target), "--from", str(reference_wheel())) == 0
+    said = capsys.readouterr().out
+    assert f"TUNECHECK_BFCL={target}" in said
+    assert "note:" not in said
+
+
+def test_data_of_another_release_is_taken_with_a_word_about_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_tree(tmp_path / "tree")
+    assert got("--to", str(tmp_path / "data"), "--from", str(tmp_path / "tree")) == 0
+    assert "note: it is not that of bfcl-eval==2026.3.23" in capsys.readouterr().out

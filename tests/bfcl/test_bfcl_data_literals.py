@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.bfcl_data_parts import make_tree
@@ -12,9 +11,9 @@ from tests.bfcl_reference import reference_wheel
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck._literals import read_constants, text_constants
-from tunecheck.simulators._long_context import LongContext
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import PROMPTS
+from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
 
 
@@ -101,7 +100,7 @@ def test_prompts_are_read_by_dotted_name_and_never_run(tmp_path: Path) -> None:
 def test_a_copy_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
     make_tree(tmp_path)
     (tmp_path / "bfcl_eval" / PROMPTS).unlink()
-    with pytest.raises(DataError, match=r"no constants/default_prompts\.py in it; .* tunecheck datasets get bfcl"):
+    with pytest.raises(DataError, match=r"no constants/default_prompts\.py in it; .* tunecheck bfcl get"):
         read_prompts(tmp_path)
 
 
@@ -126,31 +125,21 @@ def test_long_context_constants_are_found_in_a_copy_its_package_its_data_and_as_
         data,
         data.parent / "eval_checker/multi_turn_eval/func_source_code/long_context.py",
     ]
-    assert [dict(LongContext.read(place)) for place in places] == [{"WORDS": ["a", "b"]}] * 4
-
-
-def test_a_long_context_constant_is_given_out_as_a_copy() -> None:
-    constants = LongContext({"CARDS": {"one": {"balance": 5}}, "LIST": [[1]]})
-    cards: Any = constants["CARDS"]
-    numbers: Any = constants["LIST"]
-    cards["one"]["balance"] = 0
-    numbers[0].append(2)
-    assert constants["CARDS"] == {"one": {"balance": 5}}
-    assert constants["LIST"] == [[1]]
+    assert [dict(read_long_context(place)) for place in places] == [{"WORDS": ["a", "b"]}] * 4
 
 
 def test_without_its_file_long_context_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no long_context\.py of BFCL, .* tunecheck datasets get bfcl"):
-        LongContext.read(tmp_path)
+    with pytest.raises(DataError, match=r"no long_context\.py of BFCL, .* tunecheck bfcl get"):
+        read_long_context(tmp_path)
 
 
 def test_a_file_without_constants_is_no_long_context(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no constants"):
-        LongContext.read(_file(tmp_path, "A = object()\n"))
+        read_long_context(_file(tmp_path, "A = object()\n"))
 
 
 def test_the_release_has_the_sixteen_constants_of_the_reference_page(bfcl_copy: Path) -> None:
-    constants = LongContext.read(bfcl_copy)
+    constants = read_long_context(bfcl_copy)
     sizes = {name: len(value) for name, value in constants.items() if isinstance(value, (str, list, dict))}
     assert sizes == {
         "WATCH_LIST_EXTENSION": 1001,

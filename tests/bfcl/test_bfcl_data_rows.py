@@ -98,12 +98,12 @@ def test_without_the_data_the_error_names_the_command_that_gets_it(
 ) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
     monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
-    with pytest.raises(DataError, match="the BFCL data is not here yet; get it with: tunecheck datasets get bfcl"):
+    with pytest.raises(DataError, match="the BFCL data is not here yet; get it with: tunecheck bfcl get"):
         load_bfcl("all")
 
 
 def test_a_wheel_given_as_the_data_is_answered_with_the_command_that_unpacks_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"tunecheck datasets get bfcl --from .*b\.whl"):
+    with pytest.raises(DataError, match=r"tunecheck bfcl get --from .*b\.whl"):
         load_bfcl(f"all?data={tmp_path / 'b.whl'}")
 
 

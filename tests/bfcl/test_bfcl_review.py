@@ -13,7 +13,7 @@ from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
 from tunecheck._targets import Row
-from tunecheck.datasets._multi_turn_check import findings
+from tunecheck.episodes._data_check import findings
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck_bfcl._call_check import CallCheckEvaluator
 from tunecheck_bfcl._scoring import score_results
@@ -177,7 +177,7 @@ async def test_a_conversation_of_bfcl_in_text_executes_the_calls_that_its_verdic
         "ground_truth": [["cd(folder='docs')"]],
     }
     answers = ["[cd('docs')]", "[cd(folder='docs')]", "Done."]
-    output, _ = await had(answers, Row(0, "multi_turn_base_0", values, "h"), mode="text", bfcl_data=bfcl_copy())
+    output, _ = await had(answers, Row(0, "multi_turn_base_0", values, "h"), mode="text", data=bfcl_copy())
     first, second = (json.loads(item["content"]) for item in log_items(output, "tool"))
     assert "error" in first
     assert second == {"current_working_directory": "docs"}

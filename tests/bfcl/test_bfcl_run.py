@@ -138,7 +138,7 @@ def test_a_copy_elsewhere_is_named_with_data(workspace: Path, monkeypatch: pytes
     arguments = ("--endpoint", "right", "--categories", "multi_turn_long_context", "--limit", "1", "--mode", "text")
     missing = run(workspace, *arguments)
     assert missing.code == 2
-    assert "tunecheck datasets get bfcl" in missing.err
+    assert "tunecheck bfcl get" in missing.err
     assert run(workspace, *arguments, "--data", str(bfcl_copy())).code == 0
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.bfcl_data_parts import make_tree, question, write_lines
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.episodes._output import write_result_files
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
+from tunecheck_bfcl._writing import write_result_files
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_limit_of_no_rows_is_refused(copy: Path) -> None:
 
 
 def test_a_copy_that_is_not_there_is_said_with_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="tunecheck datasets get bfcl"):
+    with pytest.raises(DataError, match="tunecheck bfcl get"):
         ids(None, folder=tmp_path)
 
 

@@ -249,7 +249,7 @@ def test_a_part_of_another_shape_is_named(config: dict[str, Any], said: str) -> 
 def test_the_figures_are_those_that_the_script_tabulates() -> None:
     command = [str(reference_python()), str(ROOT / "scripts" / "tabulate_bfcl_figures.py"), str(reference_data())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
-    shipped = files("tunecheck.simulators").joinpath("figures.json").read_text(encoding="utf-8")
+    shipped = files("tunecheck_bfcl").joinpath("_services", "figures.json").read_text(encoding="utf-8")
     assert json.loads(done.stdout) == json.loads(shipped)
 
 

@@ -72,103 +72,36 @@ def test_tool_calls_are_read_as_a_result_file_holds_them(step: Any, calls: list[
     assert texts(step) == calls
 
 
-# What BFCL's own decoder was seen to make of these texts.
-SEEN = [
-    ("[cd('doc')]", ["cd()"]),
-    ("cd(folder='doc'), ls()", ["cd(folder='doc')", "ls()"]),
-    ("```python\n[ls()]\n```", None),
-    ("`[ls()]`", ["ls()"]),
-    ("[f(x=true)]", ["f(x='true')"]),
-    ("[f(x=not True)]", ["f(x=-1)"]),
-    ("[f(x=+1)]", ["f(x=-1)"]),
-    ("[f(x={})]", None),
-    ("[f(x={'a': 1})]", ["f(x={'a': 1})"]),
-    ("[f(x={'a': {'b': 1}})]", ["f(x=a(b=1))"]),
-    ("[f(x={'a': {'x': 1}, 'b': {'y': 2}})]", ["f(x=a(x=1))"]),
-    ("[f(x={'a': {'x': 1}, 'b': 2})]", ["f(x={'a': {'x': 1}, 'b': 2})"]),
-    ("[f(x={'a': {'x': {'y': {'z': 1}}}})]", ["f(x=a(x=y(z=1)))"]),
-    ("[f(x={'a': {}})]", ["f(x=a())"]),
-    ("[f(x={'a': {}, 'b': 1})]", None),
-    ("[f(x=g(y=1))]", ["f(x=g(y=1))"]),
-    ("[f(x=g(1))]", ["f(x='g(1)')"]),
-    ("[f(x=g('a', b=1))]", ["f(x=g(b=1))"]),
-    ("[f(x=[g(y=1), 2])]", ["f(x=[{'g': {'y': 1}}, 2])"]),
-    ("[f(x={'a': g(b=1), 'c': 2})]", ["f(x={'a': g(b=1), 'c': 2})"]),
-    ("[f(x={1: 2})]", ["f(x={'1': 2})"]),
-    ("[f(x=1+2)]", ["f(x=3)"]),
-    ("[f(x=1e400)]", ["f(x=inf)"]),
-    ("[f(x=(1, 2))]", ["f(x=(1, 2))"]),
-    ("[f(x=...)]", ["f(x='...')"]),
-    ("[f(x=a[0])]", ["f(x='a[0]')"]),
-    ("[f(x=a.b)]", None),
-    ("[f(x=lambda: 1)]", None),
-    ("[f(x={1, 2})]", None),
-    ("[f(**{'a': 1})]", ["f(None={'a': 1})"]),
-    ("[f()(a=1)]", ["(a=1)"]),
-    ("[f(x=1, x=2)]", ["f(x=2)"]),
-    ("", []),
-    ("[]", []),
-    ("hello", None),
-    ("[1]", None),
-    ("[f(a=1)], [g(b=2)]", None),
+HOSTILE = [
+    "[" * 100_000,
+    "[f(x=" + "g(x=" * 5_000 + "1" + ")" * 5_001 + "]",
+    "[f(x=" + "-" * 50_000 + "1)]",
+    "[f(x=" + "1+" * 50_000 + "1)]",
+    "[f(x=2**2**2**2**2**2)]",
+    "[f(x=10**10**8)]",
+    "[f(x=1<<10**9)]",
+    "[f(x='a'*10**10)]",
+    "[f(x=[0]*10**10)]",
+    "[f(x='%1000000000s' % 1)]",
+    "[f(x=" + "9" * 100_000 + ")]",
+    "[f(x=0x" + "f" * 100_000 + ")]",
+    "[f(x='\\ud83d')]",
+    "[f(x='\ud83d')]",
+    "[f(\x00)]",
+    "[__import__('os').system('touch pwned')]",
+    "[f(x=__import__('os').system('touch pwned'))]",
+    "[f(x=().__class__.__bases__[0].__subclasses__())]",
+    "f" * 2_000_000,
+    "[" + "f(), " * 100_000 + "]",
 ]
 
 
-@pytest.mark.parametrize(("text", "calls"), SEEN)
-def test_compat_takes_text_as_bfcl_does(text: str, calls: list[str] | None) -> None:
-    assert texts(text, text_mode=True, compat=True) == calls
-
-
-@pytest.mark.parametrize(
-    ("step", "calls"),
-    [
-        ([], []),
-        ("", []),
-        (None, None),
-        ("a", None),
-        ([{"f": ""}], None),
-        ([{"f": '{"a": NaN}'}], ["f(a=nan)"]),
-        ([{"f": '{"a": "x", "a": "y"}'}], ["f(a='y')"]),
-        ([{"f": "null"}], None),
-        ([{}], []),
-        ([{"f": '{"a": {"b": {"c": 1}}}'}], ["f(a={'b': {'c': 1}})"]),
-    ],
-)
-def test_compat_takes_tool_calls_as_bfcl_does(step: Any, calls: list[str] | None) -> None:
-    assert texts(step, compat=True) == calls
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        "[f(x=" + "g(x=" * 5_000 + "1" + ")" * 5_001 + "]",
-        "[f(x=" + "-" * 50_000 + "1)]",
-        "[f(x=" + "1+" * 50_000 + "1)]",
-        "[f(x=2**2**2**2**2**2)]",
-        "[f(x=10**10**8)]",
-        "[f(x=1<<10**9)]",
-        "[f(x='a'*10**10)]",
-        "[f(x=[0]*10**10)]",
-        "[f(x='%1000000000s' % 1)]",
-        "[f(x=" + "9" * 100_000 + ")]",
-        "[f(x=0x" + "f" * 100_000 + ")]",
-        "[f(x='\\ud83d')]",
-        "[f(x='\ud83d')]",
-        "[f(\x00)]",
-        "[__import__('os').system('touch pwned')]",
-        "[f(x=__import__('os').system('touch pwned'))]",
-        "[f(x=().__class__.__bases__[0].__subclasses__())]",
-        "f" * 2_000_000,
-        "[" + "f(), " * 100_000 + "]",
-    ],
-)
-@pytest.mark.parametrize("compat", [False, True])
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_decoded_at_once_without_running_anything(
-    text: str, compat: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    decoded = decode_step(text, text_mode=True, compat=compat)
+    decoded = decode_step(text, text_mode=True)
     assert decoded.calls or decoded.problem is not None
     for call in decoded.calls:
         call.text()
@@ -182,14 +115,17 @@ json_values = st.recursive(
 )
 
 
-@given(json_values, st.booleans(), st.booleans())
-def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool, compat: bool) -> None:
-    texts(step, text_mode=text_mode, compat=compat)
+@given(json_values, st.booleans())
+def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool) -> None:
+    texts(step, text_mode=text_mode)
 
 
-@given(st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60), st.booleans())
-def test_any_text_is_decoded_or_has_a_problem(text: str, compat: bool) -> None:
-    texts(text, text_mode=True, compat=compat)
+TEXTS = st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60)
+
+
+@given(TEXTS)
+def test_any_text_is_decoded_or_has_a_problem(text: str) -> None:
+    texts(text, text_mode=True)
 
 
 nested_calls = st.recursive(

@@ -16,6 +16,7 @@ from tunecheck._json import plain
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.episodes._decoding import decode_step
 from tunecheck.episodes._target import ConversationTarget
+from tunecheck.simulators import find_simulator
 
 KEYS = ["id", "type", "function", "name", "arguments", "put", "count"]
 
@@ -209,16 +210,17 @@ class Answering(Endpoint):
         return {}
 
 
-@given(st.lists(completions, max_size=4), st.sampled_from(["tools", "text"]), st.booleans())
+@given(st.lists(completions, max_size=4), st.sampled_from(["tools", "text"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_answered_the_conversation_ends_with_a_result_that_is_json(
-    answers: list[Completion], mode: Any, compat: bool
+    answers: list[Completion], mode: Any
 ) -> None:
-    target = ConversationTarget(Answering(answers), mode=mode, compat=compat, include_input_log=True)
+    target = ConversationTarget(Answering(answers), mode=mode, include_input_log=True)
     output = dict(asyncio.run(target.answer(shelf_row(), context())))
     plain(output)
     result = output["result"]
     assert isinstance(result, list)
     assert len(result) == 2
-    again = [decode_step(step, text_mode=mode == "text", compat=compat).calls for turn in result for step in turn]
+    tools = find_simulator("Shelf").tool_definitions()
+    again = [decode_step(step, text_mode=mode == "text", tools=tools).calls for turn in result for step in turn]
     assert sum(map(len, again)) == len(log_items(output, "tool"))

@@ -46,10 +46,9 @@ async def test_a_turn_has_its_query_and_its_steps_and_a_step_what_was_answered_d
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
-async def test_a_final_answer_is_a_decode_failure_only_as_bfcl_says_it(mode: Any) -> None:
-    for compat, event in ((False, "answer"), (True, "decode_failure")):
-        output, _ = await had(["It is done.", "Two."], mode=mode, compat=compat)
-        assert [item["event"] for item in log_items(output, "handler_log")] == [event] * 2
+async def test_a_final_answer_is_no_decode_failure(mode: Any) -> None:
+    output, _ = await had(["It is done.", "Two."], mode=mode)
+    assert [item["event"] for item in log_items(output, "handler_log")] == ["answer"] * 2
 
 
 async def test_a_call_that_a_server_left_in_the_text_is_a_decode_failure() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 
-from tunecheck.episodes._output import result_line
 from tunecheck.episodes._target import ConversationTarget
 
 LOOK = [call("look", {}, "c1")]
@@ -31,14 +30,14 @@ async def test_what_a_model_thought_in_each_step_stands_in_log_and_result_file()
     assert first["reasoning_content"] == "I look."
     assert (second["content"], second["reasoning_content"]) == ("One book.", "A book.")
     assert second["raw_text"] == "<think>A book.</think>One book."
-    assert result_line("shelf_0", output)["reasoning_content"] == [["I look.", "A book."]]
+    assert output["reasoning_content"] == [["I look.", "A book."]]
     assert output["result"] == [[[{"look": "{}"}], "One book."]]
     assert output["reasoning"] == "A book."
 
 
 async def test_a_conversation_without_reasoning_says_nothing_of_it() -> None:
     output, _ = await had(["Nothing."], shelf_row(said("What is there?")))
-    assert "reasoning_content" not in result_line("shelf_0", output)
+    assert "reasoning_content" not in output
     assert "reasoning" not in output
 
 

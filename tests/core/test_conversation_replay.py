@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Values, context, had, log_items, said, shelf_row, shelf_workspace, states
+from tests.conversation_parts import Values, context, log_items, said, shelf_row, shelf_workspace, states
 
 from tunecheck._errors import DataError, EndpointError
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._output import result_line, result_path
 from tunecheck.episodes._target import ConversationTarget
 
 
@@ -105,22 +104,6 @@ async def test_a_single_call_s_record_comes_through_as_it_is(tmp_path: Path) -> 
     assert (output["input_token_count"], output["latency"]) == (5, 0.5)
 
 
-async def test_a_line_of_a_result_file_is_read_back_as_the_same_conversation(tmp_path: Path) -> None:
-    answers = [[("put", {"name": "cup"}), ("look", {})], "Done.", [("count", {"name": "cup"})], ""]
-    output, _ = await had(answers)
-    line: Values = result_line(shelf_row(), output)
-    counts = ["input_token_count", "output_token_count", "latency"]
-    assert list(line) == ["id", "result", *counts, "inference_log", "finish_reason"]
-    assert line["finish_reason"] == [["tool_calls", "stop"], ["tool_calls", "stop"]]
-    again = await replayed(recorded(tmp_path, line))
-    assert states(again) == states(output)
-    assert again["inference_log"] == output["inference_log"]
-    assert output["calls_made"] == [[["put(name='cup')", "look()"], []], [["count(name='cup')"], []]]
-    course = ("finish_reasons", "calls_made", "forced_quit", "ended_by")
-    for name in ("result", *counts, "usage", "steps", *course):
-        assert again[name] == output[name]
-
-
 async def test_a_call_that_was_not_read_when_the_conversation_took_place_is_not_made_later(tmp_path: Path) -> None:
     failed: Values = {"role": "handler_log", "content": "Error decoding the model response. Proceed to next turn."}
     log = [{"begin_of_turn_query": [], "step_0": [{"role": "assistant", "content": RESULT[0]}, failed]}]
@@ -128,31 +111,6 @@ async def test_a_call_that_was_not_read_when_the_conversation_took_place_is_not_
     output = await replayed(recorded(tmp_path, record))
     assert output["calls_made"] == [[[]], [["count(name='cup')"], []]]
     assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
-
-
-def test_the_text_of_a_single_answer_is_kept_where_its_calls_stand_in_the_result_otherwise() -> None:
-    written = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
-    assert result_line("r", {"result": "[look()]", "text": written})["raw_text"] == written
-    assert "raw_text" not in result_line("r", {"result": "Hello.", "text": "Hello."})
-    assert "raw_text" not in result_line("r", {"result": [{"look": "{}"}], "text": "I look."})
-
-
-async def test_what_nobody_counted_is_zero_in_a_result_file(tmp_path: Path) -> None:
-    output = await replayed(recorded(tmp_path, {"id": "shelf_0", "result": [["Hi."], ["Bye."]]}))
-    assert output["input_token_count"] == [[None], [None]]
-    assert result_line(shelf_row(), output)["input_token_count"] == [[0], [0]]
-
-
-def test_result_files_are_laid_out_as_bfcl_s() -> None:
-    path = result_path("openai/gpt-oss-20b", "multi_turn", "multi_turn_base")
-    assert path.as_posix() == "openai_gpt-oss-20b/multi_turn/BFCL_v4_multi_turn_base_result.json"
-
-
-@pytest.mark.parametrize("name", ["../..", "..", ".", "", "a/../../b", "C:\\x", "\x00", "…/x"])
-def test_a_model_s_name_never_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
-    path = tmp_path / result_path(name, "live", "live_simple")
-    assert path.resolve().is_relative_to(tmp_path)
-    assert len(path.relative_to(tmp_path).parts) == 3
 
 
 async def test_the_simulated_model_plays_the_ground_truth() -> None:

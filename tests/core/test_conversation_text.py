@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
 
-from tunecheck.episodes._wording import BfclWording, OwnWording
+from tunecheck.episodes import OwnWording
 
 
 @pytest.fixture(autouse=True)
@@ -69,31 +69,11 @@ async def test_positional_arguments_are_kept() -> None:
     assert log_items(output, "tool")[0]["content"] == '{"cup": 2}'
 
 
-async def test_in_compat_positional_arguments_are_dropped_as_bfcl_drops_them() -> None:
-    output, _ = await had(["[put('cup', count=2)]", "Done."], mode="text", compat=True)
-    assert log_items(output, "handler_log")[0]["model_response_decoded"] == ["put(count=2)"]
-    assert "needs 'name'" in log_items(output, "tool")[0]["content"]
-
-
 async def test_an_answer_in_the_format_that_the_model_was_trained_on_is_read_too() -> None:
     answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
     output, _ = await had([answer, "Done."], mode="text")
     assert log_items(output, "tool")[0]["content"] == '{"cup": 1}'
     assert output["result"][0] == [answer, "Done."]
-
-
-@pytest.mark.parametrize(("compat", "made"), [(False, "[put(name='cup')]"), (True, None)])
-async def test_of_bfcl_s_rows_another_form_is_written_as_the_leaderboard_reads_it(
-    compat: bool, made: str | None
-) -> None:
-    answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
-    row = shelf_row(said("Put a cup."), category="multi_turn_base", check="multi_turn")
-    output, server = await had([answer, "Done."], row, mode="text", compat=compat, wording=OwnWording())
-    assert output["result"][0][0] == (made or answer)
-    assert len(server.requests) == (2 if made else 1)
-    if made:
-        assert output["inference_log"][1]["step_0"][0]["raw_text"] == answer
-        assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": answer}
 
 
 async def test_calls_that_the_server_took_out_of_the_text_are_made_as_well() -> None:
@@ -139,26 +119,3 @@ async def test_a_row_of_one_question_is_asked_once_with_tools() -> None:
     assert (output["input_token_count"], output["output_token_count"], output["steps"]) == (10, 1, 1)
     assert isinstance(output["latency"], float)
     assert len(server.requests) == 1
-
-
-def test_a_brace_in_a_function_document_is_no_place_to_fill() -> None:
-    prompts = {
-        "PROMPT_TEMPLATE_MAPPING.plaintext": "{persona}{task}|{tool_call_format}|{multiturn_behavior}|"
-        "{available_tools}",
-        "PROMPT_STYLE_TEMPLATES.classic.persona": "P",
-        "PROMPT_STYLE_TEMPLATES.classic.task": "T",
-        "PROMPT_STYLE_TEMPLATES.classic.tool_call_no_tag": "as {output_format}{param_types}",
-        "PROMPT_STYLE_TEMPLATES.classic.multiturn_behavior": "M",
-        "PROMPT_STYLE_TEMPLATES.classic.available_tools": "{format}: {functions}",
-        "OUTPUT_FORMAT_MAPPING.python": "[f()]",
-        "PARAM_TYPE_MAPPING.python": "",
-        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_PROMPTING": "{functions} added",
-        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC": "added",
-    }
-    wording = BfclWording(prompts)
-    assert wording.system([{"name": "{task} {0.__class__}"}]) == (
-        'PT|as [f()]|M|json: [\n    {\n        "name": "{task} {0.__class__}"\n    }\n]'
-    )
-    assert wording.added([{"name": "f"}]) == "[{'name': 'f'}] added"
-    assert wording.added(None) == "added"
-    assert wording.results(["f(a='x')"], ["1"]) == repr([{"role": "tool", "name": "f(a='x')", "content": "1"}])

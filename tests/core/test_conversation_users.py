@@ -69,7 +69,6 @@ def test_the_fingerprint_tells_settings_apart_that_answers_depend_on() -> None:
             ConversationTarget(server.endpoint()),
             ConversationTarget(server.endpoint(), mode="text"),
             ConversationTarget(server.endpoint(), step_limit=3),
-            ConversationTarget(server.endpoint(), compat=True),
             ConversationTarget(server.endpoint(), parameters={"temperature": 0}),
             ConversationTarget(server.endpoint(), wording=Other()),
             ConversationTarget(server.endpoint(model="n")),

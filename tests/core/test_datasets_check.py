@@ -13,16 +13,15 @@ import pytest
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
-from tunecheck.simulators._backend import Backends
+from tunecheck.episodes import Services
+from tunecheck.episodes._data_check import PROBLEMS, findings
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._long_context import LongContext
 
 
 class Shelf(Simulator):
     """A shelf of notes by name, numbered tickets, and a door; its operations fail and refuse like real ones."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         if not isinstance(config.get("notes", {}), dict):
             raise DataError("notes must be an object")
         given: Any = config
@@ -110,10 +109,12 @@ def _row(*truth: list[Any], **columns: Any) -> dict[str, Any]:
 
 
 def _found(
-    *rows: Mapping[str, Any], long_context: LongContext | None = None, time_limit_s: float = 10
+    *rows: Mapping[str, Any], long_context: Mapping[str, JSON] | None = None, time_limit_s: float = 10
 ) -> list[tuple[str, int | None, str]]:
     """Problem, turn and text of everything that is found."""
-    found = list(findings(rows, Backends(SIMULATORS, time_limit_s=time_limit_s), long_context=long_context))
+    constants = None if long_context is None else lambda: long_context
+    services = Services(SIMULATORS, long_context=constants, time_limit_s=time_limit_s)
+    found = list(findings(rows, services))
     assert all(finding.problem in PROBLEMS for finding in found)
     return [(finding.problem, finding.turn, finding.text) for finding in found]
 
@@ -128,7 +129,7 @@ def test_calls_may_stand_in_any_format() -> None:
 
 
 def test_a_call_that_fails_is_found_with_its_turn_and_the_simulators_words() -> None:
-    (found,) = list(findings([_row(["read('old')"], ["read('new')"])], Backends(SIMULATORS)))
+    (found,) = list(findings([_row(["read('old')"], ["read('new')"])], Services(SIMULATORS)))
     assert (found.entry, found.turn, found.problem, found.call) == ("entry", 1, "call_fails", "read('new')")
     assert found.text == '{"error": "there is no new"}'
     assert not found.is_remark
@@ -154,32 +155,12 @@ def test_a_turn_whose_calls_neither_change_nor_read_is_found() -> None:
     assert _found(_row(["wait()", "read('old')"], ["wait()", "wait()"], [])) == [nothing]
 
 
-def test_a_configuration_that_makes_a_call_fail_by_holding_what_it_creates_is_found() -> None:
-    assert _found(_row(["create('other')"], ["create('old')"])) == [
-        ("already_there", 1, "initial_config holds Shelf.notes.old already, which this is to create"),
-        ("call_fails", 1, '{"error": "old is there already"}'),
-    ]
-
-
-def test_a_configuration_that_makes_a_call_idle_by_holding_what_it_creates_is_found() -> None:
-    assert [each[:2] for each in _found(_row(["ensure('old')"]))] == [("already_there", 0), ("no_effect", 0)]
-
-
-def test_a_call_that_fails_for_another_reason_is_not_blamed_on_the_configuration() -> None:
-    twice = _row(["create('new')", "create('new')"])
-    assert [problem for problem, _, _ in _found(twice)] == ["call_fails"]
-
-
-def test_what_an_earlier_call_needs_is_not_blamed_either() -> None:
-    assert [problem for problem, _, _ in _found(_row(["read('old')", "create('old')"]))] == ["call_fails"]
-
-
 def test_a_number_that_is_taken_when_a_call_gives_it_away_is_found_in_lists_and_objects() -> None:
     taken = {"Shelf": {"tickets": [{"id": 1, "title": "old"}], "orders": {"2": "old"}, "next": 1}}
     found = _found(_row(["open_ticket('new')"], ["order('new')"], initial_config=taken))
     assert found == [
         ("already_there", 0, "initial_config holds Shelf.tickets[0] already, which this is to create"),
-        ("already_there", 1, "initial_config holds Shelf.orders.2 already, which this is to create"),
+        ("already_there", 1, "initial_config holds Shelf.orders['2'] already, which this is to create"),
     ]
 
 
@@ -221,7 +202,7 @@ def test_a_function_that_is_held_out_by_name_must_be_an_operation() -> None:
 
 def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_state_needs_none() -> None:
     row = _row(["now()"], involved_classes=["Shelf", "Clock"], initial_config={"Other": {}})
-    found = list(findings([row], Backends(SIMULATORS)))
+    found = list(findings([row], Services(SIMULATORS)))
     assert [finding.problem for finding in found] == ["default_configuration", "unused_configuration"]
     assert all(finding.is_remark for finding in found)
 
@@ -269,7 +250,7 @@ def test_a_row_that_is_no_conversation_is_found_and_the_next_is_checked(columns:
 
 def test_rows_without_an_id_go_by_their_number() -> None:
     rows = [_row(["read('new')"]) | {"id": None}, _row(["read('new')"]) | {"id": " "}]
-    assert [finding.entry for finding in list(findings(rows, Backends(SIMULATORS)))] == ["row-1", "row-2"]
+    assert [finding.entry for finding in list(findings(rows, Services(SIMULATORS)))] == ["row-1", "row-2"]
 
 
 def test_a_call_that_does_not_return_fails_when_its_time_is_over() -> None:
@@ -296,7 +277,7 @@ class Endless(Simulator):
 @pytest.mark.parametrize("simulator", [Broken, Endless])
 def test_a_simulator_that_breaks_is_found_and_the_next_entry_is_checked(simulator: type[Simulator]) -> None:
     rows = [_row([], involved_classes=["Bad"]), _row(["read('new')"])]
-    found = list(findings(rows, Backends(SIMULATORS | {"Bad": simulator})))
+    found = list(findings(rows, Services(SIMULATORS | {"Bad": simulator})))
     assert [finding.problem for finding in found] == ["simulator", "call_fails"]
     assert "\n" not in found[0].text
 
@@ -309,14 +290,14 @@ def test_rows_are_taken_one_at_a_time_and_nothing_goes_from_one_to_the_next() ->
             taken.append(number)
             yield _row(["create('new')", "read('nowhere')"])
 
-    found = findings(rows(), Backends(SIMULATORS))
+    found = findings(rows(), Services(SIMULATORS))
     next(found)
     assert taken == [0]
     assert [finding.problem for finding in found] == ["call_fails"] * 2
 
 
 def test_constants_of_long_context_go_to_the_rows_that_ask_for_them() -> None:
-    given = LongContext({"WORDS": "many"})
+    given = {"WORDS": "many"}
     assert _found(_row(["read('old')"], long_context=True), long_context=given) == []
 
 
@@ -325,23 +306,8 @@ def test_without_a_copy_of_bfcl_a_row_that_asks_for_long_context_says_how_to_get
 ) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
     monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
-    with pytest.raises(DataError, match="tunecheck datasets get bfcl"):
+    with pytest.raises(DataError, match="tunecheck bfcl get"):
         _found(_row(["read('old')"], long_context=True))
-
-
-def test_a_configuration_with_the_same_name_ten_thousand_times_is_tried_out_a_few_times_only() -> None:
-    loads: list[None] = []
-
-    class Counting(Shelf):
-        def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-            loads.append(None)
-            super().load(config)
-
-    config = {"Shelf": {"notes": {}, "other": ["lost"] * 10_000}}
-    row = _row(["read('lost')"] * 30, initial_config=config)
-    found = list(findings([row], Backends({"Shelf": Counting})))
-    assert [finding.problem for finding in found] == ["unused_configuration", *["call_fails"] * 30]
-    assert len(loads) <= 21
 
 
 @pytest.mark.parametrize(
@@ -364,31 +330,6 @@ def test_alternative_ground_truths_are_replayed_from_the_start() -> None:
     ]
     right = _row(["create(name='new')"], free_calls="read_only", final_state_only=True, ignored_state=["Shelf.notes"])
     assert _found(right) == []
-
-
-def test_a_setting_under_another_name_is_found_with_the_right_one() -> None:
-    config = {"Shelf": {"note": {"old": "words"}}}
-    (found,) = [each for each in _found(_row(["create(name='new')"], initial_config=config)) if "note" in each[2]]
-    assert found[0] == "misspelt_configuration"
-    assert found[2] == "initial_config.Shelf: 'note' is read by nothing; did you mean 'notes'?"
-
-
-def test_a_setting_that_nothing_reads_and_is_like_no_other_is_a_remark() -> None:
-    config = {"Shelf": {"notes": {"old": ""}, "xyz": "x"}}
-    assert [each[0] for each in _found(_row(["create(name='new')"], initial_config=config))] == ["unused_configuration"]
-
-
-class Copying(Shelf):
-    """It takes its configuration as a whole."""
-
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        super().load({**config}, long_context=long_context)
-
-
-def test_a_simulator_that_takes_its_configuration_as_a_whole_reads_all_of_it() -> None:
-    config = {"Shelf": {"notes": {"old": ""}, "other": 1}}
-    found = findings([_row(["read('old')"], initial_config=config)], Backends({"Shelf": Copying}))
-    assert [each.problem for each in found] == []
 
 
 READ = {
@@ -415,5 +356,5 @@ class Waiting(Simulator):
 
 
 def test_an_async_operation_is_waited_for() -> None:
-    result = Backends({"Waiting": Waiting}).backend(["Waiting"], {}, None).call(FunctionCall("now", {}))
+    result = Services({"Waiting": Waiting}).start(["Waiting"], {}).call(FunctionCall("now", {}))
     assert (result.text, result.error) == ("noon", False)

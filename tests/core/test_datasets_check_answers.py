@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets._multi_turn_check import findings
 from tunecheck.datasets._row_check import Finding, RowCheck
+from tunecheck.episodes._data_check import findings
 
 TOOL = {
     "type": "function",

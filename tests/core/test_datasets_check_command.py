@@ -1,4 +1,4 @@
-"""`tunecheck datasets get` and `datasets check`, as a person at a terminal sees them."""
+"""`tunecheck datasets check`, as a person at a terminal sees it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bfcl_data_parts import make_tree, write_lines
-from tests.bfcl_reference import reference_wheel
+from tests.bfcl_data_parts import write_lines
 
 from tunecheck.cli._app import main
 
@@ -122,28 +121,3 @@ def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
     assert """breaks the schema of its function: f(n="1"): """ in said
     assert "'g' is not among the row's tools" in said
     assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
-
-
-def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "data"
-    assert _run("get", "bfcl", "--to", str(target), "--from", str(reference_wheel())) == 0
-    said = capsys.readouterr().out
-    assert f"TUNECHECK_BFCL={target}" in said
-    assert "note:" not in said
-
-
-def test_data_of_another_release_is_taken_with_a_word_about_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_tree(tmp_path / "tree")
-    assert _run("get", "bfcl", "--to", str(tmp_path / "data"), "--from", str(tmp_path / "tree")) == 0
-    assert "note: it is not that of bfcl-eval==2026.3.23" in capsys.readouterr().out
-
-
-def test_a_benchmark_that_is_not_there_is_answered_with_the_one_that_was_meant(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert _run("get", "bfcI") == 2
-    assert "there is no benchmark 'bfcI'; did you mean 'bfcl'" in capsys.readouterr().err

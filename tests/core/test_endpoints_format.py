@@ -10,10 +10,8 @@ from tests.conversation_parts import context, log_items, said, serving, shelf_ro
 
 from tunecheck import FunctionCallMatchEvaluator, evaluate
 from tunecheck._errors import ConfigurationError
-from tunecheck._targets import Row
 from tunecheck._trust import Trust
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._output import result_line
 from tunecheck.episodes._target import ConversationTarget
 
 PUT = '<tool_call>\n{"name": "put", "arguments": {"name": "cup", "count": 2}}\n</tool_call>'
@@ -125,18 +123,4 @@ async def test_in_text_mode_the_definitions_family_says_how_tools_are_shown_and_
         {"role": "assistant", "content": PUT_XML},
         {"role": "user", "content": '<tool_response>\n{"cup": 2}\n</tool_response>'},
     ]
-    assert result_line("shelf_0", output)["reasoning_content"] == [["Two.", ""], [""]]
-
-
-async def test_texts_among_another_languages_values_are_written_as_its_source() -> None:
-    arguments = '{"email": "a@b.c", "code": "\\"x\\"", "list": "new int[]{1}", "count": 3}'
-    kinds: Any = {name: {"type": "String"} for name in ("email", "code")}
-    kinds |= {"list": {"type": "Array"}, "count": {"type": "int"}}
-    declared: Any = [{"name": "check.it", "parameters": {"type": "dict", "properties": kinds}}]
-    row = Row(0, "r", {"id": "r", "query": "Check it.", "language": "java", "declared": declared}, "f")
-    text = f'<tool_call>{{"name": "check.it", "arguments": {arguments}}}</tool_call>'
-    with serving([text]) as server:
-        target = ConversationTarget(server.endpoint(), mode="text", format="hermes")
-        output = await target.answer(row, context())
-        await target.close()
-    assert output["result"] == '[check.it(email="a@b.c", code="x", list=new int[]{1}, count=3)]'
+    assert output["reasoning_content"] == [["Two.", ""], [""]]

@@ -18,8 +18,9 @@ from tests.memory_kill_parts import serving
 from tunecheck._files import Failure
 from tunecheck._json import dumps, loads
 from tunecheck._yaml import load as yaml_load
+from tunecheck.episodes import RowVerdict
 from tunecheck.runs._store import Run, find_run
-from tunecheck_bfcl._verdicts import Verdict
+from tunecheck_bfcl._verdicts import verdict_line
 from tunecheck_upload._record import UploadRecord
 
 
@@ -140,8 +141,8 @@ def test_a_row_error_is_described_as_it_is_written(
 
 
 def test_a_line_of_a_verdict_file_fits() -> None:
-    verdict = Verdict(False, "value_error", 1, "a value")
-    check("verdicts.jsonl", loads(dumps(verdict.as_line("simple_0"))))
+    verdict = RowVerdict(False, "value_error", 1, "a value")
+    check("verdicts.jsonl", loads(dumps(verdict_line("simple_0", verdict))))
 
 
 @pytest.mark.parametrize("compat", ["bfcl", "strict"])

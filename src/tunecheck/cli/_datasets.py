@@ -19,9 +19,9 @@ from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck.datasets._converting import ConversionReport
-    from tunecheck.datasets._multi_turn_check import CheckedRow
     from tunecheck.datasets._reading import Dataset
     from tunecheck.datasets._row_check import Finding, Value
+    from tunecheck.episodes._data_check import CheckedRow
 
 _MOST_SHOWN = 20
 
@@ -64,46 +64,11 @@ def _print_conversion(report: ConversionReport) -> None:
     print(f"        {report.sidecar} ({kept})")
 
 
-BENCHMARKS = ("bfcl",)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GetOptions(CommandOptions):
-    name: str = argument("bfcl: the Berkeley Function-Calling Leaderboard.", "NAME")
-    to: Path | None = option("Where to put it; by default the user's cache.", "PATH")
-    source: Path | None = option(
-        "A wheel, an unpacked one or a clone, instead of the package index.", "PATH", flags=("--from",)
-    )
-
-
-@command(GetOptions)
-def get(options: GetOptions, invocation: Invocation) -> int:
-    """Fetch a benchmark's data, from the package index, without its dependencies, and without running any of it."""
-    if options.name not in BENCHMARKS:
-        raise ConfigurationError(f"there is no benchmark {options.name!r}{did_you_mean(options.name, BENCHMARKS)}")
-    return _get_bfcl(options.to, options.source)
-
-
-def _get_bfcl(to: Path | None, source: Path | None) -> int:
-    from tunecheck_bfcl._data.categories import CATEGORIES
-    from tunecheck_bfcl._data.download import PACKAGE, get_bfcl
-    from tunecheck_bfcl._data.files import ENVIRONMENT, find_bfcl
-
-    folder = get_bfcl(to=to, source=source)
-    print(f"BFCL's data: {folder}")
-    if not find_bfcl(folder).is_the_release:
-        print(f"note: it is not that of {PACKAGE}, which the simulators follow; scores may differ from published ones")
-    if to is not None:
-        print(f"set {ENVIRONMENT}={folder} for it to be found there")
-    print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
-    return DONE
-
-
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(JsonOptions, TrustOptions):
     data: str = argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     limit: int | None = option("Only the first N rows.", "N", least=1)
-    bfcl: Path | None = option("A copy of BFCL, for rows that ask for long context.", "DIR")
+    benchmark_data: Path | None = option("Copy of the benchmark with the texts for long-context rows.", "DIR")
     remarks: bool = flag("List what an entry can be right in spite of, too.")
 
 
@@ -124,16 +89,13 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
     """The rows, each with what can be wrong with any; one with turns with what its simulators say, too."""
     from tunecheck.calls._schemas import TOOL_COLUMNS
-    from tunecheck.datasets._multi_turn_check import checked_rows as check_rows
     from tunecheck.datasets._row_check import RowCheck
-    from tunecheck.simulators._backend import Backends
-    from tunecheck.simulators._long_context import LongContext
-    from tunecheck_bfcl._data.files import find_bfcl
+    from tunecheck.episodes._data_check import checked_rows as check_rows
+    from tunecheck.episodes._playing import Services
 
-    constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
-    backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
+    services = Services(data=options.benchmark_data, trust=Trust.of_command(options.trust or ()).of(*dataset.files))
     check = RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
-    return check_rows(rows, backends, long_context=constants, row_check=check)
+    return check_rows(rows, services, row_check=check)
 
 
 def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
@@ -179,7 +141,7 @@ def _print_text(findings: Iterable[Finding], rows: _Counted, remarks: bool) -> i
 
 
 def _line(finding: Finding) -> str:
-    from tunecheck.datasets._multi_turn_check import PROBLEMS
+    from tunecheck.episodes._data_check import PROBLEMS
 
     where = "" if finding.turn is None else f"turn {finding.turn}: "
     call = f"{finding.call}: " if finding.call else ""

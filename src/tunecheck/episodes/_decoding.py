@@ -4,42 +4,76 @@ Call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`, is read by a scanner,
 so is every format that `tunecheck.calls` knows: a model that was asked for call text may answer as it was trained.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, cast
 
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import MAX_CALLS, MAX_CHARACTERS, MAX_TEXT_DEPTH, UnreadableError, decode
 from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.formats._reading import read_calls
-from tunecheck_bfcl._text import decode_text_as_bfcl
 
-_NO_CALL = "the answer holds no call"
+NO_CALL = "the answer holds no call"
 
 _NAME = re.compile(NAME)
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
 _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
-_SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
+CallMode = Literal["tools", "text"]
+"""How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
 
 
-def decode_step(step: object, *, text_mode: bool = False, compat: bool = False, tools: object = None) -> Decoded:
-    """The calls of one step of a result file.
+def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
+    """Return how the model of these results was asked: a list, or a list among the steps, comes from tools.
+
+    If no result decides, `FC` in the model's name does.
+    """
+    if any(_from_tools(result) for result in results):
+        return "tools"
+    return "tools" if "FC" in model.replace("_", "-").split("-") else "text"
+
+
+def _from_tools(result: object) -> bool:
+    if not isinstance(result, list):
+        return False
+    turns = [turn for turn in result if isinstance(turn, list)]
+    steps = [step for turn in turns for step in turn]
+    return not (turns and steps and all(isinstance(step, str) for step in steps))
+
+
+def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Decoded:
+    """Return the calls of one step of a result file.
 
     A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or the text that it answered
     instead of calling, which holds no call. With `text_mode` a step is text in which calls are looked for; a list is
-    read as calls in that mode too; `tools` are the definitions by which text gets its types. `compat` decodes as BFCL
-    does, oddities included, for verdicts equal to its own.
+    read as calls in that mode too; `tools` are the definitions by which text gets its types.
 
     It never raises and evaluates nothing.
     """
-    decoded = _decoded(step, text_mode=text_mode, compat=compat, tools=tools)
+    if isinstance(step, str) and text_mode:
+        return at_most_max_calls(_decode_text(step, tools))
+    if step is None or (isinstance(step, str) and not step.strip()):
+        return Decoded()
+    return decode_entries(step, _calls)
+
+
+def at_most_max_calls(decoded: Decoded) -> Decoded:
+    """Refuse an answer with more calls than are made."""
     if len(decoded.calls) > MAX_CALLS:
         return Decoded(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
     return decoded
+
+
+def decode_entries(step: object, read: Callable[[object], Iterator[NestedCall]]) -> Decoded:
+    """Return the calls that `read` finds in a list of them, or why there are none. Never raises."""
+    if not isinstance(step, (list, tuple)):
+        return Decoded(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
+    try:
+        return at_most_max_calls(Decoded(tuple(read(step))))
+    except (UnreadableError, ValueError, TypeError, RecursionError) as error:
+        return Decoded(problem=" ".join(str(error).split())[:400])
 
 
 def is_answer(step: object) -> bool:
@@ -50,21 +84,8 @@ def is_answer(step: object) -> bool:
     return not reading.calls and reading.problem is None
 
 
-def _decoded(step: object, *, text_mode: bool, compat: bool, tools: object) -> Decoded:
-    if isinstance(step, str) and text_mode:
-        return decode_text_as_bfcl(step) if compat else _decode_text(step, tools)
-    if step is None or (isinstance(step, str) and not step.strip()):
-        return Decoded(problem=_NO_CALL) if compat and step != "" else Decoded()
-    if not isinstance(step, (list, tuple)):
-        return Decoded(problem=_NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
-    try:
-        return Decoded(tuple(_calls_as_bfcl(step) if compat else _calls(step)))
-    except (UnreadableError, ValueError, TypeError, RecursionError) as error:
-        return Decoded(problem=" ".join(str(error).split())[:400])
-
-
 def _calls(step: object) -> Iterator[NestedCall]:
-    for number, (name, arguments) in enumerate(_entries(step), 1):
+    for number, (name, arguments) in enumerate(entries_of(step), 1):
         value = arguments
         if isinstance(arguments, str):
             try:
@@ -76,20 +97,12 @@ def _calls(step: object) -> Iterator[NestedCall]:
         yield NestedCall(name, dict(value))
 
 
-def _calls_as_bfcl(step: object) -> Iterator[NestedCall]:
-    for name, arguments in _entries(step):
-        if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
-            raise UnreadableError(f"arguments of {len(arguments)} characters")
-        # The standard library's reader takes NaN, and the last of two equal keys, as BFCL does.
-        value = json.loads(arguments) if isinstance(arguments, str) else arguments
-        if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
-            plain(value)  # refuses what is nested too deeply to be walked
-        if not isinstance(value, Mapping):
-            raise UnreadableError("the arguments are not an object")
-        yield NestedCall(name, cast("Mapping[str, object]", value))
+def entries_of(step: object) -> Iterator[tuple[str, object]]:
+    """Yield the names and arguments of a list of calls as a result file has it.
 
-
-def _entries(step: object) -> Iterator[tuple[str, object]]:
+    Raises:
+        UnreadableError: Something in the list is no call.
+    """
     for number, item in enumerate(cast("list[object]", step), 1):
         if not isinstance(item, Mapping):
             raise UnreadableError(f"call {number} is not an object of a name and its arguments")
@@ -120,7 +133,7 @@ def _decode_text(text: str, tools: object) -> Decoded:
     if reading.problem is not None:
         return Decoded(problem=reading.problem)
     if not reading.calls:
-        return Decoded(problem=_NO_CALL)
+        return Decoded(problem=NO_CALL)
     return Decoded(tuple(NestedCall(call.name, call.arguments) for call in reading.calls))
 
 

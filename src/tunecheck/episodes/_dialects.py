@@ -5,11 +5,11 @@ the messages that the model sees next.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
-from tunecheck._json import JSON, dumps, find
-from tunecheck.calls._model import tool_name
+from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
 from tunecheck.episodes._decoding import decode_step
@@ -17,18 +17,16 @@ from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.episodes._scenario import Offer
 from tunecheck.episodes._speakers import Message
 from tunecheck.episodes._wording import Wording
-from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import thought_of
-from tunecheck_bfcl._text import decode_text_as_bfcl
 
 
-def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
-    """The calls of an answer with calls, else its text.
+def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, keep_nothing: bool = False) -> JSON:
+    """Return the calls of an answer with calls, else its text.
 
-    Arguments stay the text that they came as. Where one of the calls is none (no function, no name), the whole answer
-    is text, which nobody takes for calls. Some servers write no arguments as nothing at all: that is `{}`,
-    unless `compat` keeps it as it came.
+    Arguments stay the text that they came as. If one of the calls has no function or no name, the whole answer is
+    text, in which no calls are looked for. Some servers write no arguments as nothing at all: that becomes `{}`,
+    unless `keep_nothing` says otherwise.
     """
     if not tool_calls:
         return text or ""
@@ -39,7 +37,7 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
         if not isinstance(function, dict) or not isinstance(name, str):
             return f"tool_calls: {dumps([dict(each) for each in tool_calls]).decode()}"
         arguments = function.get("arguments")
-        if not arguments and not compat:
+        if not arguments and not keep_nothing:
             arguments = {}
         entries.append({name: arguments if isinstance(arguments, str) else dumps(arguments).decode()})
     return entries
@@ -48,21 +46,14 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
 def answer_text(
     completion: Completion,
     *,
-    profile: Profile | None = None,
-    any_form: bool = False,
+    form: Profile | str | None = None,
     tools: object = None,
-    declared: JSON = None,
+    write: Callable[[NestedCall], str] = NestedCall.text,
 ) -> str:
-    """The text of an answer; calls that a server took out of it are written as call text again.
+    """Return the text of an answer; calls that a server took out of it are written as call text again.
 
-    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`; with
-    `any_form` in that of any family, where the leaderboard's decoder reads no call. `declared` are functions with
-    another language's types, whose values are given as its source: texts are written as they are, and in quotes where
-    the type is a text's.
+    Calls that stand in the text in this form are written as call text too, read by the definitions of `tools`.
     """
-    form: Profile | str | None = profile
-    if form is None and any_form and completion.text and decode_text_as_bfcl(completion.text).problem is not None:
-        form = AUTO
     if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)
     if completion.text or not completion.tool_calls:
@@ -71,24 +62,7 @@ def answer_text(
     decoded = decode_step(step)
     if isinstance(step, str) or decoded.problem is not None:
         return step if isinstance(step, str) else dumps(step).decode()
-    return f"[{', '.join(call.text() if declared is None else _source_text(call, declared) for call in decoded.calls)}]"
-
-
-def _source_text(call: NestedCall, declared: JSON) -> str:
-    documents = [each for each in declared if isinstance(each, dict)] if isinstance(declared, list) else []
-    own = (each for each in documents if tool_name(str(each.get("name"))) == tool_name(call.name))
-    kinds = find(next(own, {}), ("parameters", "properties"))
-    given = (
-        f"{name}={_source(value, find(kinds, (name, 'type')) if isinstance(kinds, dict) else None)}"
-        for name, value in call.arguments.items()
-    )
-    return f"{call.name}({', '.join(given)})"
-
-
-def _source(value: object, kind: object) -> str:
-    """A value as source: a text is that already, where it is not the plain value of a text's type."""
-    plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
-    return value if isinstance(value, str) and not plain else dumps(value).decode()
+    return f"[{', '.join(write(call) for call in decoded.calls)}]"
 
 
 class Dialect(ABC):
@@ -97,11 +71,10 @@ class Dialect(ABC):
     separator: str = ", "
     """Between the arguments of a call's text in the log."""
 
-    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
+    def __init__(self, offer: Offer, wording: Wording) -> None:
         self.tools: Sequence[Mapping[str, JSON]] | None = None
         self._offer = offer
         self._wording = wording
-        self._compat = compat
 
     @abstractmethod
     def open(self, messages: Sequence[Message]) -> list[Message]:
@@ -140,8 +113,11 @@ class ToolsDialect(Dialect):
 
     separator = ","
 
-    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
-        super().__init__(offer, wording, compat=compat)
+    refuses_unreadable: ClassVar[bool] = True
+    """Calls that cannot be read go back as text, which every server accepts."""
+
+    def __init__(self, offer: Offer, wording: Wording) -> None:
+        super().__init__(offer, wording)
         self.tools = list(offer.tools)
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
@@ -153,16 +129,16 @@ class ToolsDialect(Dialect):
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
     def step(self, completion: Completion) -> JSON:
-        return answer_step(completion.text, completion.tool_calls, compat=self._compat)
+        return answer_step(completion.text, completion.tool_calls)
 
     def decode(self, step: JSON) -> Decoded:
-        return decode_step(step, compat=self._compat)
+        return decode_step(step)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
-        """Text and calls as they came; calls that cannot be read go back as text, which every server accepts."""
+        """Return text and calls as they came."""
         if not completion.tool_calls or isinstance(step, str):
             return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
-        if decoded.problem is not None and not self._compat:
+        if decoded.problem is not None and self.refuses_unreadable:
             text = dumps(step).decode()
             return {"role": "assistant", "content": f"{completion.text}\n{text}" if completion.text else text}
         calls: list[JSON] = [
@@ -188,13 +164,12 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    def __init__(
-        self, offer: Offer, wording: Wording, *, compat: bool, profile: Profile | None = None, any_form: bool = False
-    ) -> None:
-        super().__init__(offer, wording, compat=compat)
+    """A model that is told of functions in its prompt, and writes its calls as text, in the form of the profile."""
+
+    def __init__(self, offer: Offer, wording: Wording, profile: Profile | None = None) -> None:
+        super().__init__(offer, wording)
         self._functions = list(offer.functions)
         self._profile = profile
-        self._any_form = any_form
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
@@ -205,10 +180,10 @@ class TextDialect(Dialect):
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
-        return answer_text(completion, profile=self._profile, any_form=self._any_form, tools=self._functions)
+        return answer_text(completion, form=self._profile, tools=self._functions)
 
     def decode(self, step: JSON) -> Decoded:
-        return decode_step(step, text_mode=True, compat=self._compat, tools=self._functions)
+        return decode_step(step, text_mode=True, tools=self._functions)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
         return {"role": "assistant", "content": completion.text or step}

@@ -1,6 +1,5 @@
 """The answer that the ground truth expects in each step: what a simulated model answers, or gets wrong."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -41,7 +40,6 @@ def question_row(row: Row, tools: Tools) -> Row:
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
     language = row.values.get("language")
-    kinds = _java_types(tools) if language == "java" else {}
     required = _required(tools)
     calls: list[FunctionCall] = []
     for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
@@ -51,36 +49,9 @@ def question_row(row: Row, tools: Tools) -> Row:
             if not may_be_left_out(values) or (key in required and given):
                 value = first_value(given)
                 foreign = language in ("java", "javascript") and not isinstance(value, str)
-                arguments[key] = _source(value, kinds.get(key)) if foreign else value
+                arguments[key] = dumps(value).decode() if foreign else value
         calls.append(FunctionCall(name if name in names else tool_name(name), arguments))
     return _answered(row, row.id, write_calls(calls, "openai"))
-
-
-_JAVA_TYPE = re.compile(r"\bJava (\w+) type parameter.*?(?:elements are of type (\w+)|$)", re.DOTALL)
-
-
-def _java_types(tools: Tools) -> dict[str, tuple[str, str | None]]:
-    """The Java types of parameters, and of their elements, as BFCL's descriptions say them."""
-    found: dict[str, tuple[str, str | None]] = {}
-    for name, schema in (item for tool in tools for item in _properties(tool).items()):
-        said = _JAVA_TYPE.search(str(schema.get("description"))) if isinstance(schema, dict) else None
-        if said is not None:
-            found[name] = said[1], said[2]
-    return found
-
-
-def _source(value: JSON, kind: tuple[str, str | None] | None) -> str:
-    """A value as source text: of JavaScript as JSON has it, of Java as its type asks."""
-    name, element = kind or ("", None)
-    if isinstance(value, list) and name in ("Array", "ArrayList"):
-        items = ", ".join(_source(item, None if element is None else (element, None)) for item in value)
-        if name == "Array":
-            return f"new {element}[]{{{items}}}"
-        return f"new ArrayList<>(Arrays.asList({items}))" if items else "new ArrayList<>()"
-    if isinstance(value, dict) and name == "HashMap":
-        puts = "".join(f'put("{key}", {_source(item, None)}); ' for key, item in value.items())
-        return f"new HashMap<String, Object>() {{{{ {puts}}}}}"
-    return dumps(value).decode() + {"long": "L", "float": "f"}.get(name, "")
 
 
 def _answered(row: Row, row_id: str, answer: JSON) -> Row:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError
@@ -13,19 +13,19 @@ from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import AskingTarget, EndpointTarget, ask
-from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
+from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
+from tunecheck.episodes._decoding import CallMode
+from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect
 from tunecheck.episodes._driver import Conversation
 from tunecheck.episodes._expected_answers import question_row
 from tunecheck.episodes._inference_log import Course, InferenceLog, input_entry
 from tunecheck.episodes._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
+from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
-from tunecheck.episodes._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
+from tunecheck.episodes._wording import FamilyWording, OwnWording, Wording
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
-from tunecheck.simulators._backend import Backends
-
-Mode = Literal["tools", "text"]
 
 MakeUser: TypeAlias = Callable[[Row], User]
 
@@ -47,19 +47,19 @@ class ConversationTarget(AskingTarget):
         mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
             reads calls from the text.
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
-        compat: as BFCL does: one query more than the step limit, answers decoded with its oddities, as the call text
-            of its own rows always is.
+        compat: Names a benchmark (`bfcl`) whose conversations these are, to the letter: one query more than the step
+            limit, answers decoded with its oddities. The call text of its own rows is always decoded so.
         format: the profile of a model family, or its name, by default that of the endpoint's definition: in the mode
             `text`, tools are shown as the family is used to, and calls are read by it, strictly, and
             stand in the result as call text; the log keeps what the model wrote.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in it.
         user: makes the simulated user of a row's conversation; by default its turns are sent one by one.
-        wording: the system prompt and such; by default the family's of the `format`, where it is known, else BFCL's own
-            for its rows, from the user's copy, else ours.
+        wording: the system prompt and such; by default the family's of the `format`, where it is known, else a
+            benchmark's own for its rows, from the user's copy, else ours.
         parameters: laid over the endpoint's own in every request.
         time_limit_s: seconds after which a call of a simulator is abandoned.
-        bfcl_data: the copy of BFCL to read prompts and long-context constants from, if not the usual one.
+        data: The copy of the benchmark to read prompts and long-context constants from, if not the usual one.
 
     The output columns:
         result: by turn, the steps: `[{"name": "<arguments as JSON>"}, …]`, or text, as in BFCL's result files.
@@ -85,9 +85,9 @@ class ConversationTarget(AskingTarget):
         self,
         endpoint: Endpoint,
         *,
-        mode: Mode = "tools",
+        mode: CallMode = "tools",
         step_limit: int = STEP_LIMIT,
-        compat: bool = False,
+        compat: str | None = None,
         format: str | Profile = AUTO,
         include_input_log: bool = False,
         include_state_log: bool = True,
@@ -95,15 +95,15 @@ class ConversationTarget(AskingTarget):
         wording: Wording | None = None,
         parameters: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
-        bfcl_data: Path | None = None,
+        data: Path | None = None,
     ) -> None:
-        one_of(mode, get_args(Mode), "mode")
+        one_of(mode, get_args(CallMode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
             raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
-        self.mode: Mode = mode
+        self.mode: CallMode = mode
         self._profile = chosen(format)
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
@@ -111,19 +111,21 @@ class ConversationTarget(AskingTarget):
             raise ConfigurationError("format is how calls stand in a model's text: give mode text, too")
         self._step_limit = step_limit
         self.compat = compat
+        self._data = data
+        self._benchmark = None if compat is None else find_benchmark(compat)(data)
+        self._owners: dict[str, BenchmarkDialect] = {}
         self._include_input_log = include_input_log
         self._include_state_log = include_state_log
         self._make_user = user
         self._wording = wording
         self._parameters = dict(parameters or {})
         self._time_limit_s = time_limit_s
-        self._backends = Backends(time_limit_s=time_limit_s)
-        self._copy = BfclCopy(bfcl_data)
+        self._services = Services(data=data, time_limit_s=time_limit_s)
         self._single = EndpointTarget(endpoint)
 
     def entrust(self, trust: Trust) -> None:
         """Say whose rows it answers, which name simulators."""
-        self._backends = Backends(time_limit_s=self._time_limit_s, trust=trust)
+        self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Have the row's conversation; a row without `turns` is asked once.
@@ -139,11 +141,11 @@ class ConversationTarget(AskingTarget):
             return await self._ask(row, context) if record is None else recorded_columns(record, _NOTHING, ended=False)
         if record is not None:
             return await self._replay(row, record, context)
-        scenario = read_scenario(row, self._backends)
+        scenario = read_scenario(row, self._services)
         in_text = self.mode == "text"
         model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
-        limit = self._step_limit + 1 if self.compat else self._step_limit
+        limit = self._step_limit if self._benchmark is None else self._step_limit + 1
         wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
         conversation = self._conversation(row, scenario, model, user, self.mode, wording, limit)
         steps = await conversation.run(context)
@@ -157,30 +159,22 @@ class ConversationTarget(AskingTarget):
             functions = row.values.get("functions")
             if isinstance(functions, list):
                 shown = [{"type": "function", "function": function} for function in functions]
-            offer = Offer(shown, [tool.get("function") for tool in shown])
-            wording = self._wording_for(row, needs_copy=True)
-            messages = TextDialect(offer, wording, compat=self.compat).open(request.messages)
-            request = replace(request, messages=messages, tools=None)
+        offer = Offer(shown, [tool.get("function") for tool in shown])
+        dialect = self._dialect(row, offer, self._wording_for(row, needs_copy=self.mode == "text"), self.mode)
+        if self.mode == "text":
+            request = replace(request, messages=dialect.open(request.messages), tools=None)
         asked = question_row(row, shown) if self.endpoint.simulated else row
         request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
         completion = await (self.endpoint.complete(request) if self.mode == "text" else ask(self.endpoint, request))
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
-        step: JSON
-        if self.mode == "text":
-            foreign = row.values.get("language") in ("java", "javascript")
-            declared = (row.values.get("declared") or []) if foreign else None
-            any_form = is_bfcl(row) and not (self.compat or foreign)
-            step = answer_text(completion, profile=self._profile, any_form=any_form, tools=shown, declared=declared)
-        else:
-            step = answer_step(completion.text, completion.tool_calls, compat=self.compat)
-        return single_columns(completion, step, log)
+        return single_columns(completion, dialect.step(completion), log)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
         """The recorded result as it is, with a log of what it did to the simulators."""
-        scenario = read_scenario(row, self._backends)
+        scenario = read_scenario(row, self._services)
         model = RecordedModel(record)
         user = ScriptedUser(scenario.turns[: model.turn_count])
-        mode: Mode = "text" if model.only_text else "tools"
+        mode: CallMode = "text" if model.only_text else "tools"
         try:
             wording = self._wording_for(row, needs_copy=True)
         except DataError:
@@ -192,48 +186,60 @@ class ConversationTarget(AskingTarget):
         return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
 
     def _conversation(
-        self, row: Row, scenario: Scenario, model: Model, user: User, mode: Mode, wording: Wording, limit: int | None
+        self,
+        row: Row,
+        scenario: Scenario,
+        model: Model,
+        user: User,
+        mode: CallMode,
+        wording: Wording,
+        limit: int | None,
     ) -> Conversation:
-        dialect: Dialect
-        if mode == "text":
-            # The leaderboard's verdicts are on the calls that its decoder finds: others are written as it reads them.
-            of_bfcl = is_bfcl(row)
-            dialect = TextDialect(
-                scenario.offer,
-                wording,
-                compat=self.compat or of_bfcl,
-                profile=self._profile,
-                any_form=of_bfcl and not self.compat,
-            )
-        else:
-            dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
-        long_context = self._copy.long_context if scenario.long_context else None
         return Conversation(
             scenario=scenario,
             model=model,
             user=user,
-            backend=self._backends.backend(scenario.simulators, scenario.initial_config, long_context),
-            dialect=dialect,
+            backend=self._services.start(
+                scenario.simulators, scenario.initial_config, long_context=scenario.long_context
+            ),
+            dialect=self._dialect(row, scenario.offer, wording, mode),
             log=InferenceLog(inputs=self._include_input_log, states=self._include_state_log),
             step_limit=limit,
             limit_shown=self._step_limit,
-            compat=self.compat,
+            compat=self._benchmark is not None,
             reasoning=self.endpoint.sent_back,
         )
 
+    def _dialect(self, row: Row, offer: Offer, wording: Wording, mode: CallMode) -> Dialect:
+        if mode == "tools":
+            benchmark = self._benchmark
+            return ToolsDialect(offer, wording) if benchmark is None else benchmark.tools_dialect(offer, wording)
+        owner = self._benchmark or self._owner(row)
+        if owner is None:
+            return TextDialect(offer, wording, self._profile)
+        return owner.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
+
+    def _owner(self, row: Row) -> BenchmarkDialect | None:
+        """The benchmark whose own the row is."""
+        name = benchmark_of(row.values)
+        if name is not None and name not in self._owners:
+            self._owners[name] = find_benchmark(name)(self._data)
+        return None if name is None else self._owners[name]
+
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """The wording; the copy of BFCL is not looked at where none of its texts would be said."""
+        """The wording; a benchmark's copy is not looked at where none of its texts would be said."""
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return FamilyWording(self._profile.prompt)
-        return self._copy.wording if needs_copy and is_bfcl(row) else OwnWording()
+        owner = self._owner(row) if needs_copy else None
+        return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
         """The requests of a row whose model answers as the ground truth does: for estimates, none is sent."""
         if row.values.get("turns") is None:
             return [self._single.request(row)]
-        scenario = read_scenario(row, self._backends)
+        scenario = read_scenario(row, self._services)
         truth = row.values.get("ground_truth")
         messages: list[Message] = []
         requests = []
@@ -250,10 +256,11 @@ class ConversationTarget(AskingTarget):
         """The columns that the conversation depends on; the whole row where the endpoint looks at it."""
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
+        owner = benchmark_of(row.values)
         if row.values.get("turns") is None:
             functions = row.values.get("functions") if self.mode == "text" else None
-            return [is_bfcl(row), functions, self._single.inputs(row)]
-        return {"bfcl": is_bfcl(row), **{name: row.values.get(name) for name in COLUMNS}}
+            return [owner, functions, self._single.inputs(row)]
+        return {"benchmark": owner, **{name: row.values.get(name) for name in COLUMNS}}
 
     def fingerprint(self) -> str | None:
         """A hash of the settings of the endpoint and of the conversation, and of `scoring_version`."""

@@ -9,21 +9,18 @@ from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
+from tunecheck.episodes._benchmark import benchmark_of, find_benchmark
 from tunecheck.episodes._inference_log import Course
+from tunecheck.episodes._playing import Services
+from tunecheck.episodes._state_check import StateCheck
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck_bfcl._data.categories import CATEGORIES
-from tunecheck_bfcl._multi_turn import check_multi_turn
-from tunecheck_bfcl._replay import Simulators
-from tunecheck_bfcl._verdicts import Verdict as RowVerdict
 
 _METRIC = "multi_turn_state"
 
-Compat: TypeAlias = Literal["auto", "bfcl", "strict"]
-"""How to judge: `bfcl` as the leaderboard does, `strict` without its gaps, `auto` the first for BFCL's own rows."""
+STRICT = "strict"
 
 AnyMode: TypeAlias = Literal["auto", "tools", "text"]
 
-COMPATS: tuple[Compat, ...] = get_args(Compat)
 MODES: tuple[AnyMode, ...] = get_args(AnyMode)
 
 
@@ -36,14 +33,16 @@ class MultiTurnStateEvaluator(Evaluator):
     whose ground truth cannot work is not applicable in the strict mode.
 
     Args:
-        compat: "bfcl" gives the leaderboard's verdicts, gaps included; "strict" fails a call in a turn that asks for
-            none and a conversation that was ended by force; "auto" is "bfcl" for BFCL's own rows, else "strict".
+        compat: "strict" fails a call in a turn that asks for none and a conversation that was ended by force. A
+            benchmark's name ("bfcl") gives its own verdicts, gaps included; "auto" does so for the benchmark's own
+            rows, and is "strict" for others.
         mode: how the model was asked, "tools" or "text"; "auto" tells it from the result.
-        data: the copy of BFCL to read long-context constants from, where not the usual one.
+        data: The copy of the benchmark to read long-context constants from, if not the usual one.
         time_limit_s: seconds after which a call of a simulator is abandoned.
 
     Raises:
-        ConfigurationError: `compat` or `mode` is none of these.
+        ConfigurationError: `mode` is none of these.
+        PluginError: `compat` is none of these, nor an installed benchmark.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
@@ -52,9 +51,11 @@ class MultiTurnStateEvaluator(Evaluator):
     _trust: Trust | None = None
 
     def __init__(
-        self, *, compat: Compat = "auto", mode: AnyMode = "auto", data: str | None = None, time_limit_s: float = 10
+        self, *, compat: str = "auto", mode: AnyMode = "auto", data: str | None = None, time_limit_s: float = 10
     ) -> None:
-        self._compat = one_of(compat, COMPATS, "compat")
+        self._compat = compat
+        if compat not in ("auto", STRICT):
+            find_benchmark(compat)
         self._mode = one_of(mode, MODES, "mode")
         self._data = data
         self._time_limit_s = time_limit_s
@@ -63,8 +64,7 @@ class MultiTurnStateEvaluator(Evaluator):
     def entrust(self, trust: Trust) -> None:
         """Say whose rows it judges, which name simulators."""
         self._trust = trust
-        for simulators in ("_plain", "_padded"):
-            vars(self).pop(simulators, None)
+        vars(self).pop("_checks", None)
 
     def __call__(
         self,
@@ -129,11 +129,9 @@ class MultiTurnStateEvaluator(Evaluator):
             "ignored_state": ignored_state,
             "long_context": long_context,
         }
-        outcome = check_multi_turn(
+        outcome = self._check(category).check(
             row,
             error if result is None else result,
-            compat=compat_for(self._compat, category, check),
-            simulators=self._padded if long_context is True else self._plain,
             mode=None if self._mode == "auto" else self._mode,
             course=Course(
                 calls_made=cast("JSON", calls_made),
@@ -142,43 +140,23 @@ class MultiTurnStateEvaluator(Evaluator):
                 ended_by=ended_by if isinstance(ended_by, str) else None,
             ),
         )
-        return scored(_METRIC, outcome)
+        return outcome.scored(_METRIC)
 
     def __getstate__(self) -> Mapping[str, object]:
         """Without the simulators' classes and constants, which a copy finds again."""
-        return {name: value for name, value in vars(self).items() if name not in ("_plain", "_padded")}
+        return {name: value for name, value in vars(self).items() if name != "_checks"}
+
+    def _check(self, category: object) -> StateCheck:
+        """What judges rows of this category."""
+        name, data = self._compat, Path(self._data) if self._data else None
+        if name == "auto":
+            name = benchmark_of({"category": category, "check": "multi_turn"}) or STRICT
+        if name not in self._checks:
+            services = Services(data=data, time_limit_s=self._time_limit_s, trust=self._trust)
+            strict = name == STRICT
+            self._checks[name] = StateCheck(services) if strict else find_benchmark(name)(data).state_check(services)
+        return self._checks[name]
 
     @cached_property
-    def _plain(self) -> Simulators:
-        return Simulators(time_limit_s=self._time_limit_s, trust=self._trust)
-
-    @cached_property
-    def _padded(self) -> Simulators:
-        from tunecheck.episodes._wording import BfclCopy
-
-        constants = BfclCopy(Path(self._data) if self._data else None).long_context
-        return Simulators(long_context=constants, time_limit_s=self._time_limit_s, trust=self._trust)
-
-
-def compat_for(compat: str, category: object, check: object) -> bool:
-    """Whether a row is judged as the leaderboard does: always, never, or where category and check make it BFCL's.
-
-    The category alone does for conversations; others have names, such as "multiple", that anybody's data may use.
-    """
-    if compat != "auto":
-        return compat == "bfcl"
-    known = CATEGORIES.get(category) if isinstance(category, str) else None
-    return known is not None and (known.check == check or (check is None and known.multi_turn))
-
-
-def scored(metric: str, outcome: RowVerdict) -> Verdict:
-    properties = {"error_type": outcome.error_type, "turn": outcome.turn}
-    return verdict(
-        metric,
-        score=None if outcome.valid is None else float(outcome.valid),
-        passed=outcome.valid,
-        reason=outcome.reason,
-        properties={name: value for name, value in properties.items() if value is not None},
-        faults=outcome.faults,
-        not_applicable=outcome.valid is None,
-    )
+    def _checks(self) -> dict[str, StateCheck]:
+        return {}

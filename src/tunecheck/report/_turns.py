@@ -16,8 +16,7 @@ from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 
 if TYPE_CHECKING:
-    from tunecheck_bfcl._entries import Entry
-    from tunecheck_bfcl._replay import Simulators
+    from tunecheck.episodes._playing import GroundTruth, Services
 
 States = dict[str, JSON]
 """By simulator, as an inference log has them."""
@@ -33,7 +32,7 @@ class TruthStates:
     """Makes the calls of rows' ground truths, on simulators of their own."""
 
     def __init__(self) -> None:
-        self._simulators: Simulators | None = None
+        self._services: Services | None = None
         self._made = 0
 
     def by_turn(self, data: Mapping[str, JSON], ground_truth: JSON) -> list[States]:
@@ -41,21 +40,21 @@ class TruthStates:
         if self._made >= _MOST_CONVERSATIONS or "involved_classes" not in data or data.get("long_context") is True:
             return []
         self._made += 1
-        from tunecheck_bfcl._entries import Entry
+        from tunecheck.episodes._playing import GroundTruth
 
         try:
-            return [*self._replayed(Entry.read({**data, "ground_truth": ground_truth}))]
+            return [*self._replayed(GroundTruth.read({**data, "ground_truth": ground_truth}))]
         except (ValueError, ConfigurationError):  # no simulators of that name, or a start that they do not take
             return []
 
-    def _replayed(self, entry: Entry) -> Iterator[States]:
-        from tunecheck_bfcl._replay import Attempt, Simulators
+    def _replayed(self, entry: GroundTruth) -> Iterator[States]:
+        from tunecheck.episodes._playing import Attempt, Services
 
-        if self._simulators is None:
-            self._simulators = Simulators(time_limit_s=_LONGEST_CALL_S)
-        truth = Attempt(self._simulators, entry)
+        if self._services is None:
+            self._services = Services(time_limit_s=_LONGEST_CALL_S)
+        truth = Attempt(self._services, entry)
         left = _MOST_CALLS
-        for items in entry.truth:
+        for items in entry.turns:
             left -= len(items)
             if left < 0:
                 return

@@ -25,7 +25,6 @@ from tunecheck.calls._python_text import positional_count
 from tunecheck.calls._strict_json import quoted
 from tunecheck.plugins import Candidate, discover, find
 from tunecheck.simulators._base import ArgumentError, Operation, Simulator, SimulatorError
-from tunecheck.simulators._long_context import LongContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class Backend:
         names: Sequence[str],
         config: Mapping[str, JSON],
         *,
-        long_context: LongContext | None = None,
+        long_context: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
         workspace: Path | None = None,
     ) -> Backend:
@@ -118,7 +117,7 @@ class Backend:
         classes: Mapping[str, type[Simulator]],
         config: Mapping[str, JSON],
         *,
-        long_context: LongContext | None = None,
+        long_context: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
     ) -> Backend:
         """A backend of new instances of these classes, each loaded from its part of the configuration."""
@@ -181,6 +180,7 @@ class Backends:
 
     Args:
         classes: simulators by name that are not plugins; they go before plugins of the same name.
+        long_context: Returns the constants for rows that ask for long context; called when the first row asks.
         workspace: whose `simulators/` folder is looked in too.
         time_limit_s: seconds after which a call of a simulator is abandoned.
         trust: who names simulators; without it, somebody who may.
@@ -190,19 +190,34 @@ class Backends:
         self,
         classes: Mapping[str, type[Simulator]] | None = None,
         *,
+        long_context: Callable[[], Mapping[str, JSON]] | None = None,
         workspace: Path | None = None,
         time_limit_s: float = 10,
         trust: Trust | None = None,
     ) -> None:
         self._classes = dict(classes or {})
+        self._read_constants = long_context
         self._workspace = (workspace or Path()).absolute()
         self._time_limit_s = time_limit_s
         self._trust = trust
 
-    def backend(self, names: Sequence[str], config: Mapping[str, JSON], long_context: LongContext | None) -> Backend:
-        """A backend of an attempt's own, each simulator loaded from its part of the configuration."""
+    def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool = False) -> Backend:
+        """Start a backend of an attempt's own, each simulator loaded from its part of the configuration.
+
+        Raises:
+            PluginError: There is no such simulator, or two offer the same operation.
+            DataError: A configuration cannot be used, or the constants for long context are missing.
+        """
+        constants = self.constants if long_context else None
         classes = {name: self.find(name) for name in names}
-        return Backend.of(classes, config, long_context=long_context, time_limit_s=self._time_limit_s)
+        return Backend.of(classes, config, long_context=constants, time_limit_s=self._time_limit_s)
+
+    @cached_property
+    def constants(self) -> Mapping[str, JSON]:
+        """The constants that pad rows with long context."""
+        if self._read_constants is None:
+            raise DataError("a row asks for long context, and nothing here has constants for it")
+        return self._read_constants()
 
     def find(self, name: str) -> type[Simulator]:
         """The class of a simulator."""
@@ -213,7 +228,13 @@ class Backends:
     def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
         """The same, but for the class of one simulator."""
         classes = {**self._classes, name: simulator}
-        return Backends(classes, workspace=self._workspace, time_limit_s=self._time_limit_s, trust=self._trust)
+        return Backends(
+            classes,
+            long_context=self._read_constants,
+            workspace=self._workspace,
+            time_limit_s=self._time_limit_s,
+            trust=self._trust,
+        )
 
     @cached_property
     def _plugins(self) -> Sequence[Candidate]:

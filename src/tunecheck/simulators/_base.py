@@ -38,7 +38,6 @@ from tunecheck._errors import PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._long_context import LongContext
 
 TOOL_MARK = "__tunecheck_tool__"
 
@@ -57,6 +56,7 @@ _ARGUMENT = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 _LONGEST_GUESS = 100  # longer names are not compared with the known ones
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
+_Value = TypeVar("_Value")
 
 
 class SimulatorError(Exception):
@@ -85,11 +85,12 @@ class Simulator:
     bounded: ClassVar[bool] = False
     """Whether every operation is known to end soon, whatever its arguments; then calls need no thread of their own."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start from this configuration; what is kept of it is copied.
 
-        `config` is empty where the data has none for this simulator. `long_context` holds the constants that pad
-        states and answers in rows that ask for long context, else None.
+        `config` is empty where the data has none for this simulator. `long_context` holds constants that pad states
+        and answers in rows that ask for long context, else None. Many simulators share the constants: do not change
+        them.
 
         Raises:
             DataError: the configuration cannot be used; the text says where and why.
@@ -120,6 +121,19 @@ class Simulator:
     def tool_definitions(cls) -> list[dict[str, JSON]]:
         """One OpenAI tool (`{"type": "function", "function": {"name", "description", "parameters"}}`) an operation."""
         return [tool_definition(operation) for operation in cls.operations().values()]
+
+
+def copied(value: _Value) -> _Value:
+    """Return a copy of JSON data that shares no list and no object with it."""
+    if isinstance(value, list):
+        return [  # type: ignore[return-value]
+            copied(each) if isinstance(each, (list, dict)) else each for each in value
+        ]
+    if isinstance(value, dict):
+        return {  # type: ignore[return-value]
+            key: copied(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
+        }
+    return value
 
 
 def shown(value: object) -> JSON:

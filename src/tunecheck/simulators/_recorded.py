@@ -22,9 +22,7 @@ from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import JSON, canonical, content_hash, dumps, dumps_line, loads
 from tunecheck._messages import clean
 from tunecheck._regular_files import read_regular
-from tunecheck.simulators._base import SimulatorError
-from tunecheck.simulators._figures import copied
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._base import SimulatorError, copied
 from tunecheck.simulators._tables import TableSimulator
 
 _SHOWN = 200
@@ -145,7 +143,7 @@ class Recorded(TableSimulator):
     """Tools whose answers, with these arguments, show together all that the service holds; `{folder}`: its files."""
     live: ClassVar[LiveService | None] = None
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost = self._recording.start, ""
         before = config.get("before", [])

@@ -22,9 +22,7 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON, canonical
 from tunecheck.calls._schemas import FunctionDefinition
 from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._base import SimulatorError
-from tunecheck.simulators._figures import copied
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._base import SimulatorError, copied
 from tunecheck.simulators._tables import TableSimulator
 
 Record: TypeAlias = dict[str, JSON]
@@ -98,7 +96,7 @@ class Resources(TableSimulator):
     configuration: ClassVar[Mapping[str, JSON]] = {}
     """What conversations start from, for `datasets author`; `$one_of`, `$some` and `$between` are drawn."""
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._made: dict[str, int] = dict.fromkeys(self.resources, 0)
         for name, content in config.items():

@@ -11,8 +11,7 @@ from typing import ClassVar
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 from tunecheck._regular_files import read_regular
-from tunecheck.simulators._base import Operation, Simulator, operations_of, tool_definition
-from tunecheck.simulators._figures import copied
+from tunecheck.simulators._base import Operation, Simulator, copied, operations_of, tool_definition
 
 _MOST_BYTES = 64 << 20
 

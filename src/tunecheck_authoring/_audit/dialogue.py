@@ -8,10 +8,10 @@ from functools import partial
 
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.datasets._multi_turn_check import ASKS, CheckedRow, EntryCheck
-from tunecheck.datasets._multi_turn_replay import Change, leaves
 from tunecheck.datasets._right_calls import RightCall, as_right, is_plain, right_calls
 from tunecheck.datasets._row_check import Value, call_text
+from tunecheck.episodes import Change, leaves
+from tunecheck.episodes._data_check import ASKS, CheckedRow, EntryCheck
 from tunecheck.formats._reading import read_calls
 
 _WITHOUT_TRUTH = ("irrelevance", "relevance")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from tunecheck._json import JSON
-from tunecheck.datasets._multi_turn_check import PROBLEMS
 from tunecheck.datasets._row_check import Finding
+from tunecheck.episodes._data_check import PROBLEMS
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 

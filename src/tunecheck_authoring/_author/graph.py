@@ -9,8 +9,8 @@ from random import Random
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._multi_turn_check import reports_failure
-from tunecheck.datasets._multi_turn_replay import Step, leaves
+from tunecheck.episodes import Called, leaves
+from tunecheck.episodes._data_check import reports_failure
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of
@@ -30,7 +30,7 @@ _KEYS = frozenset(("id", "name", "number"))
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
-def succeeded(name: str, step: Step) -> bool:
+def succeeded(name: str, step: Called) -> bool:
     """Whether a call did what it is for, as far as its reply and the state say."""
     value = step.result.value
     if step.result.error or reports_failure(name, value):
@@ -45,7 +45,7 @@ class Witness:
     configuration: Mapping[str, JSON]
     before: tuple[FunctionCall, ...]
     call: FunctionCall
-    step: Step
+    step: Called
 
 
 @dataclass
@@ -131,7 +131,7 @@ class _Search:
         }
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
-    def again(self, witness: Witness, call: FunctionCall, before: tuple[FunctionCall, ...] | None = None) -> Step:
+    def again(self, witness: Witness, call: FunctionCall, before: tuple[FunctionCall, ...] | None = None) -> Called:
         """The call in the place of the witness's."""
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for each in witness.before if before is None else before:

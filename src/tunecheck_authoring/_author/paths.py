@@ -11,7 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import counted
 from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._multi_turn_replay import Step
+from tunecheck.episodes import Called
 from tunecheck_authoring._author.files import Argument, GraphFile, PlannedCall, Task
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.trial import Weakness
@@ -213,13 +213,13 @@ class _Walk:
     def _is_new(self, planned: PlannedCall) -> bool:
         return as_call(planned) not in self._session.calls
 
-    def _is_worth(self, name: str, step: Step, texts: set[str]) -> bool:
+    def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
         """Whether a call did something that was not done already, or said something that was not said before."""
         if not succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
 
-    def _overwrites(self, step: Step, turn: int) -> bool:
+    def _overwrites(self, step: Called, turn: int) -> bool:
         """Whether it undoes all that an earlier call of the turn did, which then was for nothing."""
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
@@ -313,6 +313,6 @@ def as_call(planned: PlannedCall) -> FunctionCall:
     return FunctionCall(planned.function, {name: each.value for name, each in planned.arguments.items()})
 
 
-def _is_within(path: tuple[str | int, ...], places: Collection[tuple[str | int, ...]]) -> bool:
+def _is_within(path: tuple[object, ...], places: Collection[tuple[object, ...]]) -> bool:
     """Whether it is one of the places, or in one: what is deleted takes all that was changed in it along."""
     return any(path[:length] in places for length in range(1, len(path) + 1))

@@ -14,17 +14,12 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
-from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
 from tunecheck.datasets._right_calls import right_calls
-from tunecheck.episodes._nested import NestedCall
-from tunecheck.simulators._backend import Backends
+from tunecheck.episodes import PROBLEMS, Given, GroundTruth, NestedCall, Services, StateCheck, Turn, findings
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said
 from tunecheck_authoring._author.world import World
-from tunecheck_bfcl._entries import Entry
-from tunecheck_bfcl._multi_turn import Turn, judged
-from tunecheck_bfcl._replay import Simulators
 from tunecheck_bfcl._single_turn import check_single_turn
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
@@ -54,7 +49,7 @@ class Trial:
         self._world, self._seed = world, seed
         self._known: dict[bytes, Weakness | None] = {}
         classes = {**world.spare, **world.classes}
-        self._simulators, self._backends = Simulators(classes), Backends(classes)
+        self._services = Services(classes)
 
     def weakness(self, row: Line) -> Weakness | None:
         """Why the row does not hold; None: it does."""
@@ -84,16 +79,16 @@ class Trial:
 
     def _conversation(self, row: RowLine) -> Weakness | None:
         content = msgspec.to_builtins(row)
-        found = next((each for each in findings([content], self._backends) if not each.is_remark), None)
+        found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
             return Weakness(PROBLEMS[found.problem], f"{found.call or ''} {found.text}".strip())
-        entry = Entry.read(content)
-        turns = [[call for text in turn for call in self._simulators.read(text).calls] for turn in row.ground_truth]
+        truth, check = GroundTruth.read(content), StateCheck(self._services)
+        turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
 
         def passes(turns: Turns) -> bool:
             # Arguments of their own each time: a simulator could keep a list or an object and change it later.
             made: list[Turn] = [[(NestedCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns]
-            return judged(entry, made, self._simulators, compat=False).valid is True
+            return check.judge(Given(truth, made)).valid is True
 
         if not passes(turns):
             return _NOT_PASSED

@@ -12,7 +12,7 @@ from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, canonical
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._multi_turn_replay import Replay, Step
+from tunecheck.episodes import Called, Replay
 from tunecheck.simulators._backend import Backend, Backends
 from tunecheck.simulators._base import Simulator, shown
 from tunecheck_authoring._author.files import WorldFile
@@ -39,10 +39,10 @@ class Session:
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
         self._world, self._simulators, self.configuration = world, simulators, configuration
         self.calls: list[FunctionCall] = []
-        self.steps: list[Step] = []
+        self.steps: list[Called] = []
         self._replay = self._fresh()
 
-    def call(self, call: FunctionCall) -> Step:
+    def call(self, call: FunctionCall) -> Called:
         """Make a call that stays; its result may be an error."""
         step = self._replay.call(call)
         self.calls.append(call)

@@ -99,8 +99,8 @@ def _reader(dataset: Dataset) -> DialogueReader:
 
 def _training(path: str) -> Iterator[Dialogue]:
     """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
-    from tunecheck.datasets._multi_turn_check import CheckedRow
     from tunecheck.datasets._reading import open_dataset
+    from tunecheck.episodes._data_check import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)
     reader = _reader(dataset)

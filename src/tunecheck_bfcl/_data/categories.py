@@ -125,3 +125,9 @@ def shared_part(row_id: str) -> str:
     """
     live, variant = _LIVE_ID.fullmatch(row_id), _VARIANT_ID.fullmatch(row_id)
     return live[1] + live[2] if live else f"scenario {variant[1]}" if variant else row_id
+
+
+def is_bfcl(category: object, check: object) -> bool:
+    """Return True if a row with these columns is one of BFCL's, as `bfcl:…` gives them."""
+    known = CATEGORIES.get(category) if isinstance(category, str) else None
+    return known is not None and known.check == check

@@ -1,4 +1,4 @@
-"""`tunecheck datasets get bfcl`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
+"""`tunecheck bfcl get`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
 
 The package is a wheel whose dependencies are left alone. What is kept of it: its data, and the few files whose
 constants and texts are read (`TEXTS`), as plain files in a folder that no interpreter looks into.
@@ -120,7 +120,7 @@ def _uv() -> list[str]:
     if path is None:
         raise DataError(
             f"neither pip nor uv is available to fetch {PACKAGE}; install one, or give a wheel that you downloaded: "
-            "tunecheck datasets get bfcl --from WHEEL"
+            "tunecheck bfcl get --from WHEEL"
         )
     return [path]
 
@@ -138,7 +138,7 @@ def _run(command: list[str]) -> None:
         said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
         raise DataError(
             f"{PACKAGE} cannot be fetched from the package index: {said or f'exit code {done.returncode}'}; "
-            "or download the wheel yourself and give it: tunecheck datasets get bfcl --from WHEEL"
+            "or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
         )
 
 

@@ -1,7 +1,7 @@
 """Where BFCL's files are: the user's copy, in the cache or in a folder that they name, and what is in it.
 
 A copy is the package's own layout: a folder `bfcl_eval` with `data/` and, beside it, the few files whose constants and
-texts are read. `tunecheck datasets get bfcl` makes one; an unpacked package or a clone of the repository is one too.
+texts are read. `tunecheck bfcl get` makes one; an unpacked package or a clone of the repository is one too.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ class BfclFiles:
 
 
 def default_folder() -> Path:
-    """Where `tunecheck datasets get bfcl` puts the data, and where it is looked for."""
+    """Where `tunecheck bfcl get` puts the data, and where it is looked for."""
     return cache_folder() / "bfcl" / VERSION
 
 
@@ -111,9 +111,9 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
         package = start.parent if start.name == "data" else start
         return BfclFiles(package, start)
     if start.suffix == ".whl":
-        raise DataError(f"{start} is a wheel; unpack it with: tunecheck datasets get bfcl --from {start}")
+        raise DataError(f"{start} is a wheel; unpack it with: tunecheck bfcl get --from {start}")
     what = f"{start} holds no BFCL data" if given else "the BFCL data is not here yet"
-    raise DataError(f"{what}; get it with: tunecheck datasets get bfcl")
+    raise DataError(f"{what}; get it with: tunecheck bfcl get")
 
 
 def _is_data(folder: Path) -> bool:

@@ -1,6 +1,6 @@
 """BFCL V3 as a data set: `bfcl:simple_python`, `bfcl:multi_turn`, `bfcl:live_simple,irrelevance`, `bfcl:all`.
 
-The data is the user's own copy: `tunecheck datasets get bfcl` fetches it.
+The data is the user's own copy: `tunecheck bfcl get` fetches it.
 """
 
 from collections import deque

@@ -7,7 +7,6 @@ from typing import ClassVar
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._long_context import LongContext
 from tunecheck_bfcl._services._file_tree import Directory, File, Node, Volume, descendants, pad, read_directory, shown
 
 _LONGEST_NAME = 1_000
@@ -24,7 +23,7 @@ class GorillaFileSystem(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`; of several roots the first is taken, as BFCL's data need."""
         root = Directory("/")
         if "root" in config:

@@ -8,8 +8,7 @@ from typing import ClassVar, TypeAlias
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import taken
-from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._services._figures import taken
 
 Fields: TypeAlias = dict[str, JSON]
 
@@ -33,7 +32,7 @@ class MessageAPI(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         seed = taken(config, "MessageAPI", "random_seed", _SEED)
         self._random = random.Random(seed)
         self._generated_ids: set[int] = set(_ids(config))

@@ -5,8 +5,7 @@ from typing import ClassVar, TypedDict
 
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import started
-from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._services._figures import started
 
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 
@@ -36,7 +35,7 @@ class TicketAPI(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         values = started("TicketAPI", config, _DEFAULTS)
         self.ticket_queue: list[Ticket] = values["ticket_queue"]
         self.ticket_counter: int = values["ticket_counter"]

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar, TypedDict
 
 from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import copied, figures, started
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._base import Simulator, SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import figures, started
 
 _SEED = 1053520
 _DAY_S = 86_400
@@ -60,7 +59,7 @@ class TradingBot(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         values = started("TradingBot", config, {**figures().trading.defaults, "random_seed": _SEED})
         self.orders: dict[int | str, Order] = {
             (int(name) if name.isdecimal() and len(name) < 1000 else name): order
@@ -168,7 +167,7 @@ class TradingBot(Simulator):
         last = _moment(end_date or "9999-12-31", _DATE)
         listed = [each for each in self.transaction_history if first <= _moment(each["timestamp"], _TIME) <= last]
         if self._padding is not None:
-            listed += self._padding["TRANSACTION_HISTORY_EXTENSION"]  # type: ignore[arg-type]  # a list of them
+            listed += copied(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
         return {"transaction_history": copied(listed)}
 
     @tool
@@ -265,8 +264,8 @@ class TradingBot(Simulator):
             raise SimulatorError(f"nothing is known about a stock '{symbol}'")
         stock = self.stocks[symbol].copy()
         if self._padding is not None:
-            stock["MA(5)"] = self._padding["MA_5_EXTENSION"]
-            stock["MA(20)"] = self._padding["MA_20_EXTENSION"]
+            stock["MA(5)"] = _listed(self._padding, "MA_5_EXTENSION")
+            stock["MA(20)"] = _listed(self._padding, "MA_20_EXTENSION")
         return stock
 
     @tool
@@ -358,7 +357,7 @@ def _moment(text: str, form: str) -> datetime:
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
 
 
-def _listed(padding: LongContext, name: str) -> list[str]:
+def _listed(padding: Mapping[str, JSON], name: str) -> list[str]:
     values = padding[name]
     assert isinstance(values, list)
-    return values  # type: ignore[return-value]  # symbols, and one item that is none
+    return values.copy()  # type: ignore[return-value]  # symbols, and one item that is none

@@ -6,9 +6,8 @@ from datetime import date, datetime
 from typing import ClassVar, Literal, TypedDict
 
 from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import copied, figures, started
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._base import Simulator, SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import figures, started
 
 _DEFAULTS: dict[str, JSON] = {
     "credit_card_list": {},
@@ -60,7 +59,7 @@ class TravelAPI(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Long context adds cards and bookings to the state."""
         values = started("TravelAPI", config, _DEFAULTS)
         self.credit_card_list: dict[str, Card] = values["credit_card_list"]
@@ -75,8 +74,8 @@ class TravelAPI(Simulator):
         self._random = random.Random(values["random_seed"])
         self._padding = long_context
         if long_context is not None:
-            _add(self.credit_card_list, long_context["CREDIT_CARD_EXTENSION"])
-            _add(self.booking_record, long_context["BOOKING_RECORD_EXTENSION"])
+            _add(self.credit_card_list, copied(long_context["CREDIT_CARD_EXTENSION"]))
+            _add(self.booking_record, copied(long_context["BOOKING_RECORD_EXTENSION"]))
 
     def state(self) -> dict[str, object]:
         names = (name for name in _DEFAULTS if name != "random_seed")

@@ -7,8 +7,7 @@ from typing import ClassVar, TypeAlias
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import taken
-from tunecheck.simulators._long_context import LongContext
+from tunecheck_bfcl._services._figures import taken
 
 Fields: TypeAlias = dict[str, JSON]
 
@@ -22,7 +21,7 @@ class TwitterAPI(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Comments of the configuration keep its keys, which are text, as BFCL's data need."""
         name = "TwitterAPI"
         none: dict[str, JSON] = {}

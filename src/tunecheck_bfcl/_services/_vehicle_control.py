@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._figures import copied, figures, started
-from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._base import Simulator, SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import figures, started
 
 _SEED = 141053
 _TANK_GALLONS = 50
@@ -36,7 +35,7 @@ class VehicleControlAPI(Simulator):
 
     bounded: ClassVar[bool] = True
 
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         values = started("VehicleControlAPI", config, {**figures().vehicle.defaults, "random_seed": _SEED})
         self.fuelLevel = values["fuelLevel"]
         self.batteryVoltage: float = values["batteryVoltage"]
@@ -188,7 +187,11 @@ class VehicleControlAPI(Simulator):
         shown = parts.get(option) if isinstance(option, str) else None
         if shown is None:
             raise SimulatorError("the car has no such status")
-        return shown if self._padding is None else {"metadata": self._padding["CAR_STATUS_METADATA_EXTENSION"], **shown}
+        return (
+            shown
+            if self._padding is None
+            else {"metadata": copied(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
+        )
 
     @tool
     def activateParkingBrake(self, mode: Literal["engage", "release"]) -> dict[str, object]:  # noqa: N802
@@ -209,7 +212,7 @@ class VehicleControlAPI(Simulator):
         }
         if self._padding is None:
             return status
-        return {"parkingBrakeInstruction": self._padding["PARKING_BRAKE_INSTRUCTION"], **status}
+        return {"parkingBrakeInstruction": copied(self._padding["PARKING_BRAKE_INSTRUCTION"]), **status}
 
     @tool
     def pressBrakePedal(self, pedalPosition: float) -> dict[str, str | float]:  # noqa: N802, N803
@@ -269,7 +272,7 @@ class VehicleControlAPI(Simulator):
         return {
             **tires,
             "healthy_tire_pressure": low <= sum(tires.values()) / len(tires) <= high,
-            "car_info": {} if self._padding is None else self._padding["CAR_STATUS_METADATA_EXTENSION"],
+            "car_info": {} if self._padding is None else copied(self._padding["CAR_STATUS_METADATA_EXTENSION"]),
         }
 
     @tool
@@ -303,7 +306,11 @@ class VehicleControlAPI(Simulator):
         """
         for start, end, kilometres in figures().vehicle.distances:
             if (cityA, cityB) in ((start, end), (end, start)):
-                places = {} if self._padding is None else {"intermediaryCities": self._padding["INTERMEDIARY_CITIES"]}
+                places = (
+                    {}
+                    if self._padding is None
+                    else {"intermediaryCities": copied(self._padding["INTERMEDIARY_CITIES"])}
+                )
                 return {"distance": kilometres, **places}
         raise SimulatorError("the distance between these zip codes is not known")
 
@@ -324,7 +331,7 @@ class VehicleControlAPI(Simulator):
     @tool
     def get_outside_temperature_from_google(self) -> dict[str, object]:
         """Ask Google for the temperature outside, in degrees Celsius."""
-        earlier = {} if self._padding is None else self._padding["LONG_WEATHER_EXTENSION"]
+        earlier = {} if self._padding is None else copied(self._padding["LONG_WEATHER_EXTENSION"])
         assert isinstance(earlier, dict)
         return {**earlier, "outsideTemperature": self._random.uniform(*_TEMPERATURES_C)}
 

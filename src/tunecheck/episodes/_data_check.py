@@ -21,15 +21,13 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
 from tunecheck.datasets._judging import COLUMNS, Judging
-from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Settings, Step, collision
 from tunecheck.datasets._right_calls import as_right
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
 from tunecheck.datasets._sources import one_line
+from tunecheck.episodes._playing import Called, Replay, Services
+from tunecheck.episodes._states import Path, leaves, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls
-from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._long_context import LongContext
-from tunecheck_bfcl._data.files import find_bfcl
 
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
 ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
@@ -41,7 +39,6 @@ PROBLEMS: Final = {
     "row": "the row has not the shape of a conversation",
     "simulator": "a simulator is not there, or breaks",
     "configuration": "the initial configuration cannot be loaded",
-    "misspelt_configuration": "the initial configuration has a setting under another name",
     "held_out": "a function is held out in a way that cannot work",
     "judging": "what the row says of how it is judged means nothing",
     "call_fails": "a ground-truth call fails",
@@ -94,37 +91,27 @@ class CheckedRow:
 
 
 def findings(
-    rows: Iterable[Mapping[str, object]],
-    backends: Backends | None = None,
-    *,
-    long_context: LongContext | None = None,
-    row_check: RowCheck | None = None,
+    rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
     """Everything that is wrong with a data set, by entry and turn, in order; arguments are those of `checked_rows`."""
-    for row in checked_rows(rows, backends, long_context=long_context, row_check=row_check):
+    for row in checked_rows(rows, services, row_check=row_check):
         yield from row.findings
 
 
 def checked_rows(
-    rows: Iterable[Mapping[str, object]],
-    backends: Backends | None = None,
-    *,
-    long_context: LongContext | None = None,
-    row_check: RowCheck | None = None,
+    rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[CheckedRow]:
     """The rows of a data set, each with everything that is wrong with it.
 
     Args:
         rows: as the conversation target takes them, with `ground_truth`: each turn's calls.
-        backends: starts the simulators; by default the plugins.
-        long_context: the constants for rows that ask for long context; by default those of the user's copy of BFCL,
-            which is looked for only when a row asks.
+        services: Starts the simulators; by default the plug-ins.
         row_check: what rows of any kind are checked for; without it, every row must be a conversation.
 
     Raises:
-        DataError: a row asks for long context, and there is no copy of BFCL.
+        DataError: A row asks for long context, and there are no constants for it.
     """
-    backends = backends or Backends()
+    services = services or Services()
     for number, row in enumerate(rows, 1):
         name = entry_name(row, number)
         found = [] if row_check is None else [*row_check.findings(row, number)]
@@ -137,9 +124,9 @@ def checked_rows(
             yield CheckedRow(name, row, [*found, Finding(name, "row", one_line(str(error)))])
             continue
         found += _misspelt_columns(name, row)
-        if entry.long_context and long_context is None:
-            long_context = LongContext.read(find_bfcl().package)
-        check = EntryCheck(entry, backends, long_context if entry.long_context else None)
+        if entry.long_context:
+            _ = services.constants  # raises here: what is missing is no fault of the row
+        check = EntryCheck(entry, services)
         try:
             found.extend(check.findings())  # keeps those before one that raises
         except PluginError as error:
@@ -166,7 +153,7 @@ class PlayedCall:
     turn: int
     text: str
     call: FunctionCall
-    step: Step
+    step: Called
 
 
 class EntryCheck:
@@ -175,22 +162,19 @@ class EntryCheck:
     `start` is the state before the first, `is_unchanged` whether the last leaves the same.
     """
 
-    def __init__(self, entry: Conversation, backends: Backends, long_context: LongContext | None) -> None:
+    def __init__(self, entry: Conversation, services: Services) -> None:
         self.entry = entry
         self.played: list[PlayedCall] = []
-        self._backends = backends
+        self._services = services
         self._classes: dict[str, type[Simulator]] = {}
-        self._long_context = long_context
-        self._search = ConfigurationSearch(entry.config, self.replay)
         self._made: list[PlayedCall] = []
         self.start: object = {}
         self.is_unchanged = False
 
     def findings(self) -> Iterator[Finding]:
-        self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self.entry.simulators)}
-        read = Settings.of(self.entry.config)
-        replay = self.replay(read)
-        yield from self._configuration(read)
+        self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
+        replay = self.replay(self.entry.config)
+        yield from self._configuration()
         yield from self._held_out()
         yield from self._judging(replay.start)
         self.start = replay.start
@@ -227,32 +211,18 @@ class EntryCheck:
 
     def replay(self, config: Mapping[str, JSON]) -> Replay:
         """Fresh simulators with this configuration, on which calls can be made."""
-        return Replay(self._backends.backend(list(self._classes), config, self._long_context))
+        return Replay(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
-    def _configuration(self, read: Mapping[str, JSON]) -> Iterator[Finding]:
+    def _configuration(self) -> Iterator[Finding]:
         config = self.entry.config
         for name, simulator in self._classes.items():
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
             yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, which is not involved")
-        for name in self._classes:
-            part = read.get(name)
-            if isinstance(part, Settings):
-                yield from self._settings(f"initial_config.{name}", part)
-
-    def _settings(self, place: str, part: Settings) -> Iterator[Finding]:
-        """Keys of a simulator's configuration that it never asked for."""
-        hints = {key[:100]: did_you_mean(key[:100], part.missed()) for key in part.left()}
-        for key, hint in hints.items():
-            if "did you mean" in hint:
-                yield self._finding("misspelt_configuration", f"{place}: {key!r} is read by nothing{hint}")
-        rest = [repr(key) for key, hint in hints.items() if "did you mean" not in hint]
-        if rest:
-            yield self._finding("unused_configuration", f"{place}: nothing reads {', '.join(rest)}"[:_LONGEST])
 
     def _held_out(self) -> Iterator[Finding]:
         operations = self._operations()
@@ -296,11 +266,8 @@ class EntryCheck:
         if idle:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
-    def _call(self, turn: int, call: FunctionCall, text: str, step: Step, start: object) -> Iterator[Finding]:
-        before = [(made.call, made.step.result.error) for made in self._made]
-        held = None if step.has_effect and not step.result.error else self._search.explains(call, before)
-        if held is None and not step.result.error:
-            held = collision(call, step, start)
+    def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
+        held = None if step.result.error else collision(call, step, start)
         if held is not None:
             yield self._finding(
                 "already_there", f"initial_config holds {held} already, which this is to create", turn, text
@@ -407,3 +374,46 @@ def _name(item: JSON) -> str:
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
     return name if isinstance(name, str) else refuse(f"a function without a name: {str(item)[:60]}")
+
+
+def collision(call: FunctionCall, step: Called, start: object) -> str | None:
+    """Where the call put something new over something that was there from the start, or None.
+
+    New is what the call answers with and was not given: a number that it chose.
+    """
+    given = {str(value) for value in leaves(call.arguments)}
+    answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
+    chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *given}
+    for change in step.changes:
+        for depth, part in enumerate(change.path):
+            place = change.path[: depth + 1]
+            named = str(part) in chosen and isinstance(_at(start, place[:-1]), dict)
+            if named and not change.is_new and _at(start, place) is not None:
+                return path_text(place)
+        if change.is_new and isinstance(change.path[-1], int):
+            taken = _same_id(change.after, start, change.path[:-1])
+            if taken is not None:
+                return path_text(taken)
+    return None
+
+
+def _same_id(item: object, start: object, path: Path) -> Path | None:
+    """Where a list held, from the start, an item with the id of the new one."""
+    others = _at(start, path)
+    if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
+        return None
+    for index, other in enumerate(others):
+        if isinstance(other, dict) and other.get("id") == item["id"]:
+            return (*path, index)
+    return None
+
+
+def _at(value: object, path: Path) -> object:
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step] if step < len(value) else None
+        else:
+            return None
+    return value

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import json
 import subprocess
-from importlib import import_module
 from typing import Any
 
 import pytest
 from tests.bfcl_reference import reference_data, reference_python
 
-from tunecheck.simulators._base import Simulator
+from tunecheck.simulators import Simulator, find_simulator
 
 SIMULATORS = {
-    "GorillaFileSystem": ("file_system", "gorilla_file_system"),
-    "MathAPI": ("math_api", "math_api"),
-    "MessageAPI": ("message_api", "message_api"),
-    "TwitterAPI": ("twitter_api", "posting_api"),
-    "TicketAPI": ("ticket_api", "ticket_api"),
-    "TradingBot": ("trading_bot", "trading_bot"),
-    "TravelAPI": ("travel_api", "travel_booking"),
-    "VehicleControlAPI": ("vehicle_control", "vehicle_control"),
+    "GorillaFileSystem": "gorilla_file_system",
+    "MathAPI": "math_api",
+    "MessageAPI": "message_api",
+    "TwitterAPI": "posting_api",
+    "TicketAPI": "ticket_api",
+    "TradingBot": "trading_bot",
+    "TravelAPI": "travel_booking",
+    "VehicleControlAPI": "vehicle_control",
 }
 TYPES = {"dict": "object", "float": "number"}
 
 
 def simulator(name: str) -> type[Simulator]:
-    found: type[Simulator] = getattr(import_module(f"tunecheck.simulators._{SIMULATORS[name][0]}"), name)
-    return found
+    return find_simulator(name)
 
 
 def documents(name: str) -> dict[str, Any]:
-    path = reference_data() / "multi_turn_func_doc" / f"{SIMULATORS[name][1]}.json"
+    path = reference_data() / "multi_turn_func_doc" / f"{SIMULATORS[name]}.json"
     lines = path.read_text(encoding="utf-8").splitlines()
     return {document["name"]: document["parameters"] for document in map(json.loads, lines)}
 
@@ -73,7 +71,7 @@ def test_every_operation_and_parameter_is_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", SIMULATORS)
 def test_no_description_is_the_datas(name: str) -> None:
-    path = reference_data() / "multi_turn_func_doc" / f"{SIMULATORS[name][1]}.json"
+    path = reference_data() / "multi_turn_func_doc" / f"{SIMULATORS[name]}.json"
     theirs = path.read_text(encoding="utf-8")
     for operation, each in definitions(name).items():
         assert len(each["description"].split()) < 4 or each["description"] not in theirs, operation

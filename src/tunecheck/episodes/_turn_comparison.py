@@ -12,12 +12,11 @@ from typing import cast
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
-from tunecheck.datasets._multi_turn_replay import leaves
 from tunecheck.episodes._nested import NestedCall, make_call
+from tunecheck.episodes._playing import Attempt, GroundTruth, Services
+from tunecheck.episodes._states import leaves
 from tunecheck.simulators._backend import Backend, Result
 from tunecheck.simulators._base import ArgumentError
-from tunecheck_bfcl._entries import Entry
-from tunecheck_bfcl._replay import Attempt, Simulators
 
 _ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
@@ -27,13 +26,12 @@ _MOST_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeCall:
     """A call that was made.
 
-    `changed` says that it changed the state that is compared, `acted` that it changed anything, what simulators keep to
-    themselves included. Of the model's, `refused` says that they refused it though its arguments were in order, and
-    `told` how many texts there had been before it (`Sides.known`); of the ground truth's, `looked` says that it did
-    nothing but find something out.
+    `changed`: it changed the state that is compared. `acted`: it changed anything, what simulators keep to themselves
+    included. A call of the model was `refused` if its arguments were in order, and `told` counts the texts before it
+    (`TurnComparison.known`). A call of the ground truth `looked` if it did nothing but find something out.
     """
 
     call: FunctionCall
@@ -65,14 +63,14 @@ class _Watched:
         return changed, True
 
 
-class Sides:
+class TurnComparison:
     """The calls `made` in a turn by the model, and those `wanted` by the ground truth, each on simulators of its own.
 
     Args:
-        entry: the row's.
+        truth: The row's ground truth.
         said: the messages of the user by turn.
         turns: the model's calls by turn, up to the one that failed, the last.
-        simulators: make the backends.
+        services: Starts the simulators.
         lacks_results: whether the turn failed for want of a result, rather than by its state.
 
     Raises:
@@ -81,58 +79,58 @@ class Sides:
 
     def __init__(
         self,
-        entry: Entry,
+        truth: GroundTruth,
         said: object,
         turns: Sequence[Sequence[NestedCall]],
-        simulators: Simulators,
+        services: Services,
         *,
         lacks_results: bool,
     ) -> None:
         self._left = _MOST_BYTES
         self.turn = len(turns)
         self.lacks_results = lacks_results
-        self._entry, self._turns, self._simulators = entry, turns, simulators
-        truth = Attempt(simulators, entry)
-        for items in entry.truth[: self.turn - 1]:
+        self._asked, self._turns, self._services = truth, turns, services
+        right = Attempt(services, truth)
+        for items in truth.turns[: self.turn - 1]:
             for item in items:
-                truth.make_truth(item)
-        watched = _Watched(truth.backend)
-        calls = [call for item in entry.truth[self.turn - 1] for call in truth.calls(item)]
+                right.make_truth(item)
+        watched = _Watched(right.backend)
+        calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
         self.wanted = [self._wanted(watched, NestedCall(call.name, call.arguments)) for call in calls]
-        self._truth = truth.backend
+        self._right = right.backend
         self._said = said
-        self.early: list[tuple[int, Made]] = []
+        self.early: list[tuple[int, MadeCall]] = []
         """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
         self.results: set[str] = set()
-        answered = Attempt(simulators, entry).backend
+        answered = Attempt(services, truth).backend
         for number, nested in enumerate(turns[:-1], 1):
             self.results |= {result.text for result in self._earlier(answered, number, nested)}
         self._told = [*self.results]
         watched = _Watched(answered)
         self.made = [self._made(watched, call) for call in turns[-1]]
 
-    def _wanted(self, watched: _Watched, nested: NestedCall) -> Made:
+    def _wanted(self, watched: _Watched, nested: NestedCall) -> MadeCall:
         result, changed, acted = self._make(watched, nested)
         call, _ = _bound(watched.backend, nested)
         looked = not (acted or result.error) and _found_out(call, result, watched.backend)
-        return Made(call, result, changed, acted, looked=looked)
+        return MadeCall(call, result, changed, acted, looked=looked)
 
     def _earlier(self, backend: Backend, number: int, calls: Sequence[NestedCall]) -> list[Result]:
         """Make the calls of an earlier turn; what they change counts only where none is asked for."""
-        if self._entry.truth[number - 1]:
+        if self._asked.turns[number - 1]:
             return [make_call(backend, call) for call in calls]
         watched = _Watched(backend)
-        made = [Made(_bound(backend, call)[0], *self._make(watched, call)) for call in calls]
+        made = [MadeCall(_bound(backend, call)[0], *self._make(watched, call)) for call in calls]
         self.early += [(number, one) for one in made if one.changed]
         return [one.result for one in made]
 
-    def _made(self, watched: _Watched, nested: NestedCall) -> Made:
+    def _made(self, watched: _Watched, nested: NestedCall) -> MadeCall:
         told = len(self._told)
         result, changed, acted = self._make(watched, nested)
         call, fits = _bound(watched.backend, nested)
         self._told.append(result.text)
         self.results.add(result.text)
-        return Made(call, result, changed, acted, refused=fits and result.error, told=told)
+        return MadeCall(call, result, changed, acted, refused=fits and result.error, told=told)
 
     def _make(self, watched: _Watched, nested: NestedCall) -> tuple[Result, bool, bool]:
         self._spend(2 * (len(watched.kept) + len(watched.state)))
@@ -144,7 +142,7 @@ class Sides:
         if self._left < 0:
             raise ValueError("the conversation's states and results are too large to go through")
 
-    def known(self, made: Made) -> str:
+    def known(self, made: MadeCall) -> str:
         """All that had been said and found before a call of the model, to look in.
 
         Raises:
@@ -158,7 +156,7 @@ class Sides:
     def _given(self) -> str:
         """What stood there before any call was made: what the user said, and what the functions say of themselves."""
         said = dumps(cast("JSON", self._said)).decode() if self._said else ""
-        return _searchable([said, self._simulators.definitions(self._truth), ""])
+        return _searchable([said, self._services.definitions(self._right), ""])
 
     @cached_property
     def found(self) -> str:
@@ -168,32 +166,32 @@ class Sides:
     @property
     def names(self) -> frozenset[str]:
         """The names of all operations."""
-        each = self._truth.simulators.values()
+        each = self._right.simulators.values()
         return frozenset(name for simulator in each for name in simulator.operations())
 
-    def called(self, name: str) -> list[Made]:
+    def called(self, name: str) -> list[MadeCall]:
         """The model's calls of a function."""
         return [made for made in self.made if made.call.name == name]
 
-    def did(self, wanted: Made) -> bool:
+    def did(self, wanted: MadeCall) -> bool:
         """Whether the model had what a call of the ground truth gives."""
         return any(
             made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
         )
 
     @cached_property
-    def undone(self) -> list[Made]:
+    def undone(self) -> list[MadeCall]:
         """The ground truth's calls that the model did not do."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def differs_without(self, name: str) -> bool:
         """Whether the states would differ, too, had the model not called a function in this turn."""
-        answered = Attempt(self._simulators, self._entry)
+        answered = Attempt(self._services, self._asked)
         calls = [call for turn in self._turns[:-1] for call in turn]
         calls += [call for call in self._turns[-1] if call.name != name]
         for call in calls:
             answered.make(call)
-        return answered.backend.states() != self._truth.states()
+        return answered.backend.states() != self._right.states()
 
 
 def _bound(backend: Backend, nested: NestedCall) -> tuple[FunctionCall, bool]:

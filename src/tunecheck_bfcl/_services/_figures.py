@@ -13,6 +13,7 @@ import msgspec
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
+from tunecheck.simulators._base import copied
 
 _Value = TypeVar("_Value")
 
@@ -81,7 +82,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 @functools.cache
 def figures() -> Figures:
-    text = files("tunecheck.simulators").joinpath("figures.json").read_bytes()
+    text = files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes()
     return msgspec.convert(loads(text), Figures)
 
 
@@ -104,16 +105,3 @@ def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value)
         needed = _NAMES.get(type(default), type(default).__name__)
         raise DataError(f"initial_config.{simulator}.{key} is {_NAMES.get(type(value), 'null')}; {needed} is needed")
     return copied(value)
-
-
-def copied(value: _Value) -> _Value:
-    """A copy of JSON data that shares no list and no object with it."""
-    if isinstance(value, list):
-        return [  # type: ignore[return-value]
-            copied(each) if isinstance(each, (list, dict)) else each for each in value
-        ]
-    if isinstance(value, dict):
-        return {  # type: ignore[return-value]
-            key: copied(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
-        }
-    return value

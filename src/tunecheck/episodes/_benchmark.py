@@ -1,0 +1,106 @@
+"""Benchmarks that word, read and judge conversations in ways of their own; plug-ins bring them as dialects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import DataError, PluginError
+from tunecheck._json import JSON
+from tunecheck.plugins import discover, find
+
+if TYPE_CHECKING:
+    from tunecheck._targets import Row
+    from tunecheck.episodes._dialects import Dialect
+    from tunecheck.episodes._playing import Services
+    from tunecheck.episodes._scenario import Offer
+    from tunecheck.episodes._state_check import StateCheck
+    from tunecheck.episodes._wording import Wording
+    from tunecheck.formats._profiles import Profile
+
+_KIND = "dialects"
+
+
+class BenchmarkDialect(ABC):
+    """How a benchmark has its conversations. A plug-in registers a subclass by the value of `compat` that names it.
+
+    Args:
+        data: The user's copy of the benchmark, if not the usual one.
+    """
+
+    def __init__(self, data: Path | None = None) -> None:
+        self.data = data
+
+    @classmethod
+    @abstractmethod
+    def owns(cls, category: object, check: object) -> bool:
+        """Return True for the benchmark's own rows, by their columns `category` and `check`."""
+
+    @abstractmethod
+    def wording(self) -> Wording:
+        """Return the benchmark's texts, from the user's copy.
+
+        Raises:
+            DataError: There is no copy; the text says how to get one.
+        """
+
+    @abstractmethod
+    def long_context(self) -> Mapping[str, JSON]:
+        """Return the constants for rows that ask for long context; raises as `wording`."""
+
+    @abstractmethod
+    def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
+        """Return a conversation with OpenAI tools, exactly as the benchmark has it."""
+
+    @abstractmethod
+    def text_dialect(
+        self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
+    ) -> Dialect:
+        """Return a conversation in text.
+
+        `exact`: as the benchmark has it, to the letter. Otherwise, calls in other forms are read as well, and written
+        as the benchmark reads them.
+        """
+
+    @abstractmethod
+    def state_check(self, services: Services) -> StateCheck:
+        """Return the benchmark's judgement of conversations."""
+
+
+def find_benchmark(name: str) -> type[BenchmarkDialect]:
+    """Return the dialect that is registered under this value of `compat`.
+
+    Raises:
+        PluginError: There is none.
+    """
+    found = find(_KIND, name)
+    if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
+        raise PluginError(f"the dialect {name!r} is not a subclass of tunecheck.episodes.BenchmarkDialect")
+    return found
+
+
+def benchmark_of(values: Mapping[str, object]) -> str | None:
+    """Return the name of the benchmark whose own this row is."""
+    category, check = values.get("category"), values.get("check")
+    if not isinstance(category, str) or check is None:
+        return None
+    return next((name for name, each in _registered() if each.owns(category, check)), None)
+
+
+def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
+    """Return the constants for long context that an installed benchmark has.
+
+    Raises:
+        DataError: None is installed, or there is no copy of its data.
+    """
+    for _, benchmark in _registered():
+        return benchmark(data).long_context()
+    raise DataError("a row asks for long context, and no benchmark that has the texts for it is installed")
+
+
+@cache
+def _registered() -> tuple[tuple[str, type[BenchmarkDialect]], ...]:
+    return tuple((plugin.name, find_benchmark(plugin.name)) for plugin in discover(_KIND))

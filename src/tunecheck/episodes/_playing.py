@@ -1,0 +1,174 @@
+"""Calls played on simulators: those of a ground truth and those of a model, each side on simulators of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from tunecheck._json import JSON, dumps
+from tunecheck._trust import Trust
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.datasets._judging import Judging
+from tunecheck.episodes._benchmark import registered_constants
+from tunecheck.episodes._nested import NestedCall, make_call
+from tunecheck.episodes._states import Change, changes, copied
+from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.simulators._backend import Backend, Backends, Result, failure
+from tunecheck.simulators._base import Simulator
+
+MAX_CHANGES = 1_000
+"""Most differences of two states that are looked at."""
+
+_MOST_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroundTruth:
+    """The calls that a conversation should make, and what its simulators start from.
+
+    `turns` holds the calls of each turn, as texts or in any format; a turn without any asks for an answer, not for
+    calls. `judging` is what the row says of how it is judged strictly.
+    """
+
+    id: str
+    turns: list[list[JSON]]
+    simulators: list[str]
+    config: Mapping[str, JSON]
+    long_context: bool
+    judging: Judging
+
+    @classmethod
+    def read(cls, row: Mapping[str, object]) -> GroundTruth:
+        """Read the ground truth in a row with the columns of a conversation.
+
+        Raises:
+            ValueError: A column holds something else; the text says which.
+        """
+        turns = row.get("ground_truth")
+        if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
+            raise ValueError("ground_truth must be a list with the calls of each turn, each a list too")
+        names = row.get("involved_classes")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("involved_classes must be a list of simulators' names")
+        config = row.get("initial_config")
+        if config is not None and not isinstance(config, dict):
+            raise ValueError("initial_config must be an object with the configuration of each simulator")
+        long_context = row.get("long_context") is True
+        judging = Judging.read(row, len(turns))
+        return cls(str(row.get("id") or ""), turns, names, config or {}, long_context, judging)
+
+
+class Services(Backends):
+    """Starts simulators for rows, and keeps what many rows share: classes, definitions, readings of calls.
+
+    Args:
+        classes: Simulators by name that are not plug-ins; they go before plug-ins of the same name.
+        long_context: Returns the constants for rows with long context; by default those of an installed benchmark.
+        data: The copy of the benchmark to read the constants from, if not the usual one.
+        workspace: The folder whose `simulators/` are looked at too.
+        time_limit_s: Seconds after which a call of a simulator is abandoned.
+        trust: Who names simulators; by default somebody who may load every file.
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, type[Simulator]] | None = None,
+        *,
+        long_context: Callable[[], Mapping[str, JSON]] | None = None,
+        data: Path | None = None,
+        workspace: Path | None = None,
+        time_limit_s: float = 10,
+        trust: Trust | None = None,
+    ) -> None:
+        constants = long_context or partial(registered_constants, data)
+        super().__init__(classes, long_context=constants, workspace=workspace, time_limit_s=time_limit_s, trust=trust)
+        self._readings: dict[str, Reading] = {}
+        self._definitions: dict[tuple[str, ...], str] = {}
+
+    def play(self, truth: GroundTruth) -> Backend:
+        """Start the simulators of a ground truth."""
+        return self.start(truth.simulators, truth.config, long_context=truth.long_context)
+
+    def read(self, item: object) -> Reading:
+        """Read the calls of an item of a ground truth: a text `cd(folder='x')`, or calls in any format."""
+        if not isinstance(item, str):
+            return read_calls(item)
+        reading = self._readings.get(item)
+        if reading is None:
+            reading = read_python_calls(item)
+            values = [value for call in reading.calls for value in call.arguments.values()]
+            # A simulator could keep a list or an object and change it later.
+            if len(self._readings) < _MOST_KEPT and not any(isinstance(value, (list, dict)) for value in values):
+                self._readings[item] = reading
+        return reading
+
+    def definitions(self, backend: Backend) -> str:
+        """Return the tool definitions of a backend's simulators as text."""
+        names = tuple(backend.simulators)
+        if names not in self._definitions:
+            self._definitions[names] = dumps(backend.tool_definitions()).decode()
+        return self._definitions[names]
+
+
+class Attempt:
+    """One side's calls on simulators of its own.
+
+    Args:
+        services: Starts the simulators.
+        truth: What they start from.
+        named: Whether the model's calls name all of their arguments, as JSON.
+    """
+
+    def __init__(self, services: Services, truth: GroundTruth, *, named: bool = True) -> None:
+        self.backend = services.play(truth)
+        self._services = services
+        self._named = named
+
+    def make(self, call: NestedCall) -> Result:
+        """Make a model's call. Never raises."""
+        if self._named and "0" in call.arguments:  # else the sign of a positional argument
+            return failure(f"{call.name} has no parameter '0'")
+        return make_call(self.backend, call)
+
+    def make_truth(self, item: object) -> list[Result]:
+        """Make the calls of an item of the ground truth. Never raises: an unreadable item is an error result."""
+        return self._make(self._services.read(item))
+
+    def _make(self, reading: Reading) -> list[Result]:
+        if not reading.calls:
+            return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
+        return [self._make_read(call) for call in reading.calls]
+
+    def _make_read(self, call: FunctionCall) -> Result:
+        return self.backend.call(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that was made: its result and what it changed."""
+
+    result: Result
+    changes: Sequence[Change]
+
+    @property
+    def has_effect(self) -> bool:
+        """Return True if the call changed the state or returned something."""
+        return bool(self.changes) or self.result.value not in (None, "", (), [], {})
+
+
+class Replay:
+    """Simulators whose calls are made one after another, from the state `start`; `state` is what they hold now."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.state = copied(backend.states())
+        self.start = self.state
+
+    def call(self, call: FunctionCall) -> Called:
+        """Make a call and compare the states before and after it."""
+        result = self.backend.call(call)
+        before, self.state = self.state, copied(self.backend.states())
+        return Called(result, list(islice(changes(before, self.state), MAX_CHANGES)))

@@ -1,0 +1,270 @@
+"""Judges conversations: do the model's calls leave the simulators as the ground truth's do, and find out the same?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import ClassVar, TypeAlias, cast
+
+from tunecheck._errors import DataError, PluginError
+from tunecheck._faults import Fault
+from tunecheck._json import JSON
+from tunecheck.datasets._judging import Judging
+from tunecheck.episodes._causes import causes_of_calls, causes_of_ending
+from tunecheck.episodes._decoding import CallMode, decode_step, mode_of
+from tunecheck.episodes._inference_log import UNKNOWN, Course
+from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes._playing import Attempt, GroundTruth, Services
+from tunecheck.episodes._states import ABSENT, deviations, path_text
+from tunecheck.episodes._turn_comparison import TurnComparison
+from tunecheck.episodes._verdicts import RowVerdict, shown, unscored
+from tunecheck.simulators._backend import Result
+
+Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
+"""The calls of each step of a turn; a step without any is empty."""
+
+Results: TypeAlias = "Counter[str | bytes]"
+"""How often there was which result: its text, or the digest of a long one, of which a model may ask for gigabytes."""
+
+_LONG = 2_000  # from how many characters on a result counts as long
+_LONGEST_PATH = 10_000
+_SHOWN = 120
+_MOST_EXPLAINED = 300  # calls of a conversation: after each, all that the simulators hold is looked at
+
+PASSED = RowVerdict(True)
+
+_CODES = {
+    "multi_turn:empty_turn_model_response": "empty_turn",
+    "multi_turn:execution_response_mismatch": "response_mismatch",
+    "multi_turn:force_terminated": "forced_quit",
+    "multi_turn:inference_error": "no_response",
+    "multi_turn:instance_state_mismatch": "state_mismatch",
+    "multi_turn:irrelevance_error": "called_instead_of_answering",
+}
+_MISSING_RESULT, _WRONG_STATE = "multi_turn:execution_response_mismatch", "multi_turn:instance_state_mismatch"
+_EXPLAINED = (_WRONG_STATE, _MISSING_RESULT, "multi_turn:force_terminated")
+"""Errors of which a comparison of the calls says more."""
+
+
+def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> RowVerdict:
+    """Return the verdict on a failed conversation."""
+    return RowVerdict(False, error_type, turn, message, path, code=_CODES[error_type])
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A conversation to judge.
+
+    `turns` are the model's calls by turn and step, `named` says that all their arguments have names, as JSON; `course`
+    says how the conversation went, `model` is the model's name.
+    """
+
+    truth: GroundTruth
+    turns: Sequence[Turn]
+    named: bool = True
+    course: Course = UNKNOWN
+    model: str = "model"
+
+
+class StateCheck:
+    """Judges conversations strictly.
+
+    The calls of each turn are made on simulators of their own, and the ground truth's on others; after every turn
+    their states must be equal, and the model must have had every result that the ground truth's calls give. A call in
+    a turn that asks for none fails. So does a conversation that was ended by force. Each result of a call counts for
+    one call of the ground truth. A row whose ground-truth calls all fail is not scored.
+
+    Args:
+        services: Starts the simulators; share one among rows.
+    """
+
+    strict: ClassVar[bool] = True
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    def check(
+        self,
+        row: Mapping[str, object],
+        result: object,
+        *,
+        mode: CallMode | None = None,
+        course: Course = UNKNOWN,
+        model: str = "model",
+    ) -> RowVerdict:
+        """Judge one row.
+
+        Args:
+            row: The columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
+            result: By turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
+            mode: How the model was asked, if the result alone does not say.
+            course: How the conversation went. Strictly, the calls are those that were made then, however the result
+                would be read today.
+            model: The model's name.
+
+        Raises:
+            ValueError: The row has no ground truth of this form.
+            DataError: The constants for long context are needed and not there.
+        """
+        truth, mode = GroundTruth.read(row), mode or mode_of([result])
+        turns: Sequence[Turn] = ()
+        verdict = _unplayable(truth, result)
+        if verdict is None or verdict.error_type in _EXPLAINED:
+            turns = self._turns(cast("list[object]", result), mode, course)
+        if verdict is None:
+            verdict = self.judge(Given(truth, turns, mode == "tools", course, model))
+        if verdict.valid is not False:
+            return verdict
+        causes = [*causes_of_ending(course, verdict.turn)]
+        if verdict.turn is not None and verdict.error_type in _EXPLAINED:
+            said = row.get("turns") or row.get("question")
+            causes += self._explained(truth, said, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
+        return replace(verdict, causes=tuple(causes))
+
+    def judge(self, given: Given) -> RowVerdict:
+        """Judge as many turns as the ground truth has, without looking for causes."""
+        if given.truth.long_context:
+            _ = self.services.constants  # raises here, where it is not the row's fault
+        try:
+            return self.verdict(given)
+        except (PluginError, DataError) as error:
+            return replace(unscored(f"the entry cannot be replayed: {error}"), valid=None if self.strict else False)
+
+    def decode(self, step: object, mode: CallMode) -> Decoded:
+        """Return the calls of a step."""
+        return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
+
+    def verdict(self, given: Given) -> RowVerdict:
+        """Return the verdict by the ground truth, or by the first of its alternatives by which the row passes."""
+        if given.course.forced_quit:
+            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1)
+        verdict = self._by_truth(given)
+        for turns in given.truth.judging.alternatives if verdict.valid is False else ():
+            if self._by_truth(replace(given, truth=replace(given.truth, turns=turns))).valid:
+                return PASSED
+        return verdict
+
+    def _by_truth(self, given: Given) -> RowVerdict:
+        entry, judging = given.truth, given.truth.judging
+        answered, truth = Attempt(self.services, entry, named=given.named), Attempt(self.services, entry)
+        had: Results = Counter()
+        failure: RowVerdict | None = None
+        some_work = not any(entry.turns)
+        for at, (turn, items) in enumerate(zip(given.turns, entry.turns, strict=True)):
+            expected = results_of(truth, items)
+            some_work = some_work or not all(result.error for result in expected)
+            if failure is None:
+                had.update(made_results(answered, turn))
+                wanted = [result for result in expected if not result.error]
+                if not judging.final_state_only:
+                    failure = _turn_failure(turn, items, truth, answered, judging)
+                    failure = failure or (missing_result(wanted, had) if items else None)
+                elif at == len(given.turns) - 1:
+                    failure = wrong_state(truth, answered, judging)
+                failure = failure and replace(failure, turn=at)
+                had -= Counter(map(_key, wanted))
+            elif some_work:
+                break
+        if not some_work:
+            return unscored("every call of the ground truth fails")
+        return failure or PASSED
+
+    def _turns(self, result: Sequence[object], mode: CallMode, course: Course) -> list[Turn]:
+        """The calls of each step of each turn; strictly those that were made."""
+        steps = [turn if isinstance(turn, list) else [] for turn in result]
+        decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
+        if not self.strict:
+            return [[step.calls for step in turn] for turn in decoded]
+        return [
+            [course.decoded(number, at, step).calls for at, step in enumerate(turn)]
+            for number, turn in enumerate(decoded)
+        ]
+
+    def _explained(
+        self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool
+    ) -> Sequence[Fault]:
+        calls = [[call for step in turn for call in step] for turn in turns]
+        if sum(map(len, calls)) > _MOST_EXPLAINED:
+            return ()
+        try:
+            compared = TurnComparison(truth, said, calls, self.services, lacks_results=lacks_results)
+            return [*causes_of_calls(compared)]
+        except Exception:  # noqa: BLE001 - users' simulators and models' values do what they like; the verdict stands alone
+            return ()
+
+
+def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
+    """What is wrong with a result that has not a list of steps for each turn."""
+    if not isinstance(result, list):
+        return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
+    if len(result) != len(truth.turns):
+        recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
+        text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
+        at = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
+        return failed("multi_turn:force_terminated", text, at)
+    unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
+    if unreadable is None:
+        return None
+    text = f"the turn is {shown(result[unreadable], 60)}, no list of steps"
+    return failed("multi_turn:inference_error", text, unreadable)
+
+
+def _turn_failure(
+    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, judging: Judging
+) -> RowVerdict | None:
+    if items:
+        return no_call(turn) or wrong_state(truth, answered, judging)
+    calls = [call for step in turn for call in step]
+    made = next((call for call in calls if not (judging.reads_are_free or call.name in judging.free)), None)
+    if made is None:
+        return wrong_state(truth, answered, judging) if calls else None
+    return failed("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
+
+
+def _key(result: Result) -> str | bytes:
+    text = result.text
+    return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def results_of(truth: Attempt, items: Iterable[JSON]) -> list[Result]:
+    """Make the calls of a turn of the ground truth."""
+    return [result for item in items for result in truth.make_truth(item)]
+
+
+def made_results(answered: Attempt, turn: Turn) -> list[str | bytes]:
+    """Make the model's calls of a turn; returns what `Results` counts."""
+    return [_key(answered.make(call)) for step in turn for call in step]
+
+
+def no_call(turn: Turn) -> RowVerdict | None:
+    """Return a failure if the model made no call in a turn that asks for some."""
+    if any(turn):
+        return None
+    return failed("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+
+
+def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
+    """Return a failure if the model's simulators hold something else than the ground truth's."""
+    for found in deviations(truth.backend.states(), answered.backend.states()):
+        path = path_text(found.path, _LONGEST_PATH)
+        if not judging.ignores(path):
+            text = f"{path} is {_text(found.after)}; expected {_text(found.before)}"
+            return failed(_WRONG_STATE, text, path=path)
+    return None
+
+
+def _text(value: object) -> str:
+    return "missing" if value is ABSENT else shown(value, _SHOWN)
+
+
+def missing_result(expected: Sequence[Result], had: Results) -> RowVerdict | None:
+    """Return a failure if the model did not have all results that the ground truth's calls give."""
+    missing = Counter(map(_key, expected)) - had
+    if not missing:
+        return None
+    first = next(result.text for result in expected if _key(result) in missing)
+    others = missing.total() - 1
+    more = f" (and {others} more)" if others else ""
+    return failed(_MISSING_RESULT, f"missing the result {shown(first)}{more}")

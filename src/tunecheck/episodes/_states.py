@@ -1,0 +1,108 @@
+"""States of simulators before and after calls: what differs, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, TypeAlias, cast
+
+Path: TypeAlias = "tuple[object, ...]"
+"""Steps into a state: keys of objects, places in lists."""
+
+States: TypeAlias = Mapping[str, Mapping[str, object]]
+"""Each simulator's state, by the simulator's name."""
+
+ABSENT: Final = object()
+"""Stands for a value that is not there."""
+
+_DEEPEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference of two states: its path, and the values there before and after."""
+
+    path: Path
+    before: object
+    after: object
+
+    @property
+    def is_new(self) -> bool:
+        """Return True if nothing stood there before."""
+        return self.before is ABSENT
+
+    @property
+    def is_gone(self) -> bool:
+        """Return True if nothing stands there afterwards."""
+        return self.after is ABSENT
+
+
+def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
+    """Yield the differences of two states one by one.
+
+    Both may be live: they are compared where they stand, and equal parts are not entered.
+    """
+    if before is after or before == after:
+        return
+    whole = True
+    for step, old, new in _parts(before, after) if len(path) < _DEEPEST else ():
+        if old is not new and old != new:
+            whole = False
+            yield from changes(old, new, (*path, step))
+    if whole:
+        yield Change(path, before, after)
+
+
+def _parts(before: object, after: object) -> Iterator[tuple[object, object, object]]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield key, before.get(key, ABSENT), after.get(key, ABSENT)
+    elif isinstance(before, (list, tuple)) and type(before) is type(after):
+        pairs = zip_longest(before, cast("Sequence[object]", after), fillvalue=ABSENT)
+        yield from ((place, *pair) for place, pair in enumerate(pairs))
+
+
+def deviations(expected: States, actual: States) -> Iterator[Change]:
+    """Yield the differences in all that the expected states hold."""
+    for simulator, state in expected.items():
+        other = actual.get(simulator, {})
+        for name, value in state.items() if state != other else ():
+            yield from changes(value, other.get(name, ABSENT), (simulator, name))
+
+
+def path_text(path: Path, most: int = 200) -> str:
+    """Write a path: `TicketAPI.ticket_queue[2].id`, `Shelf.things['old book']`."""
+    text = "".join(_step_text(step) for step in path).removeprefix(".")
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _step_text(step: object) -> str:
+    if isinstance(step, str) and step.isidentifier():
+        return f".{step}"
+    text = repr(step)
+    return f"[{text if len(text) <= _LONGEST_KEY else f'{text[: _LONGEST_KEY - 1]}…'}]"
+
+
+_LONGEST_KEY = 120
+
+
+def copied(value: object) -> object:
+    """Return a copy of a state that later calls do not change."""
+    if isinstance(value, Mapping):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(item) for item in value]
+    return frozenset(value) if isinstance(value, set) else value
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Yield every value in a structure that holds no others."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value

@@ -1,0 +1,141 @@
+"""The leaderboard's dialect: its wording, its reading of answers, its judgement of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar
+
+from tunecheck._json import JSON, dumps, find
+from tunecheck._targets import Row
+from tunecheck.calls._model import tool_name
+from tunecheck.endpoints._base import Completion
+from tunecheck.episodes._benchmark import BenchmarkDialect
+from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
+from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes._playing import Services
+from tunecheck.episodes._scenario import Offer
+from tunecheck.episodes._state_check import StateCheck
+from tunecheck.episodes._wording import Wording
+from tunecheck.formats._choosing import AUTO
+from tunecheck.formats._profiles import Profile
+from tunecheck_bfcl._conversations import LeaderboardCheck
+from tunecheck_bfcl._data.categories import is_bfcl
+from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
+from tunecheck_bfcl._decoding import decode_step
+from tunecheck_bfcl._text import decode_text_as_bfcl
+
+
+class BfclDialect(BenchmarkDialect):
+    """BFCL's conversations: `compat: bfcl`."""
+
+    @classmethod
+    def owns(cls, category: object, check: object) -> bool:
+        """Return True for rows as `bfcl:…` gives them."""
+        return is_bfcl(category, check)
+
+    def wording(self) -> Wording:
+        """Return BFCL's own texts."""
+        return self._wording
+
+    @cached_property
+    def _wording(self) -> BfclWording:
+        return BfclWording(read_prompts(self.data))
+
+    def long_context(self) -> Mapping[str, JSON]:
+        """Return the constants that pad rows with long context."""
+        return read_long_context(find_bfcl(self.data).package)
+
+    def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
+        """Return a conversation with OpenAI tools, exactly as the leaderboard has it."""
+        return LeaderboardTools(offer, wording)
+
+    def text_dialect(
+        self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
+    ) -> Dialect:
+        """Return a conversation in text; the verdicts are on the calls that the leaderboard's decoder finds."""
+        return LeaderboardText(row, offer, wording, profile, exact=exact)
+
+    def state_check(self, services: Services) -> StateCheck:
+        """Return the leaderboard's judgement of conversations."""
+        return LeaderboardCheck(services)
+
+
+class LeaderboardTools(ToolsDialect):
+    """Tool calls kept to the letter, and decoded with the leaderboard's oddities."""
+
+    refuses_unreadable: ClassVar[bool] = False
+
+    def step(self, completion: Completion) -> JSON:
+        """Return the answer as it stands in the result."""
+        return answer_step(completion.text, completion.tool_calls, keep_nothing=True)
+
+    def decode(self, step: JSON) -> Decoded:
+        """Return the calls of a step."""
+        return decode_step(step)
+
+
+class LeaderboardText(TextDialect):
+    """Call text as the leaderboard reads it; unless it is to be `exact`, calls in other forms are written as such."""
+
+    def __init__(self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool) -> None:
+        super().__init__(offer, wording, profile)
+        self._foreign = row.values.get("language") in ("java", "javascript")
+        self._declared = row.values.get("declared") or []
+        self._any_form = not (exact or self._foreign)
+
+    def step(self, completion: Completion) -> JSON:
+        """Return the answer as it stands in the result."""
+        form: Profile | str | None = self._profile
+        text = completion.text
+        if form is None and self._any_form and text and decode_text_as_bfcl(text).problem is not None:
+            form = AUTO
+        write = self._source_text if self._foreign else NestedCall.text
+        return answer_text(completion, form=form, tools=self._functions, write=write)
+
+    def decode(self, step: JSON) -> Decoded:
+        """Return the calls of a step."""
+        return decode_step(step, text_mode=True)
+
+    def _source_text(self, call: NestedCall) -> str:
+        """The call with values as source: of a function with another language's types."""
+        documents = (
+            [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
+        )
+        own = (each for each in documents if tool_name(str(each.get("name"))) == tool_name(call.name))
+        kinds = find(next(own, {}), ("parameters", "properties"))
+        given = (
+            f"{name}={_source(value, find(kinds, (name, 'type')) if isinstance(kinds, dict) else None)}"
+            for name, value in call.arguments.items()
+        )
+        return f"{call.name}({', '.join(given)})"
+
+
+def _source(value: object, kind: object) -> str:
+    """A value as source: a text is that already, where it is not the plain value of a text's type."""
+    plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
+    return value if isinstance(value, str) and not plain else dumps(value).decode()
+
+
+class BfclWording(Wording):
+    """BFCL's own texts, from the prompts of the user's copy (`read_prompts`)."""
+
+    def __init__(self, prompts: Mapping[str, str]) -> None:
+        self._prompts = prompts
+
+    def system(self, functions: Sequence[JSON]) -> str:
+        """Return the system prompt."""
+        return system_prompt(self._prompts, functions)
+
+    def added(self, functions: Sequence[JSON] | None) -> str:
+        """Return BFCL's sentence; before it, for a prompting model, the functions as Python writes them."""
+        if functions is None:
+            return prompt(self._prompts, ADDED_FUNCTIONS)
+        return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """Return the results as Python writes them."""
+        said = zip(calls, results, strict=True)
+        return repr([{"role": "tool", "name": call, "content": result} for call, result in said])
