@@ -45,8 +45,8 @@ def memory_agent(url: str, **values: Any) -> MemoryAgentEndpoint:
 
 @contextmanager
 def serving(*options: str, log: list[str] | None = None) -> Iterator[str]:
-    """`tunecheck serve --memory-agent` as a process of its own; gives its address."""
-    argv = command("serve", "--memory-agent", "--port", "0", "--quiet", *options)
+    """`tunecheck serve --service memory-agent` as a process of its own; gives its address."""
+    argv = command("serve", "--service", "memory-agent", "--port", "0", "--quiet", *options)
     with subprocess.Popen(
         argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:

@@ -1,5 +1,6 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
+from ._agents import StatefulEndpoint as StatefulEndpoint, StatefulReply as StatefulReply
 from ._kind import Kind as Kind, Making as Making, Scene as Scene
 from ._kinds.replies import mentions as mentions
 from ._kinds.scripts import scripted_test as scripted_test

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._answers import UnreadableReplyError, content_parts, keys_of, says_error
-from tunecheck.endpoints._base import ChatRequest, Completion, StatefulEndpoint, StatefulReply, time_text
+from tunecheck.endpoints._base import ChatRequest, Completion, time_text
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint, time_header
+from tunecheck_memory._agents import StatefulEndpoint, StatefulReply
 
 _REPLY = "/reply"
 

@@ -1,5 +1,6 @@
 """Who is tested: an agent that is told one message at a time, and how much of the conversation its prompts hold."""
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, StatefulEndpoint
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 
 MESSAGE_TOKENS = 4
@@ -220,6 +221,51 @@ class EndpointAgent:
 
     def resize(self, max_prompt_size: int | None) -> None:
         self._window.resize(max_prompt_size)
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulReply:
+    """What the agent replied; `adopted`: it took the suggested reply as its own and made none."""
+
+    completion: Completion
+    adopted: bool = False
+
+
+class StatefulEndpoint(Endpoint):
+    """An agent that keeps each `conversation` itself, and is sent one message at a time.
+
+    A `key` that comes again is the same message again: it gets the same reply and is not remembered twice. `sent_at`
+    is the time of the conversation's own clock, with a time zone.
+    """
+
+    answers_single_questions = False
+
+    @abstractmethod
+    async def reply(
+        self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
+    ) -> StatefulReply:
+        """Send a message; `suggested` is a reply that the agent may take as its own, which saves making one.
+
+        Raises:
+            EndpointError: the call failed for good; its subclass says how.
+            StopRunError: the run must stop, every further call would fail in the same way.
+        """
+
+    @abstractmethod
+    async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
+        """Make the agent forget the whole conversation.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
+
+    @abstractmethod
+    async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
+        """Tell the agent that so much time has passed with nothing said, and that it is `sent_at` now.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
 
 
 class RememberingAgent:

@@ -44,6 +44,9 @@ PLUGIN = Plugin(
             "trigger_response": Extension("tunecheck_memory._kinds.instructions:TriggerResponse"),
             "spy_meeting": Extension("tunecheck_memory._kinds.spy_meeting:SpyMeeting"),
             "restaurant": Extension("tunecheck_memory._restaurant.kind:Restaurant"),
-        }
+        },
+        "services": {
+            "memory-agent": Extension("tunecheck_memory._served_agent:NoteAgent", "A small agent with its own memory.")
+        },
     },
 )

@@ -1,1 +1,8 @@
-"""`tunecheck serve`: local servers with recorded, simulated or scripted answers, and an agent with a memory."""
+"""`tunecheck serve`: local servers with recorded, simulated or scripted answers, and services of other plug-ins.
+
+A plug-in that brings a service registers a subclass of Service under `own_kinds={"services": …}`.
+"""
+
+from tunecheck.plugins import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""`tunecheck serve`: a local server with a model's answers, or an agent with a memory, for trying things out."""
+"""`tunecheck serve`: a local server with a model's answers, or a service of a plug-in, for trying things out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ServeOptions(CommandOptions):
     replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
     script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")
-    memory_agent: bool = flag("A small agent with its own memory: /reply, /reset, /advance.")
+    service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
     evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
         "With --evaluator: a parameter of it, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
@@ -44,8 +44,8 @@ class ServeOptions(CommandOptions):
 def serve(options: ServeOptions, invocation: Invocation) -> int:
     """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
 
-    With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md); with --evaluator, one
-    that scores rows for endpoint-based evaluators of Azure AI Foundry.
+    With --service it is a service of a plug-in instead. With --evaluator it scores rows for endpoint-based evaluators
+    of Azure AI Foundry.
     """
     import asyncio
 
@@ -60,25 +60,26 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
         on_request=None if options.quiet else _log,
     )
 
+    source = _source(options)
+
     def ready(url: str) -> None:
-        what, paths = _what(options)
+        what, paths = _what(options, source)
         print(f"serving {clean(what)} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
 
-    asyncio.run(run_server(_source(options), served, host=options.host, port=options.port, on_ready=ready))
+    asyncio.run(run_server(source, served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
 
 def _source(options: ServeOptions) -> AnswerSource | Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints._replay import ReplayEndpoint
-    from tunecheck_serve._agent import NoteAgent
     from tunecheck_serve._script import ScriptSource, read_script
     from tunecheck_serve._sources import EndpointSource
 
-    sources = (options.replay, options.simulated, options.script, options.memory_agent or None, options.evaluator)
+    sources = (options.replay, options.simulated, options.script, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
         raise ConfigurationError(
-            "say what to serve: --replay FILE, --simulated DATASET, --script FILE, --memory-agent, or --evaluator NAME"
+            "say what to serve: --replay FILE, --simulated DATASET, --script FILE, --service NAME, or --evaluator NAME"
         )
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
@@ -86,8 +87,8 @@ def _source(options: ServeOptions) -> AnswerSource | Service:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
         raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
-    if options.memory_agent:
-        return NoteAgent()
+    if options.service is not None:
+        return _service(options.service)
     if options.script is not None:
         return ScriptSource(read_script(options.script))
     if options.simulated is not None:
@@ -97,6 +98,15 @@ def _source(options: ServeOptions) -> AnswerSource | Service:
     replayed = ReplayEndpoint(options.replay)
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
     return EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+
+
+def _service(name: str) -> Service:
+    from tunecheck.plugins import find
+    from tunecheck_serve._middleware import Service
+
+    made = find("services", name)
+    assert isinstance(made, type) and issubclass(made, Service)
+    return made()
 
 
 def _evaluator(options: ServeOptions, name: str) -> Service:
@@ -127,12 +137,12 @@ def _bfcl_rows(path: Path) -> str | None:
     return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
 
 
-def _what(options: ServeOptions) -> tuple[str, str]:
-    """What is served, and by which paths."""
-    if options.evaluator is not None:
-        return f"the evaluator {options.evaluator}", "/evaluate"
-    if options.memory_agent:
-        return "an agent with a memory", "/reply, /reset, /advance"
+def _what(options: ServeOptions, source: AnswerSource | Service) -> tuple[str, str]:
+    """Return what is served, and its paths."""
+    from tunecheck_serve._middleware import Service
+
+    if isinstance(source, Service):
+        return source.about, source.paths
     paths = "/score, /v1/chat/completions"
     if options.replay is not None:
         return f"answers of {options.replay}", paths

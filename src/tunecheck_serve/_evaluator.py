@@ -42,9 +42,11 @@ class ServedEvaluator(Service):
         ConfigurationError: it cannot be called by parameters' names.
     """
 
+    paths = "/evaluate"
+
     def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
         """`limit_s` is how long one call may take."""
-        self.name = name
+        self.name, self.about = name, f"the evaluator {name}"
         self._bound = bound = bind_evaluator(name, evaluator, {})
         self._executor: Executor = (
             AsyncExecutor(bound, _MOST_ROWS, limit_s, ForeignLoop())

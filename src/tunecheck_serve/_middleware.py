@@ -124,9 +124,11 @@ class Middleware:
 
 
 class Service(ABC):
-    """What is served by paths of its own."""
+    """A server with paths of its own; `about` and `paths` say what it is when it starts."""
 
     name: str
+    about: str
+    paths: str
 
     @abstractmethod
     def add_to(self, app: web.Application, middleware: Middleware) -> None:

@@ -10,4 +10,5 @@ PLUGIN = Plugin(
             "tunecheck_serve._cli:serve", "Serve recorded, simulated or scripted answers over HTTP until Ctrl-C."
         )
     },
+    own_kinds={"services": {}},
 )

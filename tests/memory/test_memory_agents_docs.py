@@ -18,7 +18,7 @@ from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
 
 from tunecheck_memory._agents import agent_for
-from tunecheck_serve._agent import MAX_CHARACTERS, MAX_CONVERSATIONS
+from tunecheck_memory._served_agent import MAX_CHARACTERS, MAX_CONVERSATIONS
 from tunecheck_serve._middleware import MAX_STORED
 
 PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
@@ -52,7 +52,7 @@ def own_agent(folder: Path) -> Iterator[str]:
 async def test_the_pages_requests_get_the_answers_that_it_shows() -> None:
     (block,) = blocks("console")
     line, shown = block.removeprefix("$ tunecheck serve ").strip().split("\n")
-    options = shlex.split(line.replace("--port 8080", "").replace("--memory-agent", ""))
+    options = shlex.split(line.replace("--port 8080", "").replace("--service memory-agent", ""))
     said: list[str] = []
     with serving(*options, log=said) as url:
         assert said[0].strip() == shown.replace("http://127.0.0.1:8080", url)

@@ -2,16 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tunecheck.endpoints._base import (
-    ChatRequest,
-    Completion,
-    Endpoint,
-    Price,
-    StatefulEndpoint,
-    StatefulReply,
-    Usage,
-    masked,
-)
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, masked
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._masking import Redactor, Secret
@@ -32,8 +23,6 @@ __all__ = [
     "Price",
     "Redactor",
     "Secret",
-    "StatefulEndpoint",
-    "StatefulReply",
     "Usage",
     "check_endpoint",
     "load_endpoint",

@@ -238,6 +238,8 @@ class Endpoint(Apart, ABC):
     simulated: bool = False
     depends_on_row: bool = False
     concurrency: int | None = None
+    answers_single_questions: ClassVar[bool] = True
+    """False for an endpoint that `endpoints doctor` cannot ask: it keeps conversations of its own."""
     holds_back: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
@@ -310,49 +312,6 @@ class Endpoint(Apart, ABC):
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatefulReply:
-    """What the agent replied; `adopted`: it took the suggested reply as its own and made none."""
-
-    completion: Completion
-    adopted: bool = False
-
-
-class StatefulEndpoint(Endpoint):
-    """A stateful agent: it keeps each `conversation` itself, and is sent one message at a time.
-
-    A `key` that comes again is the same message again: it gets the same reply and is not remembered twice. `sent_at`
-    is the time of the conversation's own clock, with a time zone.
-    """
-
-    @abstractmethod
-    async def reply(
-        self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
-    ) -> StatefulReply:
-        """Send a message; `suggested` is a reply that the agent may take as its own, which saves making one.
-
-        Raises:
-            EndpointError: the call failed for good; its subclass says how.
-            StopRunError: the run must stop, every further call would fail in the same way.
-        """
-
-    @abstractmethod
-    async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        """Make the agent forget the whole conversation.
-
-        Raises:
-            EndpointError, StopRunError: as `reply`.
-        """
-
-    @abstractmethod
-    async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
-        """Tell the agent that so much time has passed with nothing said, and that it is `sent_at` now.
-
-        Raises:
-            EndpointError, StopRunError: as `reply`.
-        """
 
 
 class ModelCalls(Protocol):

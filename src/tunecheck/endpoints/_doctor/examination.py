@@ -9,7 +9,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
-from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
+from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict
 from tunecheck.endpoints._doctor.checks import CHECKS
@@ -71,7 +71,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     Raises:
         ConfigurationError: it answers rows of data, or whole conversations, and no questions of ours.
     """
-    if endpoint.kind in ("replay", "simulated") or isinstance(endpoint, StatefulEndpoint):
+    if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         raise ConfigurationError(f"{endpoint.name}: an endpoint of kind {endpoint.kind} answers no questions of ours")
     try:
         answers = await _asked(endpoint, definition)

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from tunecheck._json import JSON, canonical
-from tunecheck_serve._middleware import Middleware, ReplyStore, Service, json_reply
-from tunecheck_serve._wire import BadRequestError, read_object
+from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, json_reply, read_object
 
 _MOST_NAME = 200
 """Longest name of a conversation, in characters."""
@@ -33,6 +32,9 @@ class AgentMessage:
 
 class ServedAgent(Service):
     """An agent that can be served. It is told each message once, however often it is sent under its key."""
+
+    about = "an agent with a memory"
+    paths = "/reply, /reset, /advance"
 
     @abstractmethod
     async def reply(self, message: AgentMessage) -> str:

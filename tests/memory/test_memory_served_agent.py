@@ -1,4 +1,4 @@
-"""`tunecheck serve --memory-agent`: what it remembers, what it never remembers twice, and how far its memory goes."""
+"""The served memory agent: what it remembers, what it never remembers twice, and how far its memory goes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.serve_parts import Starter, got, posted, servers
 
 from tunecheck._errors import ThrottledError
 from tunecheck_memory._agents import RememberingAgent
-from tunecheck_serve._agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
+from tunecheck_memory._served_agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
 
 
 @pytest.fixture
@@ -372,7 +372,7 @@ def test_the_server_says_what_it_serves_and_where() -> None:
 
 @posix_only
 def test_it_ends_when_it_is_asked_to() -> None:
-    argv = command("serve", "--memory-agent", "--port", "0")
+    argv = command("serve", "--service", "memory-agent", "--port", "0")
     with subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, text=True) as server:
         address(server)
         server.send_signal(signal.SIGTERM)
@@ -380,9 +380,9 @@ def test_it_ends_when_it_is_asked_to() -> None:
 
 
 def test_it_is_served_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "serve", "--memory-agent", "--script", "x.yaml")
+    said = here(capsys, "serve", "--service", "memory-agent", "--script", "x.yaml")
     assert said.code == 2
-    assert "--memory-agent" in said.err
+    assert "--service NAME" in said.err
 
 
 async def test_faults_and_latency_come_as_with_other_servers(start: Starter) -> None:
