@@ -14,6 +14,7 @@ DEFINITIONS = [
     {"name": name, "description": name, "parameters": {"type": "object", "properties": {}}}
     for name in ("get_weather", "book")
 ]
+ANSWER = {"score": 3, "reason": "", "status": "completed", "properties": {}}
 CALLS = ("tool_call", "tool_call", "function_call", "openapi_call", "mcp_approval_request")
 RESULTS = ("tool_result", "function_call_output", "openapi_call_output", "mcp_approval_response")
 JUDGES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
@@ -72,20 +73,48 @@ def _response(draw: random.Random) -> Any:
     return [*messages, done] if draw.random() < 0.6 else messages
 
 
-def _asked(judge: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-    """What the prompt is given; or, where nothing is asked, the verdict; or the error."""
+def _asked_by_theirs(judge: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """What the prompt is given; if nothing is asked, the verdict, or that there is an error."""
     seen: dict[str, Any] = {}
 
     async def flow(timeout: float | None = None, **given: Any) -> dict[str, Any]:
         seen.update(given)
-        return {"llm_output": {"score": 3, "reason": "", "status": "completed", "properties": {}}}
+        return {"llm_output": ANSWER}
 
     judge._flow = flow
     try:
         verdict = judge(**json.loads(json.dumps(inputs)))
-    except Exception as error:  # noqa: BLE001 - either package's errors are compared
-        return {"error": str(error)}
+    except Exception:  # noqa: BLE001 - either package's
+        return {"error": True}
     return {"given": seen} if seen else {"verdict": verdict}
+
+
+def _asked_by_ours(judge: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The same of our judge, whose verdict says what the prompt was given."""
+    try:
+        verdict = judge(**json.loads(json.dumps(inputs)))
+    except Exception:  # noqa: BLE001 - either package's
+        return {"error": True}
+    properties = verdict[f"{judge.metric}_properties"]
+    if properties is None or not properties["sample_input"]:
+        return {"verdict": verdict}
+    return {"given": json.loads(json.loads(properties["sample_input"])[0]["content"])}
+
+
+def _model() -> Any:
+    """A model without a wire that always gives the same answer."""
+    from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+
+    class Answering(Endpoint):
+        kind = name = "answering"
+
+        async def complete(self, request: ChatRequest) -> Completion:
+            return Completion(text=json.dumps(ANSWER), finish_reason="stop")
+
+        def settings(self) -> dict[str, Any]:
+            return {"kind": self.kind}
+
+    return Answering()
 
 
 def main(seed: int, pairs: int) -> None:
@@ -93,6 +122,7 @@ def main(seed: int, pairs: int) -> None:
 
     import tunecheck_azure as ours
 
+    model = _model()
     draw = random.Random(seed)
     found = []
     with contextlib.redirect_stdout(sys.stderr):
@@ -100,8 +130,8 @@ def main(seed: int, pairs: int) -> None:
             query, response = _query(draw), _response(draw)
             for name, inputs_of in JUDGES.items():
                 inputs = inputs_of(query, response)
-                both = [_asked(getattr(package, name)(CONFIG), inputs) for package in (theirs, ours)]
-                found.append([name, inputs, *both])
+                their_judge, our_judge = getattr(theirs, name)(CONFIG), getattr(ours, name)(model)
+                found.append([name, inputs, _asked_by_theirs(their_judge, inputs), _asked_by_ours(our_judge, inputs)])
     print(json.dumps(found, default=str))
 
 

@@ -1,4 +1,4 @@
-"""Fourteen scripts as Azure AI Evaluation's documentation has them, over one module; what each returns, as JSON.
+"""Thirteen scripts as Azure AI Evaluation's documentation has them, over one module; what each returns, as JSON.
 
 python azure_scripts.py MODULE FOLDER ADDRESS
 """
@@ -13,7 +13,6 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 QUESTIONS = [
@@ -78,34 +77,6 @@ inputs:
 user:
 How friendly is {{response}}?
 """
-
-
-class Graded:
-    """Stands for OpenAI's client: its evals API passes an item whose answer is what is asked for."""
-
-    def __init__(self) -> None:
-        self.evals = self.runs = self.output_items = self
-
-    def create(self, **given: Any) -> Any:
-        if "testing_criteria" in given:
-            named = [SimpleNamespace(id="criterion", name=each.name) for each in given["testing_criteria"]]
-            return SimpleNamespace(id="group", testing_criteria=named)
-        items = [each["item"] for each in given["data_source"]["source"]["content"]]
-        self.passed = [item["response"].endswith(item["ground_truth"]) for item in items]
-        return SimpleNamespace(id="run")
-
-    def retrieve(self, **given: Any) -> Any:
-        counts = {"passed": sum(self.passed), "failed": len(self.passed) - sum(self.passed)}
-        criterion = SimpleNamespace(testing_criteria="criterion", **counts)
-        total = SimpleNamespace(total=len(self.passed), errored=0, **counts)
-        return SimpleNamespace(status="completed", per_testing_criteria_results=[criterion], result_counts=total)
-
-    def list(self, **given: Any) -> Any:
-        results = [[{"name": "criterion", "passed": each, "score": float(each)}] for each in self.passed]
-        items = [
-            SimpleNamespace(id=str(place), datasource_item_id=place, results=each) for place, each in enumerate(results)
-        ]
-        return SimpleNamespace(data=items, has_more=False)
 
 
 class Scripts:
@@ -233,20 +204,6 @@ class Scripts:
         evaluators = {"f1": self.azure.F1ScoreEvaluator(threshold=0.9)}
         self.azure.evaluate(data=str(path), evaluators=evaluators, output_path=str(self.folder))
         return json.loads((self.folder / "evaluation_results.json").read_text("utf-8"))
-
-    def graded(self) -> Any:
-        grader = self.azure.AzureOpenAIStringCheckGrader(
-            model_config=self.model,
-            name="same",
-            operation="eq",
-            input="{{item.response}}",
-            reference="{{item.ground_truth}}",
-        )
-        client = Graded()
-        grader.get_client = lambda: client
-        return self.azure.evaluate(
-            data=self.questions, evaluators={"f1": self.azure.F1ScoreEvaluator(), "same": grader}
-        )
 
     def documents(self) -> Any:
         judge = self.azure.DocumentRetrievalEvaluator()

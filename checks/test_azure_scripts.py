@@ -1,4 +1,4 @@
-"""Fourteen scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck_azure`: equal results."""
+"""Thirteen scripts of Azure AI Evaluation's documentation, on the package and on `tunecheck_azure`: equal results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = (
     "text_metrics target function own_class own_prompt questions_and_answers conversation assisted grounded agents "
-    "table graded documents reasoning"
+    "table documents reasoning"
 ).split()
 
 

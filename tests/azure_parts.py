@@ -43,7 +43,6 @@ class EvaluationException(Exception):
         self.category, self.target, self.blame = *Category, *Target, *Blame
 """
 THEIR_EVALUATORS = """
-import json
 from typing import overload
 
 from azure.ai.evaluation._exceptions import EvaluationException
@@ -56,20 +55,6 @@ class AzureOpenAIGrader:
 
 class AzureOpenAILabelGrader(AzureOpenAIGrader):
     pass
-
-
-def evaluate(*, data, evaluators, evaluator_config, evaluation_name):
-    with open(data) as file:
-        rows = [json.loads(line) for line in file]
-    (name, grader), = evaluators.items()
-    if grader.passing == "down":
-        raise EvaluationException("the service is down")
-    passed = [row.get("response") == grader.passing for row in rows]
-    return {
-        "rows": [{f"outputs.{name}.passed": each} for each in passed],
-        "metrics": {f"{name}.pass_rate": sum(passed) / len(passed)},
-        "oai_eval_run_ids": [{"columns": sorted(rows[0])}],
-    }
 
 
 class DocumentRetrievalEvaluator:
@@ -90,7 +75,7 @@ class ViolenceEvaluator:
 
 @contextmanager
 def their_package(folder: Path) -> Iterator[None]:
-    """A package that stands for azure-ai-evaluation, with classes of its own, and graders that look for one word."""
+    """A package that stands for azure-ai-evaluation, with classes of its own."""
     package = folder / "site" / "azure" / "ai" / "evaluation"
     package.mkdir(parents=True)
     (package / "_exceptions.py").write_text(THEIR_EXCEPTIONS)

@@ -42,3 +42,5 @@ from ._text import (
     MeteorScoreEvaluator as MeteorScoreEvaluator,
     RougeScoreEvaluator as RougeScoreEvaluator,
 )
+
+def __getattr__(name: str) -> object: ...

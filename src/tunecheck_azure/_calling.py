@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from tunecheck._version import is_shipped
 from tunecheck.evaluators._base import Evaluator
-from tunecheck.evaluators._turns import conversation_turns
 from tunecheck_azure._checks import InputChecks
 from tunecheck_azure._exceptions import ErrorTarget, EvaluationException, mistake
+from tunecheck_azure._turns import conversation_turns
 
 Inputs = dict[str, object]
 

@@ -1,4 +1,4 @@
-"""What judges are given, seen through before anything is asked: in Azure AI Evaluation's order and words."""
+"""What judges are given, checked before a model is asked: Azure AI Evaluation refuses the same inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, mistake
 
-_NAMED: dict[type, str] = {str: "a string", dict: "a dictionary", list: "a list"}
 _ASKED = ("text", "input_text")
 _PART_TYPES = {
     "system": _ASKED,
@@ -22,154 +21,122 @@ _CALL_TYPES = ("tool_call", "function_call", "openapi_call", "mcp_approval_reque
 
 @dataclass(frozen=True)
 class InputChecks:
-    """Checks of one evaluator's inputs; calls of `refused_tools` have no place in them.
+    """Checks of one evaluator's inputs. Calls of `refused_tools` cannot be judged.
 
-    Each raises an EvaluationException that says what is wrong first, and names the evaluator as its target.
+    Each check raises an EvaluationException that names the evaluator as its target.
     """
 
     target: ErrorTarget
     refused_tools: frozenset[str] = frozenset()
 
     def conversation(self, value: object) -> None:
-        """See that it is an object with messages."""
-        if not isinstance(value, dict):
-            raise self._wrong("Conversation must be a dictionary.")
-        self._field(value, "messages", list, "Conversation")
-        self.text_or_messages("Conversation messages", value["messages"])
+        """Check that it is an object with messages."""
+        self._require(isinstance(value, dict), "the conversation must be an object")
+        assert isinstance(value, dict)
+        self._has_fields(value, "the conversation", messages=list)
+        self.text_or_messages("the conversation's list of messages", value["messages"])
 
     def text_or_messages(self, label: str, value: object) -> None:
-        """See that it is a text or a list of messages."""
-        if value is None:
-            raise self._lacking(f"{label} is a required input and cannot be None.")
-        if not isinstance(value, (str, list)):
-            raise self._wrong(f"{label} must be a string or a list of messages.")
-        if not value:
-            raise self._lacking(f"{label} {'string' if isinstance(value, str) else 'list'} cannot be empty.")
-        if isinstance(value, str):
-            return
-        if not all(isinstance(message, dict) for message in value):
-            raise self._wrong(f"Each message in the {label.lower()} list must be a dictionary.")
-        for message in value:
+        """Check that it is a text or a list of messages, and not empty."""
+        if value is None or (isinstance(value, (str, list)) and not value):
+            raise self._lacking(f"{label} is missing or empty")
+        self._require(isinstance(value, (str, list)), f"{label} must be a text or a list of messages")
+        for message in value if isinstance(value, list) else ():
             self._message(message)
 
     def messages(self, value: object) -> None:
-        """See that it is a list of messages of known roles, with a user's and an assistant's among them."""
-        if not isinstance(value, list):
-            raise self._wrong("messages must be provided as a list of message dictionaries.")
-        if not value:
-            raise self._wrong("messages list must not be empty.")
-        for place, message in enumerate(value):
-            if not isinstance(message, dict):
-                kind = f"item at index {place} is {type(message).__name__}"
-                raise self._wrong(f"Each item in 'messages' must be a dictionary, but {kind}.")
-            role = message.get("role")
-            if role is None:
-                without = f"message at index {place} is missing it"
-                raise self._wrong(f"Each message must contain a 'role' key, but {without}.")
-            if role not in [*_PART_TYPES]:
-                known = sorted(_PART_TYPES)
-                raise self._wrong(f"Invalid role '{role}' at message index {place}. Must be one of: {known}.")
-        for role in ("user", "assistant"):
-            if all(message["role"] != role for message in value):
-                raise self._wrong(f"messages must contain at least one message with role '{role}'.")
+        """Check that it is a list of messages of known roles, with a user's and an assistant's among them."""
+        self._require(isinstance(value, list), "messages must be a list")
+        assert isinstance(value, list)
+        roles = [message.get("role") if isinstance(message, dict) else None for message in value]
+        self._require(
+            all(role in [*_PART_TYPES] for role in roles), f"a message's role must be one of {[*_PART_TYPES]}"
+        )
+        self._require({"user", "assistant"} <= {*roles}, "messages must have one of the user and one of the assistant")
 
     def definitions(self, value: object, *, required: bool = False) -> None:
-        """See that these are definitions of tools, or the text of some."""
+        """Check that these are definitions of tools, or the text of some."""
         if not value and required:
-            raise self._lacking("Tool definitions input is required but not provided.")
+            raise self._lacking("tool_definitions are missing")
         if not value or isinstance(value, str):
             return
-        if not isinstance(value, list):
-            raise self._wrong("Tool definitions must be provided as a list of dictionaries.")
+        self._require(isinstance(value, list), "tool_definitions must be a list")
+        assert isinstance(value, list)
         for definition in value:
             if isinstance(definition, dict) and definition.get("type") == "openapi":
-                self._field(definition, "functions", list, "openapi tool definition")
-                for function in definition["functions"]:
-                    self._definition(function)
+                self._has_fields(definition, "a definition of type openapi", functions=list)
+                functions = definition["functions"]
             else:
-                self._definition(definition)
+                functions = [definition]
+            for function in functions:
+                self._has_fields(function, "a tool definition", name=str, parameters=dict)
 
     def calls(self, value: object) -> None:
-        """See that these are calls of tools, or the text of some."""
+        """Check that these are calls of tools, or the text of some."""
         if not value:
-            raise self._lacking("No tool calls found in response or provided tool_calls.")
+            raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
         if isinstance(value, str):
             return
-        if not isinstance(value, list):
-            raise self._wrong("Tool calls must be provided as a list of dictionaries.")
+        self._require(isinstance(value, list), "tool_calls must be a list")
+        assert isinstance(value, list)
         for call in value:
-            if not call or not isinstance(call, dict):
-                raise self._wrong("Each tool call must be a dictionary.")
             self._call(call)
 
-    def _message(self, message: Mapping[str, object]) -> None:
-        for key in ("role", "content"):
-            if key not in message:
-                raise self._wrong(f"Each message must contain a '{key}' field.")
+    def _message(self, message: object) -> None:
+        self._has_fields(message, "a message", role=object, content=(str, list))
+        assert isinstance(message, dict)
         role, content = message["role"], message["content"]
         parts = content if isinstance(content, list) else []
-        if not isinstance(content, (str, list)) or not all(part and isinstance(part, dict) for part in parts):
-            raise self._wrong("The 'content' field must be a string or a list of dictionaries messages.")
-        if not content:
-            raise self._wrong("The 'content' field can't be empty.")
-        if not all("type" in part for part in parts):
-            raise self._wrong("Each content item in the 'content' list must contain a 'type' field.")
+        self._require(bool(content), "a message's content must not be empty")
+        for part in parts:
+            self._has_fields(part, "a part of a message's content", type=object)
         if role == "tool":
-            if not parts:
-                raise self._wrong("The 'content' field must be a list of dictionaries messages for role 'tool'.")
-            self._field(message, "tool_call_id", str, "content items for role 'tool'")
-        if isinstance(role, str) and role in _PART_TYPES:
-            for part in parts:
-                self._part(part, role)
+            self._require(bool(parts), "the content of a tool's message must be a list of parts")
+            self._has_fields(message, "a tool's message", tool_call_id=str)
+        for part in parts if isinstance(role, str) and role in _PART_TYPES else ():
+            self._part(part, role)
 
     def _part(self, part: Mapping[str, object], role: str) -> None:
         kind, kinds = part["type"], _PART_TYPES[role]
-        if kind not in kinds:
-            known = "'text' or 'input_text'" if kinds is _ASKED else f"one of {[*kinds]}"
-            raise self._wrong(f"Invalid content type '{kind}' for message with role '{role}'. Must be {known}.")
+        self._require(kind in kinds, f"a part of a message of role {role!r} cannot have type {kind!r}, only {[*kinds]}")
         if str(kind).endswith("text"):
-            if "text" not in part:
-                raise self._wrong(f"Each content item must contain a 'text' field for message with role '{role}'.")
-            if not isinstance(part["text"], str):
-                raise self._wrong("The 'text' field must be a string in content items.")
+            self._has_fields(part, "a text", text=str)
         elif role == "assistant":
             self._call(part)
             tool = "openapi_call" if kind == "openapi_call" else str(part.get("name", "")).lower()
             if kind in ("tool_call", "openapi_call") and tool in self.refused_tools:
-                told = f"{tool} tool call is currently not supported for {self.target.value} evaluator."
-                raise self._wrong(told, ErrorCategory.NOT_APPLICABLE)
+                told = f"{self.target.value} cannot judge calls of {tool}"
+                raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.target)
         elif kind != "mcp_approval_response":
-            self._field(part, str(kind), object, "content items for role 'tool'")
+            self._has_fields(part, "a tool's result", **{str(kind): object})
 
-    def _call(self, call: Mapping[str, object]) -> None:
-        if call.get("type") not in _CALL_TYPES:
-            raise self._wrong(f"The content item must be of type {[*_CALL_TYPES]} in tool_call content item.")
+    def _call(self, call: object) -> None:
+        self._require(bool(call), "a tool call must not be empty")
+        self._has_fields(call, "a tool call", type=object)
+        assert isinstance(call, dict)
+        self._require(call["type"] in _CALL_TYPES, f"a tool call's type must be one of {[*_CALL_TYPES]}")
         if call["type"] != "mcp_approval_request":
-            self._field(call, "name", str, "tool_call content items")
-            self._field(call, "arguments", dict, "tool_call content items")
-            self._field(call, "tool_call_id", str, "tool_call content items")
+            self._has_fields(call, "a tool call", name=str, arguments=dict, tool_call_id=str)
 
-    def _definition(self, definition: object) -> None:
-        if not isinstance(definition, dict):
-            raise self._wrong("Each tool definition must be a dictionary.")
-        self._field(definition, "name", str, "tool definitions")
-        self._field(definition, "parameters", dict, "tool definitions")
+    def _has_fields(self, item: object, place: str, **kinds: type | tuple[type, ...]) -> None:
+        self._require(isinstance(item, dict), f"{place} must be an object")
+        assert isinstance(item, dict)
+        for key, kind in kinds.items():
+            self._require(key in item, f"{place} must have the key {key!r}")
+            self._require(
+                isinstance(item[key], kind), f"{key!r} of {place} has the wrong type: {type(item[key]).__name__}"
+            )
 
-    def _field(self, item: Mapping[str, object], key: str, kind: type, place: str) -> None:
-        if key not in item:
-            raise self._wrong(f"Each {place} must contain a '{key}' field.")
-        if not isinstance(item[key], kind):
-            raise self._wrong(f"The '{key}' field must be {_NAMED[kind]} in {place}.")
-
-    def _wrong(self, told: str, category: ErrorCategory = ErrorCategory.INVALID_VALUE) -> EvaluationException:
-        return mistake(told, category, self.target)
+    def _require(self, right: bool, told: str) -> None:
+        if not right:
+            raise mistake(told, target=self.target)
 
     def _lacking(self, told: str) -> EvaluationException:
         return mistake(told, ErrorCategory.MISSING_FIELD, self.target)
 
 
 def refusal(check: Callable[..., None], *given: object) -> EvaluationException | None:
-    """What such a check says of this."""
+    """The error that a check raises for these values."""
     try:
         check(*given)
     except EvaluationException as error:

@@ -29,7 +29,6 @@ from tunecheck_azure._exceptions import (
     in_azure_s_terms,
     mistake,
 )
-from tunecheck_azure._graders import grade, is_grader
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
 from tunecheck_azure._results import OUTPUTS, metrics_of, rows_of, table_of
 from tunecheck_azure._rows import AzureRows, Needed
@@ -67,8 +66,6 @@ def evaluate(
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
-        graders = {each: grader for each, grader in evaluators.items() if is_grader(grader)}
-        evaluators = {each: evaluator for each, evaluator in evaluators.items() if each not in graders}
         script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
         execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
         result = _run(execution, uploader, kwargs)
@@ -78,8 +75,6 @@ def evaluate(
             told = {column for row in rows for column in row if column.startswith(OUTPUTS)}
             script.check_parameters({column.removeprefix(OUTPUTS) for column in told})
         result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
-        if graders:
-            grade(result, rows, graders, evaluator_config or {}, name=evaluation_name, others=evaluators)
         if output_path is not None:
             _write(check_output_path(output_path), result)
         return result
@@ -138,8 +133,15 @@ def _check(
         told = f"The output directory '{folder}' does not exist. Please create the directory manually."
         raise mistake(told, personal=True)
     _check_project(project)
+    if graders := [name for name, evaluator in evaluators.items() if _is_grader(evaluator)]:
+        raise mistake(f"{', '.join(graders)}: graders of Azure OpenAI run only in azure.ai.evaluation's own evaluate()")
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
         raise mistake("The 'evaluation_name' parameter must be a non-empty string.")
+
+
+def _is_grader(evaluator: object) -> bool:
+    kinds = type(evaluator).__mro__
+    return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
 
 
 def _check_project(project: object) -> None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tunecheck._faults import Verdict
 from tunecheck._json import JSON, plain
-from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls, Usage
+from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Metric
 from tunecheck.evaluators._judges.asking import Judgement, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.evaluators._judges.texts import given, shown
-from tunecheck.evaluators._turns import PER_TURN, over_turns
 from tunecheck.prompts._judge_section import JudgeOutput
 from tunecheck.prompts._loading import shipped_prompt
 from tunecheck_azure._calling import AzureEvaluator, Inputs
@@ -37,6 +35,7 @@ from tunecheck_azure._exceptions import (
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck_azure._text import F1ScoreEvaluator
 from tunecheck_azure._transcripts import answer, found_in_files, history, normalized
+from tunecheck_azure._turns import PER_TURN, over_turns
 
 _MESSAGES = ("query", "response", "ground_truth")
 """Inputs that may be an agent's messages."""
@@ -50,12 +49,6 @@ _REASONING: dict[str, JSON] = {
     "max_completion_tokens": 60_000,
 }
 """What a reasoning model is asked with in place of a prompt's own parameters."""
-
-_OF_DECISIONS = frozenset(
-    "timeout timeout_seconds max_retries cancellation_requested max_request_bytes max_state_question_bytes "
-    "max_response_bytes".split()
-)
-"""Arguments that only Azure's decision models take, which none of these judges asks."""
 
 
 class _Asked(PromptyEvaluator):
@@ -112,21 +105,6 @@ def skipped(key: str, reason: str, threshold: float | None) -> Verdict:
     }
 
 
-@dataclass(frozen=True)
-class _InPlace:
-    """What tests of scripts put in a model's place: awaited with a prompt's inputs, it has what a model would say."""
-
-    flow: Callable[..., Awaitable[Mapping[str, Any]]]
-    inputs: Inputs
-
-    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        found = await self.flow(timeout=600, **self.inputs)
-        said = found.get("llm_output", found)
-        text = said if isinstance(said, str) else json.dumps(said)
-        usage = Usage(found.get("input_token_count", 0), found.get("output_token_count", 0))
-        return Completion(text=text, usage=usage, finish_reason=found.get("finish_reason"))
-
-
 class AzureJudge(AzureEvaluator):
     """Base of the judges: `model_config` is Azure's, or anything that our judges take; it is read when it is used.
 
@@ -156,15 +134,10 @@ class AzureJudge(AzureEvaluator):
         self, model_config: ModelConfig, *, threshold: float = 3, credential: object = None, **kwargs: object
     ) -> None:
         super().__init__()
-        if isinstance(model_config, Mapping) and model_config.get("type") == "decision":
-            raise mistake(f"{type(self).__name__} does not support decision models.")
-        if any(kwargs.get(name) is not None for name in _OF_DECISIONS):
-            raise mistake("Decision execution controls are only supported by decision model evaluators.")
         self._model_config = _with_credential(model_config, credential)
         self._threshold = self.threshold = threshold
         self._is_reasoning_model = bool(kwargs.get("is_reasoning_model"))
         self._parameters = _REASONING if self._is_reasoning_model else {}
-        self._flow: Callable[..., Awaitable[Mapping[str, Any]]] | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -239,8 +212,7 @@ class AzureJudge(AzureEvaluator):
         if isinstance(prepared, str):
             return skipped(self.metric, prepared, self._threshold)
         needed = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
-        said = calls if self._flow is None else _InPlace(self._flow, prepared)
-        judged = await self._asked.call_with(said, **{**dict.fromkeys(needed, ""), **prepared})
+        judged = await self._asked.call_with(calls, **{**dict.fromkeys(needed, ""), **prepared})
         properties = judged[f"{self.metric}_properties"]
         if isinstance(properties, dict):
             content = json.dumps(plain(prepared))

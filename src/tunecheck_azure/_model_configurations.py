@@ -60,4 +60,3 @@ class EvaluationResult(TypedDict):
     rows: list[dict[str, object]]
     metrics: dict[str, object]
     studio_url: NotRequired[str | None]
-    oai_eval_run_ids: NotRequired[list[dict[str, str]]]

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tunecheck._json import JSON
-from tunecheck.evaluators._turns import PER_TURN
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._own_aggregates import EvaluatorRow
 from tunecheck_azure._rows import leaves, takes_apart
+from tunecheck_azure._turns import PER_TURN
 
 Table = dict[str, list[object]]
 """Values by column, one a row."""

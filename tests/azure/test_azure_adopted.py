@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.azure_parts import column, evaluate, their_package
+from tests.azure_parts import evaluate, their_package
 
 import tunecheck_azure as azure
 from tunecheck_azure import _constants, simulator
@@ -67,23 +67,7 @@ def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_graders_see_the_data_and_what_the_target_answered(tmp_path: Path) -> None:
+def test_graders_are_refused_with_the_way_out(tmp_path: Path) -> None:
     grader: Any = azure.AzureOpenAILabelGrader
-    result = evaluate(
-        tmp_path,
-        {"query": "a", "response": "old"},
-        {"query": "b", "response": "old"},
-        target=lambda query: {"response": query.upper()},
-        evaluators={"g": grader("A"), "n": lambda response: {"length": len(response)}},
-        evaluator_config={"g": {"column_mapping": {"response": "${target.response}"}}},
-    )
-    assert column(result, "outputs.g.passed") == [True, False]
-    assert result["metrics"] == {"n.length": 1.0, "g.pass_rate": 0.5}
-    assert result["oai_eval_run_ids"] == [{"columns": ["line_number", "query", "response"]}]
-
-
-@pytest.mark.usefixtures("package")
-def test_graders_that_stand_alone_and_cannot_grade_end_the_call(tmp_path: Path) -> None:
-    grader: Any = azure.AzureOpenAILabelGrader
-    with pytest.raises(azure.EvaluationException, match="the service is down"):
-        evaluate(tmp_path, {"query": "q"}, evaluators={"g": grader("down")})
+    with pytest.raises(azure.EvaluationException, match=r"g: graders .* only in azure\.ai\.evaluation's own evaluate"):
+        evaluate(tmp_path, {"query": "q"}, evaluators={"g": grader("A"), "n": lambda query: {"length": len(query)}})

@@ -158,18 +158,10 @@ def changed_value(folder: Path) -> None:
     assert (column(result, "inputs.words"), column(result, "outputs.e.n")) == ([["one"]], [1])
 
 
-def graders_alone(folder: Path) -> None:
-    with their_package(folder):
+def graders(folder: Path) -> None:
+    with their_package(folder), pytest.raises(azure.EvaluationException, match="graders of Azure OpenAI"):
         grader: Any = azure.AzureOpenAILabelGrader
-        result = evaluate(folder, {"query": "q"}, evaluators={"g": grader("pass")})
-    assert [*result["rows"][0]] == ["inputs.query", "outputs.g.passed"]
-
-
-def ungraded(folder: Path) -> None:
-    with their_package(folder), pytest.warns(UserWarning, match="g: not graded: "):
-        grader: Any = azure.AzureOpenAILabelGrader
-        result = evaluate(folder, {"response": "blue"}, evaluators={"p": picky, "g": grader("down")})
-    assert result["metrics"] == {"p.n": 4.0, "p.binary_aggregate": 1.0}
+        evaluate(folder, {"query": "q"}, evaluators={"g": grader("pass")})
 
 
 def whole_numbers(folder: Path) -> None:
@@ -230,6 +222,8 @@ def unused_mapping(folder: Path) -> None:
 
 
 def told_errors(folder: Path) -> None:
+    with pytest.raises(azure.EvaluationException, match="Response is missing or empty"):
+        azure.RelevanceEvaluator(Scripted())(query="q")
     (folder / "data.tsv").write_text("query\tresponse\n")
     with pytest.raises(azure.EvaluationException, match=r"Unable to load data from .* line 1, column 1: not JSON"):
         evaluate(folder, data=folder / "data.tsv", evaluators={"e": picky})
@@ -412,11 +406,10 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "`tags` that are no dictionary": odd_tags,
     "what a deployment of Azure OpenAI is asked": asked_body,
     "`QAEvaluator`, an input that several judges refuse": first_refusal,
-    "graders alone: the columns of the data in the rows": graders_alone,
-    "a service that does not grade, beside evaluators": ungraded,
+    "graders of Azure OpenAI in `evaluate()`": graders,
     "an `azure_ai_project` that is a text and no address": no_project,
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
-    "what an error says of a file, or a failed target, after its first sentence": told_errors,
+    "what an error says of a judge's inputs, a file or a failed target": told_errors,
     "a score of nothing in common": nothing_in_common,
     "private attributes and methods of evaluators, such as `_do_eval`": private_attributes,
     "`RougeType`": rouge_types,
@@ -523,12 +516,11 @@ def calls_as_text(folder: Path) -> None:
 
 
 def turns(folder: Path) -> None:
-    said = [{"role": role, "content": "c"} for role in ("user", "assistant") * 2]
-    results = []
-    for kind in (tunecheck.RelevanceEvaluator, azure.RelevanceEvaluator):
-        judge: Any = kind(Scripted(judgement(5), judgement(2)))
-        results.append(judge(conversation={"messages": said})["relevance_result"])
-    assert results == ["pass", "fail"]
+    said = {"messages": [{"role": role, "content": "c"} for role in ("user", "assistant") * 2]}
+    judge: Any = azure.RelevanceEvaluator(Scripted(judgement(5), judgement(2)))
+    assert judge(conversation=said)["evaluation_per_turn"]["relevance"] == [5, 2]
+    with pytest.raises(TypeError, match="missing a required argument"):
+        tunecheck.RelevanceEvaluator(Scripted())(conversation=said)
 
 
 def killed(folder: Path) -> None:
@@ -558,7 +550,7 @@ OF_OURS: dict[str, Callable[[Path], None]] = {
     "a parameter of a target with a default": defaults,
     "an `__aggregate__`": aggregates,
     "a function call as ground truth of a text metric": calls_as_text,
-    "a conversation's `<metric>_result`": turns,
+    "a `conversation` for a judge": turns,
     "a killed run": killed,
     "text data": offline,
 }

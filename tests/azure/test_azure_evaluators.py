@@ -1,4 +1,4 @@
-"""`tunecheck_azure`'s evaluators: names, inputs, output keys, thresholds and messages as Azure's have them."""
+"""`tunecheck_azure`'s evaluators: names, inputs, output keys and thresholds as Azure's have them."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def test_a_conversation_of_one_turn_is_judged_like_single_inputs() -> None:
 def test_a_conversation_that_is_none_is_told() -> None:
     with pytest.raises(azure.EvaluationException, match="a conversation is a dict with a list of `messages`"):
         azure.F1ScoreEvaluator()(conversation={"turns": []})
-    with pytest.raises(azure.EvaluationException, match="The 'messages' field must be a list in Conversation"):
+    with pytest.raises(azure.EvaluationException, match="'messages' of the conversation has the wrong type: str"):
         azure.FluencyEvaluator(Scripted())(conversation={"messages": "hi"})
-    with pytest.raises(azure.EvaluationException, match="Query is a required input and cannot be None"):
+    with pytest.raises(azure.EvaluationException, match="Query is missing or empty"):
         azure.RelevanceEvaluator(Scripted())(conversation={})
 
 
@@ -115,7 +115,7 @@ def test_a_conversation_that_is_none_is_told() -> None:
 @pytest.mark.parametrize("judge", [azure.SimilarityEvaluator, azure.RetrievalEvaluator])
 def test_a_judge_that_needs_no_input_by_name_does_not_see_through_a_conversation(judge: Any) -> None:
     assert judge(Scripted())(conversation={"messages": []}) == {}
-    with pytest.raises(azure.EvaluationException, match="Conversation messages list cannot be empty"):
+    with pytest.raises(azure.EvaluationException, match="the conversation's list of messages is missing or empty"):
         azure.FluencyEvaluator(Scripted())(conversation={"messages": []})
 
 
@@ -142,18 +142,10 @@ def test_headers_of_a_model_configuration_are_texts_by_name(headers: Any) -> Non
     assert azure.FluencyEvaluator({**config, "extra_headers": {"X-Team": "a"}})
 
 
-def test_decision_models_and_what_only_they_take_are_refused() -> None:
+def test_decision_models_are_refused() -> None:
     model = {"type": "decision", "azure_endpoint": "https://a", "azure_deployment": "d", "api_key": "k"}
-    with pytest.raises(azure.EvaluationException) as raised:
+    with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
         azure.QAEvaluator(model)
-    assert raised.value.message == "GroundednessEvaluator does not support decision models."
-    with pytest.raises(azure.EvaluationException) as raised:
-        azure.TaskAdherenceEvaluator(Scripted(), max_retries=0)
-    assert raised.value.message == "Decision execution controls are only supported by decision model evaluators."
-    assert (raised.value.category, raised.value.target) == (
-        azure.ErrorCategory.INVALID_VALUE,
-        azure.ErrorTarget.EVALUATE,
-    )
 
 
 TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
@@ -278,20 +270,24 @@ def test_ours_need_no_package(tmp_path: Path) -> None:
 
 
 NEEDS = [
-    (azure.CoherenceEvaluator, {"query": "q"}, "Response is a required input and cannot be None."),
-    (azure.CoherenceEvaluator, {"response": "q"}, "Query is a required input and cannot be None."),
-    (azure.FluencyEvaluator, {"response": None}, "Response is a required input and cannot be None."),
-    (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response string cannot be empty."),
-    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a string or a list of messages."),
-    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "Conversation must be a dictionary."),
-    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, "Each Conversation must contain a 'messages' field."),
-    (azure.FluencyEvaluator, {"conversation": {"messages": []}}, "Conversation messages list cannot be empty."),
+    (azure.CoherenceEvaluator, {"query": "q"}, "Response is missing or empty"),
+    (azure.CoherenceEvaluator, {"response": "q"}, "Query is missing or empty"),
+    (azure.FluencyEvaluator, {"response": None}, "Response is missing or empty"),
+    (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response is missing or empty"),
+    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a text or a list of messages"),
+    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "the conversation must be an object"),
+    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, "the conversation must have the key 'messages'"),
+    (
+        azure.FluencyEvaluator,
+        {"conversation": {"messages": []}},
+        "the conversation's list of messages is missing or empty",
+    ),
     (
         azure.FluencyEvaluator,
         {"conversation": {"messages": [{"role": "user"}]}},
-        "Each message must contain a 'content' field.",
+        "a message must have the key 'content'",
     ),
-    (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is a required input and cannot be None."),
+    (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is missing or empty"),
     (
         azure.SimilarityEvaluator,
         {"query": "q", "response": "r"},
@@ -311,7 +307,7 @@ NEEDS = [
     (
         azure.GroundednessEvaluator,
         {"query": 5, "response": "r", "context": "c"},
-        "Query must be a string or a list of messages.",
+        "Query must be a text or a list of messages",
     ),
     (
         azure.GroundednessEvaluator,
@@ -319,22 +315,18 @@ NEEDS = [
         "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
         "For Agent groundedness 'query' and 'response' are required.",
     ),
-    (azure.GroundednessEvaluator, {"context": "c"}, "Response is a required input and cannot be None."),
-    (
-        azure.ToolCallAccuracyEvaluator,
-        {"query": "q", "tool_calls": []},
-        "Tool definitions input is required but not provided.",
-    ),
+    (azure.GroundednessEvaluator, {"context": "c"}, "Response is missing or empty"),
+    (azure.ToolCallAccuracyEvaluator, {"query": "q", "tool_calls": []}, "tool_definitions are missing"),
     (
         azure.ToolCallAccuracyEvaluator,
         {"query": "q", "tool_calls": [], "tool_definitions": TOOLS},
-        "No tool calls found in response or provided tool_calls.",
+        "there are no tool calls, neither in the response nor in tool_calls",
     ),
 ]
 
 
 @pytest.mark.parametrize(("kind", "given", "said"), NEEDS)
-def test_what_a_judge_needs_is_told_in_azure_s_words(kind: Any, given: dict[str, Any], said: str) -> None:
+def test_what_a_judge_needs_is_told(kind: Any, given: dict[str, Any], said: str) -> None:
     with pytest.raises(azure.EvaluationException) as raised:
         kind(Stars())(**given)
     assert raised.value.args[0] == said
@@ -545,23 +537,6 @@ def test_a_judge_is_made_with_what_azure_s_is(name: str) -> None:
     ]
 
 
-def test_what_a_test_puts_in_the_place_of_a_judge_s_flow_is_asked_instead_of_the_model(tmp_path: Path) -> None:
-    asked = []
-
-    async def flow(**inputs: Any) -> dict[str, Any]:
-        asked.append(inputs)
-        return {"llm_output": {"score": 2, "reason": "why"}, "input_token_count": 3, "finish_reason": "stop"}
-
-    model = Scripted()
-    judge: Any = azure.RelevanceEvaluator(model)
-    judge._flow = flow
-    verdict = judge(query="q", response="r")
-    assert (verdict["relevance"], verdict["relevance_reason"]) == (2.0, "why")
-    assert (verdict["relevance_properties"]["total_tokens"], model.requests) == (3, [])
-    assert asked == [{"timeout": 600, "query": "q", "response": "r"}]
-    assert evaluate(tmp_path, evaluators={"r": judge})["metrics"]["r.relevance"] == 2.0
-
-
 @pytest.mark.usefixtures("azure_s_prompts")
 def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -> None:
     said = r"Invalid score value: 9. Expected a number in range \[1, 5\]."
@@ -573,69 +548,56 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
 
 
 WRONG_MESSAGES = [
-    ({"role": "user", "content": 5}, "The 'content' field must be a string or a list of dictionaries messages."),
-    ({"role": "user", "content": ""}, "The 'content' field can't be empty."),
-    (
-        {"role": "user", "content": [{"text": "hi"}]},
-        "Each content item in the 'content' list must contain a 'type' field.",
-    ),
+    ({"role": "user", "content": 5}, "'content' of a message has the wrong type: int"),
+    ({"role": "user", "content": ""}, "a message's content must not be empty"),
+    ({"role": "user", "content": [{"text": "hi"}]}, "a part of a message's content must have the key 'type'"),
     (
         {"role": "user", "content": [{"type": "image_url"}]},
-        "Invalid content type 'image_url' for message with role 'user'. Must be 'text' or 'input_text'.",
+        "a part of a message of role 'user' cannot have type 'image_url', only ['text', 'input_text']",
     ),
-    (
-        {"role": "system", "content": [{"type": "text"}]},
-        "Each content item must contain a 'text' field for message with role 'system'.",
-    ),
-    ({"role": "user", "content": [{"type": "text", "text": 5}]}, "The 'text' field must be a string in content items."),
+    ({"role": "system", "content": [{"type": "text"}]}, "a text must have the key 'text'"),
+    ({"role": "user", "content": [{"type": "text", "text": 5}]}, "'text' of a text has the wrong type: int"),
     (
         {"role": "assistant", "content": [{"type": "tool_call", "name": "f", "arguments": "{}"}]},
-        "The 'arguments' field must be a dictionary in tool_call content items.",
+        "'arguments' of a tool call has the wrong type: str",
     ),
     (
         {"role": "assistant", "content": [{"type": "input_text", "text": "hi"}]},
-        "Invalid content type 'input_text' for message with role 'assistant'. Must be one of ['text', 'output_text', "
-        "'tool_call', 'function_call', 'mcp_approval_request', 'openapi_call'].",
+        "a part of a message of role 'assistant' cannot have type 'input_text', only ['text', 'output_text', "
+        "'tool_call', 'function_call', 'mcp_approval_request', 'openapi_call']",
     ),
-    (
-        {"role": "tool", "content": "sunny"},
-        "The 'content' field must be a list of dictionaries messages for role 'tool'.",
-    ),
-    (
-        {"role": "tool", "content": [{"type": "tool_result"}]},
-        "Each content items for role 'tool' must contain a 'tool_call_id' field.",
-    ),
+    ({"role": "tool", "content": "sunny"}, "the content of a tool's message must be a list of parts"),
+    ({"role": "tool", "content": [{"type": "tool_result"}]}, "a tool's message must have the key 'tool_call_id'"),
     (
         {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_result"}]},
-        "Each content items for role 'tool' must contain a 'tool_result' field.",
+        "a tool's result must have the key 'tool_result'",
     ),
 ]
 
 
 @pytest.mark.parametrize(("message", "said"), WRONG_MESSAGES)
-def test_a_message_that_is_none_of_azure_s_is_refused_in_its_words(message: dict[str, Any], said: str) -> None:
+def test_a_message_that_is_none_of_azure_s_is_refused(message: dict[str, Any], said: str) -> None:
     for judge in (azure.CoherenceEvaluator, azure.TaskAdherenceEvaluator, azure.ToolCallAccuracyEvaluator):
         with pytest.raises(azure.EvaluationException) as raised:
             judge(Stars())(query=[message], response="r")
         assert (raised.value.message, raised.value.target) == (said, judge.error_target)
 
 
+ROLES = "a message's role must be one of ['system', 'developer', 'user', 'assistant', 'tool']"
+
+
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ("hi", "messages must be provided as a list of message dictionaries."),
-        ([], "messages list must not be empty."),
-        (["hi"], "Each item in 'messages' must be a dictionary, but item at index 0 is str."),
-        ([{"content": "hi"}], "Each message must contain a 'role' key, but message at index 0 is missing it."),
-        (
-            [{"role": "boss"}],
-            "Invalid role 'boss' at message index 0. "
-            "Must be one of: ['assistant', 'developer', 'system', 'tool', 'user'].",
-        ),
-        ([{"role": "user", "content": "hi"}], "messages must contain at least one message with role 'assistant'."),
+        ("hi", "messages must be a list"),
+        ([], "messages must have one of the user and one of the assistant"),
+        (["hi"], ROLES),
+        ([{"content": "hi"}], ROLES),
+        ([{"role": "boss"}], ROLES),
+        ([{"role": "user", "content": "hi"}], "messages must have one of the user and one of the assistant"),
     ],
 )
-def test_messages_that_are_no_conversation_are_refused_in_azure_s_words(messages: Any, said: str) -> None:
+def test_messages_that_are_no_conversation_are_refused(messages: Any, said: str) -> None:
     with pytest.raises(azure.EvaluationException) as raised:
         azure.FluencyEvaluator(Stars())(messages=messages)
     assert raised.value.message == said
@@ -644,34 +606,31 @@ def test_messages_that_are_no_conversation_are_refused_in_azure_s_words(messages
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"tool_definitions": [{"description": "no name"}]}, "Each tool definitions must contain a 'name' field."),
-        ({"tool_definitions": [{"name": "f"}]}, "Each tool definitions must contain a 'parameters' field."),
-        ({"tool_definitions": {"name": "f"}}, "Tool definitions must be provided as a list of dictionaries."),
+        ({"tool_definitions": [{"description": "no name"}]}, "a tool definition must have the key 'name'"),
+        ({"tool_definitions": [{"name": "f"}]}, "a tool definition must have the key 'parameters'"),
+        ({"tool_definitions": {"name": "f"}}, "tool_definitions must be a list"),
         (
             {"tool_definitions": [{"type": "openapi", "functions": {}}]},
-            "The 'functions' field must be a list in openapi tool definition.",
+            "'functions' of a definition of type openapi has the wrong type: dict",
         ),
-        ({"tool_calls": CALL}, "Tool calls must be provided as a list of dictionaries."),
-        ({"tool_calls": ["f()"]}, "Each tool call must be a dictionary."),
+        ({"tool_calls": CALL}, "tool_calls must be a list"),
+        ({"tool_calls": ["f()"]}, "a tool call must be an object"),
         (
             {"tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
-            "The content item must be of type ['tool_call', 'function_call', 'openapi_call', 'mcp_approval_request'] "
-            "in tool_call content item.",
+            "a tool call's type must be one of ['tool_call', 'function_call', 'openapi_call', 'mcp_approval_request']",
         ),
-        ({"tool_calls": [{"type": "tool_call"}]}, "Each tool_call content items must contain a 'name' field."),
+        ({"tool_calls": [{"type": "tool_call"}]}, "a tool call must have the key 'name'"),
         (
             {"tool_calls": [{"type": "tool_call", "name": "f", "arguments": {}}]},
-            "Each tool_call content items must contain a 'tool_call_id' field.",
+            "a tool call must have the key 'tool_call_id'",
         ),
         (
             {"tool_calls": None, "response": [{"role": "assistant", "content": ""}]},
-            "The 'content' field can't be empty.",
+            "a message's content must not be empty",
         ),
     ],
 )
-def test_calls_and_definitions_that_are_none_of_azure_s_are_refused_in_its_words(
-    given: dict[str, Any], said: str
-) -> None:
+def test_calls_and_definitions_that_are_none_of_azure_s_are_refused(given: dict[str, Any], said: str) -> None:
     judge = azure.ToolCallAccuracyEvaluator(Stars())
     with pytest.raises(azure.EvaluationException) as raised:
         judge(**{"query": "w?", "tool_calls": [CALL], "tool_definitions": TOOLS, **given})
@@ -712,7 +671,7 @@ def test_a_lone_answer_without_context_has_nothing_to_be_grounded_in() -> None:
 def test_groundedness_is_not_judged_over_a_search_of_the_web() -> None:
     search = {"type": "tool_call", "tool_call_id": "s", "name": "bing_grounding", "arguments": {}}
     with pytest.raises(
-        azure.EvaluationException, match="bing_grounding tool call is currently not supported"
+        azure.EvaluationException, match="GroundednessEvaluator cannot judge calls of bing_grounding"
     ) as raised:
         azure.GroundednessEvaluator(Stars())(query="when?", response=[{"role": "assistant", "content": [search]}])
     assert raised.value.category is azure.ErrorCategory.NOT_APPLICABLE

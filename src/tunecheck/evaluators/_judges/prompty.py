@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import keyword
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +21,12 @@ from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoi
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
 from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.texts import data_mark, given
-from tunecheck.evaluators._turns import PER_TURN, conversation_turns, over_turns
 from tunecheck.prompts._judge_section import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
 
 _MARK = "data_mark"
 """An input that prompts may have and rows never give: what to put around data; see `judge_texts.data_mark`."""
-
-_CONVERSATION = "conversation"
 
 _OF_A_VERDICT = ("status",)
 
@@ -138,8 +134,6 @@ class PromptyEvaluator(Evaluator):
     """JSON schemas of outputs that an answer must have besides the score, where the prompt declares them."""
     _provided: ClassVar[frozenset[str]] = frozenset()
     """Inputs of a prompt that `_prepare` makes of the evaluator's parameters."""
-    _of_turns: ClassVar[frozenset[str]] = frozenset()
-    """Parameters in whose place a `conversation` may be given, which has them turn by turn; empty where none may."""
 
     def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | Settled:  # noqa: ANN401
         """The prompt's inputs for one row, or the verdict where no model has to be asked.
@@ -173,46 +167,12 @@ class PromptyEvaluator(Evaluator):
         return await self._judge(calls, inputs)
 
     async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
-        if (conversation := inputs.get(_CONVERSATION)) is not None and self._of_turns:
-            return await self._judge_turns(calls, conversation, inputs)
         self.__signature__.bind(**inputs)
         prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
         if isinstance(prepared, Settled):
             return prepared.verdict
         judgements, note = await self._judgements(calls, self._messages(prepared))
         return self._verdict(judgements, note)
-
-    def _turns(self, conversation: object, inputs: Mapping[str, object]) -> list[dict[str, object]]:
-        """The inputs of each turn of a conversation; `inputs` are given beside it.
-
-        Raises:
-            ValueError: it is no conversation, or has no question with an answer.
-        """
-        whole = {name: value for name, value in inputs.items() if name != _CONVERSATION}
-        turns = [{**whole, **turn} for turn in conversation_turns(conversation, self._of_turns)]
-        if not turns:
-            raise ValueError("the conversation has no question with an answer")
-        return turns
-
-    async def _judge_turns(self, calls: ModelCalls, conversation: object, inputs: Mapping[str, object]) -> Verdict:
-        """The mean of the turns, with the reason of the worst."""
-        turns = await asyncio.gather(*(self._judge(calls, turn) for turn in self._turns(conversation, inputs)))
-        metric, output = self._output.metric, self._output
-        scored = [(score, turn) for turn in turns if isinstance(score := turn[metric], float)]
-        if len(turns) == 1 or not scored:
-            return turns[0]
-        mean = math.fsum(score for score, _ in scored) / len(scored)
-        worst = (min if output.higher_is_better else max)(scored, key=lambda each: each[0])[1]
-        reason, passed = worst[f"{metric}_reason"], output.passes(mean)
-        judged = verdict(
-            metric,
-            score=mean,
-            passed=passed,
-            threshold=output.threshold,
-            reason=reason if isinstance(reason, str) else None,
-            properties={"turns": len(turns), "model": self._model},
-        )
-        return {**judged, PER_TURN: over_turns(turns)[PER_TURN]}
 
     def _messages(self, prepared: Mapping[str, object]) -> list[dict[str, JSON]]:
         values = {name: value for name, value in prepared.items() if name in self._prompt.inputs}
@@ -286,10 +246,6 @@ class PromptyEvaluator(Evaluator):
         Raises:
             ValueError: the row cannot be judged.
         """
-        if inputs.get(_CONVERSATION) is not None and self._of_turns:
-            turns = [self.expected_request(**turn) for turn in self._turns(inputs[_CONVERSATION], inputs)]
-            messages = [message for each in turns if each is not None for message in each.messages]
-            return ChatRequest(messages, parameters=self._asking.parameters)
         prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
         if isinstance(prepared, Settled):
             return None
@@ -319,10 +275,6 @@ class PromptyEvaluator(Evaluator):
         taken = {parameter.name for parameter in own} | self._provided | {_MARK}
         self.__signature__ = inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
         declared["signatures"] = [self.__signature__]
-        if self._of_turns:
-            rest = [each for each in self.__signature__.parameters.values() if each.name not in self._of_turns]
-            conversation = inspect.Parameter(_CONVERSATION, inspect.Parameter.KEYWORD_ONLY, annotation="object")
-            declared["signatures"] = [self.__signature__, inspect.Signature([conversation, *rest])]
 
     def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
         """The prompt's parameters with those given in the call laid over them; None takes one away."""

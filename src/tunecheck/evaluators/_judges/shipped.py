@@ -80,13 +80,12 @@ class RelevanceEvaluator(ShippedJudge):
     """How well the response answers what was asked, from 1 (not at all) to 5 (fully, and nothing beside it).
 
     Called with `query` (a text, or the messages of a conversation), `response` (a text, or calls in any readable
-    format) and, where there are any, `tool_definitions`, by which calls without a mark are known; or with a
-    `conversation` (`{"messages": […]}`), judged turn by turn. A row passes from 3 on.
+    format) and, where there are any, `tool_definitions`, by which calls without a mark are known. A row passes from 3
+    on.
     """
 
     replaceable_prompt: ClassVar[str] = "relevance"
     _provided: ClassVar[frozenset[str]] = frozenset({"query", "response"})
-    _of_turns: ClassVar[frozenset[str]] = _provided
 
     def _prepare(
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
@@ -98,8 +97,8 @@ class RelevanceEvaluator(ShippedJudge):
 class GroundednessEvaluator(ShippedJudge):
     """How far the context supports what the response says, from 1 (contradicted or made up) to 5 (all of it).
 
-    Called with `response`, `context` (texts, lists or data) and, where there are any, `query` and `tool_definitions`;
-    or with a `conversation` that has a `context` or answers with one, judged turn by turn. A row passes from 3 on.
+    Called with `response`, `context` (texts, lists or data) and, where there are any, `query` and `tool_definitions`.
+    A row passes from 3 on.
 
     Raises, when called:
         ValueError: there is no context.
@@ -107,7 +106,6 @@ class GroundednessEvaluator(ShippedJudge):
 
     replaceable_prompt: ClassVar[str] = "groundedness"
     _provided: ClassVar[frozenset[str]] = frozenset({"response", "context", "query"})
-    _of_turns: ClassVar[frozenset[str]] = _provided
 
     def _prepare(
         self,
