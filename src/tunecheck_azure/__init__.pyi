@@ -43,4 +43,6 @@ from ._text import (
     RougeScoreEvaluator as RougeScoreEvaluator,
 )
 
+__all__: list[str]
+
 def __getattr__(name: str) -> object: ...
