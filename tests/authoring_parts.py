@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck.formats._reading import read_python_calls
+from tunecheck.formats import read_python_calls
 from tunecheck.simulators._backend import Backends
 from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport, author
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tunecheck._json import JSON, loads
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls import FunctionCall, write_calls
 
 Message = dict[str, JSON]
 

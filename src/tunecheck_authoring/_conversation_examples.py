@@ -11,15 +11,10 @@ from dataclasses import dataclass, replace
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls import FunctionCall, write_calls
 from tunecheck.datasets._columns import UnusableRowError
-from tunecheck.episodes import Replay
-from tunecheck.episodes._dialects import ToolsDialect
-from tunecheck.episodes._expected_answers import step_row
-from tunecheck.episodes._scenario import Scenario, read_scenario
-from tunecheck.episodes._wording import OwnWording
-from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.episodes import OwnWording, Replay, Scenario, ToolsDialect, read_scenario, step_row
+from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends
 from tunecheck_authoring._answers import Answer, Message
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tunecheck._files import RunFile
 from tunecheck._json import JSON, dumps
 from tunecheck._targets import Row
-from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
+from tunecheck.calls import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._target import openai_tools, read_messages
-from tunecheck.episodes._expected_answers import question_row
-from tunecheck.formats._reading import read_calls
+from tunecheck.episodes import question_row
+from tunecheck.formats import read_calls
 from tunecheck.runs._values import value_reader
 from tunecheck_authoring._answers import Answer, Message
 from tunecheck_authoring._conversation_examples import ConversationReader

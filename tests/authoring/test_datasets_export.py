@@ -13,7 +13,7 @@ from tunecheck import MatchEvaluator
 from tunecheck.cli._app import main
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 
 TOOLS = [
     {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"in": {}}}}}

@@ -15,7 +15,7 @@ from tests.pipeline_parts import run
 from tunecheck.cli._app import main
 from tunecheck.evaluation._evaluate import EvaluationResult
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck.formats._reading import read_python_calls
+from tunecheck.formats import read_python_calls
 
 Message = dict[str, Any]
 

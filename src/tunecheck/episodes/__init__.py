@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
-    from tunecheck.episodes._data_check import PROBLEMS, CheckedRow, EntryCheck, PlayedCall, checked_rows, findings
+    from tunecheck.episodes._data_check import (
+        ASKS,
+        PROBLEMS,
+        CheckedRow,
+        EntryCheck,
+        PlayedCall,
+        checked_rows,
+        findings,
+        reports_failure,
+    )
     from tunecheck.episodes._decoding import (
         NO_CALL,
         CallMode,
@@ -46,7 +55,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     **dict.fromkeys(("BenchmarkDialect", "benchmark_of", "find_benchmark"), "_benchmark"),
-    **dict.fromkeys(("PROBLEMS", "CheckedRow", "EntryCheck", "PlayedCall", "checked_rows", "findings"), "_data_check"),
+    **dict.fromkeys(
+        ("ASKS", "PROBLEMS", "CheckedRow", "EntryCheck", "PlayedCall", "checked_rows", "findings", "reports_failure"),
+        "_data_check",
+    ),
     **dict.fromkeys(
         ("NO_CALL", "CallMode", "at_most_max_calls", "decode_entries", "decode_step", "entries_of", "mode_of"),
         "_decoding",
@@ -82,6 +94,7 @@ _HOMES = {
 
 __all__ = [
     "ABSENT",
+    "ASKS",
     "BY_STEP",
     "INVALID_ENTRY",
     "NO_CALL",
@@ -143,6 +156,7 @@ __all__ = [
     "path_text",
     "question_row",
     "read_scenario",
+    "reports_failure",
     "results_of",
     "shown",
     "step_row",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck.episodes._data_check import CheckedRow, EntryCheck
+from tunecheck.episodes import CheckedRow, EntryCheck
 from tunecheck.runs._store import Run
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.failing import failing_alike

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.datasets._right_calls import RightCall, as_right, is_plain, right_calls
 from tunecheck.datasets._row_check import Value, call_text
-from tunecheck.episodes import Change, leaves
-from tunecheck.episodes._data_check import ASKS, CheckedRow, EntryCheck
-from tunecheck.formats._reading import read_calls
+from tunecheck.episodes import ASKS, Change, CheckedRow, EntryCheck, leaves
+from tunecheck.formats import read_calls
 
 _WITHOUT_TRUTH = ("irrelevance", "relevance")
 QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
@@ -33,10 +31,6 @@ class TruthCall:
         return self.right.name
 
 
-def _no_answers(names: Sequence[str]) -> Iterable[object]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """What is said in each turn, and the right calls.
@@ -53,7 +47,7 @@ class Dialogue:
     tools: ToolDefinitions = field(default_factory=lambda: ToolDefinitions({}))
     start: object = None
     is_conversation: bool = False
-    look_up: Callable[[Sequence[str]], Iterable[object]] = _no_answers
+    look_up: Callable[[Sequence[str]], Iterable[object]] = lambda names: ()
     unknown: str | None = None
     is_source: bool = False
 

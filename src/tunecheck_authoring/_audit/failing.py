@@ -7,10 +7,9 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics, evidence_of
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import value_reader

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.datasets._row_check import Finding
-from tunecheck.episodes._data_check import PROBLEMS
+from tunecheck.episodes import PROBLEMS
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 
@@ -62,14 +62,7 @@ class AuditFinding:
     replacement: Replacement | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "certainty": self.certainty,
-            "turn": self.turn,
-            "evidence": self.evidence,
-            "fix": self.fix,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "replacement"}
 
 
 def found(

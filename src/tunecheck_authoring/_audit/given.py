@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from importlib.resources import files
 from itertools import combinations
-from typing import Final
 
 from tunecheck_authoring._audit.dialogue import texts_in
 
@@ -17,46 +19,6 @@ _QUOTED = re.compile(
 )
 _WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
-_NUMERALS: Final[Mapping[float, str]] = {
-    0: "zero",
-    0.5: "half",
-    1: "one single january jan more less fewer under over older younger",
-    2: "two twice double both pair february feb second",
-    3: "three triple march mar third",
-    3.14159265: "pi",
-    4: "four april apr fourth quarterly",
-    5: "five may fifth",
-    6: "six june jun sixth",
-    7: "seven july jul seventh week",
-    8: "eight august aug eighth",
-    9: "nine september sep sept ninth",
-    10: "ten october oct tenth decade",
-    11: "eleven november nov",
-    12: "twelve dozen december dec monthly pm afternoon evening",
-    13: "thirteen",
-    14: "fourteen",
-    15: "fifteen",
-    16: "sixteen",
-    17: "seventeen",
-    18: "eighteen",
-    19: "nineteen",
-    20: "twenty",
-    25: "quarter",
-    30: "thirty month",
-    40: "forty",
-    50: "fifty",
-    52: "weekly",
-    60: "sixty",
-    70: "seventy",
-    80: "eighty",
-    90: "ninety",
-    100: "hundred percent century",
-    365: "daily",
-    1000: "thousand k",
-    1_000_000: "million m",
-    1_000_000_000: "billion b",
-}
-_BY_WORD: Final = {word: float(number) for number, said in _NUMERALS.items() for word in said.split()}
 _MOST_NUMBERS = 200
 """From more numbers than these, nearly any follows."""
 _TOLERANCE = 0.006
@@ -67,6 +29,13 @@ _MOST_LETTERS = 0.75
 _LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
 _MOST_NAMES = 50
+
+
+@functools.cache
+def _numerals() -> dict[str, float]:
+    """Numbers by the words for them: of months, and of what is counted by the week, too."""
+    shipped: dict[str, str] = json.loads(files(__package__).joinpath("numerals.json").read_text("utf-8"))
+    return {word: float(number) for number, said in shipped.items() for word in said.split()}
 
 
 def quotes(text: str) -> list[str]:
@@ -84,9 +53,7 @@ def numbers(text: str) -> Iterator[float]:
     for match in _NUMBER.finditer(text):
         for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
             yield float(part) if len(part) < 30 else 0.0
-    for word in re.findall(r"[a-z]+", text.casefold()):
-        if word in _BY_WORD:
-            yield _BY_WORD[word]
+    yield from (_numerals()[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in _numerals())
 
 
 def shortens(text: str, name: str) -> bool:

@@ -113,7 +113,8 @@ def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     said = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
-    sketch = heapq.nsmallest(_SKETCH, map(_hash, shingles)) if len(said) >= _FEWEST_WORDS else ()
+    hashes = (int.from_bytes(_digest(each, 8), "big") for each in shingles)
+    sketch = heapq.nsmallest(_SKETCH, hashes) if len(said) >= _FEWEST_WORDS else ()
     defined = {name: dialogue.tools.spelled(name) for name in sorted(dialogue.tools)}
     tools = [f"{name} {dumps(dict(each.parameters)).decode()}" for name, each in defined.items() if each is not None]
     return KnownRow(
@@ -144,12 +145,8 @@ def _alike(one: Sketch, other: Sketch) -> float:
     return len({*one} & {*other} & {*both}) / len(both) if both else 0.0
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+def _digest(text: str, size: int = 16) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=size).digest()
 
 
 def _shown(path: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TypeGuard
 
+from rapidfuzz.distance import OSA
+
 from tunecheck._json import dumps
 from tunecheck_authoring._audit.dialogue import Dialogue, TruthCall, argument_values
 from tunecheck_authoring._audit.findings import AuditFinding, Certainty, Replacement, found
@@ -177,19 +179,8 @@ def _mistyped(text: str, given: Given) -> str | None:
         return None
     if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date that was said otherwise
         return None
-    for known in given.words:
-        if abs(len(known) - len(word)) <= 1 and known[:-1] != word and word[:-1] != known and _one_edit(word, known):
-            return known
-    return None
-
-
-def _one_edit(one: str, other: str) -> bool:
-    """Whether one character is changed, left out, added, or two neighbours are swapped."""
-    start = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    rest, others = one[start:], other[start:]
-    if rest[1:] == others[1:] or rest[1:] == others or rest == others[1:]:
-        return True
-    return rest[:2] == others[1::-1] and len(others) > 1 and rest[2:] == others[2:]
+    others = (known for known in given.words if known[:-1] != word and word[:-1] != known)
+    return next((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), None)
 
 
 def _is_unfounded(text: str, given: Given) -> bool:
@@ -248,7 +239,7 @@ def _of_figures(
 
 def _mistypes(value: float, known: float) -> bool:
     one, other = f"{value:.15g}", f"{known:.15g}"
-    return min(len(one), len(other)) >= _SHORTEST and _one_edit(one, other)
+    return min(len(one), len(other)) >= _SHORTEST and OSA.distance(one, other, score_cutoff=1) <= 1
 
 
 def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:

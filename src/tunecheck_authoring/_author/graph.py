@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.episodes import Called, leaves
-from tunecheck.episodes._data_check import reports_failure
+from tunecheck.calls import FunctionCall
+from tunecheck.episodes import Called, leaves, reports_failure
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of
@@ -109,10 +108,10 @@ class _Search:
 
     def _without_needless(self, witness: Witness) -> Witness:
         for at in reversed(range(len(witness.before))):
-            fewer = (*witness.before[:at], *witness.before[at + 1 :])
-            step = self.again(witness, witness.call, fewer)
+            fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
+            step = self.again(fewer)
             if succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
-                witness = Witness(witness.configuration, fewer, witness.call, step)
+                witness = replace(fewer, step=step)
         return witness
 
     def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
@@ -131,12 +130,15 @@ class _Search:
         }
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
-    def again(self, witness: Witness, call: FunctionCall, before: tuple[FunctionCall, ...] | None = None) -> Called:
-        """The call in the place of the witness's."""
+    def again(self, witness: Witness, /, **arguments: JSON) -> Called:
+        """The witness's call once more, some of its `arguments` changed."""
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
-        for each in witness.before if before is None else before:
+        for each in witness.before:
             session.call(each)
-        return session.call(call)
+        return session.call(_changed(witness.call, arguments))
+
+    def works(self, witness: Witness) -> bool:
+        return succeeded(witness.call.name, self.again(witness))
 
     def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
@@ -248,9 +250,9 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
     """Whether a call that changed nothing, perhaps because it was done already, does from another configuration."""
-    simulator = search.world.functions[witness.call.name].simulator
+    simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
-    steps = (search.again(Witness(each, (), witness.call, witness.step), witness.call) for each in drawn)
+    steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
     return any(step.changes and not step.result.error for step in steps)
 
 
@@ -258,11 +260,11 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     """Whether a parameter takes not just any value."""
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
-    return junk is not None and not succeeded(witness.call.name, search.again(witness, _with(witness, parameter, junk)))
+    return junk is not None and not succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
 
 
-def _with(witness: Witness, parameter: str, value: JSON) -> FunctionCall:
-    return FunctionCall(witness.call.name, {**witness.call.arguments, parameter: value})
+def _changed(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
+    return FunctionCall(call.name, {**call.arguments, **arguments})
 
 
 def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
@@ -274,9 +276,9 @@ def _is_ignored(search: _Search, witness: Witness, function: Function, parameter
         base = witness.step
     else:
         values = [*free_values(search.world, function, parameter, search.random)]
-        base = search.again(witness, _with(witness, parameter, values[0]))
+        base = search.again(witness, **{parameter: values[0]})
         values = [*others(values[0], schema), *values[1:]]
-    steps = (search.again(witness, _with(witness, parameter, value)) for value in values[: _TRIED_VALUES + 2])
+    steps = (search.again(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
     return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
 
 
@@ -296,7 +298,10 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     schema = function.parameters[parameter]
     found: set[str] = set()
     for producer in (None, *(name for name in witnesses if name != function.name)):
-        if producer is not None and not _may_feed(search, producer, function, parameter):
+        if producer is not None and not (
+            search.owner(producer) == function.simulator  # of another service, results are edges by name
+            and any(fits(schema, atom.value) for atom in search.results[producer])
+        ):
             continue
         session = _prepared(search, witness, None if producer is None else witnesses[producer])
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
@@ -308,7 +313,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
         for pattern, values in by_pattern.items():
             own = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
-                works = succeeded(function.name, session.call(_with(witness, parameter, value)))
+                works = succeeded(function.name, session.call(_changed(witness.call, {parameter: value})))
                 session.take_back(made)
                 if works:
                     found.add(pattern)
@@ -324,16 +329,9 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
 
-def _may_feed(search: _Search, producer: str, function: Function, parameter: str) -> bool:
-    """Results of the same service may be tried; of another, those whose name fits."""
-    if search.world.functions[producer].simulator == function.simulator:
-        return any(fits(function.parameters[parameter], atom.value) for atom in search.results[producer])
-    return False
-
-
 def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> Session:
     """A session in which the producer was called, if any, and all that the witness needs."""
-    session = search.world.session([search.world.functions[witness.call.name].simulator], witness.configuration)
+    session = search.world.session([search.owner(witness.call.name)], witness.configuration)
     for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):
         session.call(call)
     return session
@@ -380,20 +378,30 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
         drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
         for name in own:
             enabling = {call.name for call in witnesses[name].before}
-            refused = (each for each in drawn if not _works(search, witnesses[name], each, ()))
-            for configuration in refused:
-                enabling |= {
-                    maker
-                    for maker in makers
-                    if maker not in (name, *enabling)
-                    and _works(search, witnesses[name], configuration, (witnesses[maker].call,))
-                }
+            for configuration in drawn:
+                alone = replace(witnesses[name], configuration=configuration, before=())
+                if not search.works(alone):
+                    others = (maker for maker in makers if maker not in (name, *enabling))
+                    enabling |= {
+                        each for each in others if search.works(replace(alone, before=(witnesses[each].call,)))
+                    }
             yield from ([maker, name] for maker in sorted(enabling))
 
 
-def _works(
-    search: _Search, witness: Witness, configuration: Mapping[str, JSON], before: tuple[FunctionCall, ...]
-) -> bool:
-    """Whether the witness's call succeeds from another configuration."""
-    elsewhere = Witness(configuration, before, witness.call, witness.step)
-    return succeeded(witness.call.name, search.again(elsewhere, witness.call))
+def drawing(graph: GraphFile) -> str:
+    """Return the diagram's text; an arrow is labelled with the results that it carries."""
+    ids = {name: f"f{number}" for number, name in enumerate(graph.functions)}
+    lines = ["flowchart LR"]
+    for simulator in dict.fromkeys(function.simulator for function in graph.functions.values()):
+        names = [name for name, function in graph.functions.items() if function.simulator == simulator]
+        lines += [f'  subgraph "{simulator}"', *(f'    {ids[name]}["{name}"]' for name in names), "  end"]
+    carried: dict[tuple[str, str], list[str]] = {}
+    for edge in graph.edges:
+        (source, _, result), target = edge.source.partition("."), edge.target.partition(".")[0]
+        if source in ids and target in ids:
+            carried.setdefault((source, target), []).append(result)
+    lines += [
+        f'  {ids[source]} -- "{", ".join(dict.fromkeys(results))}" --> {ids[target]}'
+        for (source, target), results in carried.items()
+    ]
+    return "\n".join([*lines, ""])

@@ -10,13 +10,13 @@ from random import Random
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import counted
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called
 from tunecheck_authoring._author.files import Argument, GraphFile, PlannedCall, Task
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.trial import Weakness
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
-from tunecheck_authoring._author.world import Function, Schema, World, require_known
+from tunecheck_authoring._author.world import Function, World, require_known
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
@@ -195,7 +195,7 @@ class _Walk:
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._planned(self._world.functions[name])
-                if self._is_new(planned) and self._make(turn, planned):
+                if as_call(planned) not in self._session.calls and self._make(turn, planned):
                     return True
         return False
 
@@ -209,9 +209,6 @@ class _Walk:
         self._places.append((turn, len(self._turns[turn])))
         self._turns[turn].append(planned)
         return True
-
-    def _is_new(self, planned: PlannedCall) -> bool:
-        return as_call(planned) not in self._session.calls
 
     def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
         """Whether a call did something that was not done already, or said something that was not said before."""
@@ -275,17 +272,19 @@ class _Walk:
         if held and self._random.random() < _FROM_THE_STATE:
             atom = self._random.choice(held)
             return Argument(value=atom.value, edge=atom.pattern)
+        nameable = [atom for atom, _ in found if atom.value in known]
         inner = {
-            place: [atom for atom, _ in found if atom.value in known and self._feeds(atom, function.name, place, each)]
+            place: [
+                atom
+                for atom in nameable
+                if atom.pattern in self._sources[f"{function.name}.{place}"] and fits(each, atom.value)
+            ]
             for place, each in places_in(name, schema)
         }
         values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
         values = free_values(self._world, function, name, self._random, values_held)
         value = self._random.choice([each for each in values if each not in taken] or values)
         return Argument(value=value, inner=_edges_in(value, name, inner))
-
-    def _feeds(self, atom: Atom, function: str, place: str, schema: Schema) -> bool:
-        return atom.pattern in self._sources[f"{function}.{place}"] and fits(schema, atom.value)
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:

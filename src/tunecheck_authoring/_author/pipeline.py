@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import JSON
 from tunecheck._whole_files import write_file
 from tunecheck.simulators._backend import Backends
 from tunecheck_authoring._author.dataset import Authored, card, split, train_path, write_dataset
-from tunecheck_authoring._author.drawing import drawing
 from tunecheck_authoring._author.files import (
     VARIANTS,
     GraphFile,
@@ -25,7 +24,7 @@ from tunecheck_authoring._author.files import (
     Variant,
     WorldFile,
 )
-from tunecheck_authoring._author.graph import check_graph, find_graph, keep_own
+from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.shipped import configurations, personas
 from tunecheck_authoring._author.stages import Workbench
@@ -33,7 +32,10 @@ from tunecheck_authoring._author.tasks import put_into_words
 from tunecheck_authoring._author.trial import Trial, Weakness
 from tunecheck_authoring._author.variants import RowAuthor, question_row
 from tunecheck_authoring._author.world import World, described, find_world
-from tunecheck_authoring._author.writing import Models, reworded, set_aside
+from tunecheck_authoring._author.writing import reworded, set_aside
+
+if TYPE_CHECKING:
+    from tunecheck_authoring._author.models import EndpointModels
 
 Stage: TypeAlias = Literal["world", "graph", "tasks", "variants", "rows"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -63,7 +65,7 @@ class AuthorPlan:
     command: str = "tunecheck datasets author"
     overwrite: bool = False
     personas: Mapping[str, str] | None = None
-    models: Models | None = None
+    models: EndpointModels | None = None
 
     @property
     def questions(self) -> bool:
@@ -143,7 +145,7 @@ class AuthorPipeline:
         self._personas = plan.personas or personas()
         inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
         if models is not None:
-            inputs += [models.label(), dict(self._personas)]
+            inputs += [models.writer, dict(self._personas)]
         refused: list[RejectedLine] = []
         tasks = self._bench.lines("tasks.jsonl", Task, inputs, lambda: self._sampled(refused))
         check_tasks(tasks, self._world)

@@ -6,7 +6,6 @@ from it is made anew.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +19,7 @@ from tunecheck._files import check_version, read_object
 from tunecheck._json import JSON, content_hash, dumps_line, loads
 from tunecheck._regular_files import open_regular, sha256_of
 from tunecheck._whole_files import write_file
+from tunecheck.runs._store import dumps_readably
 from tunecheck_authoring._author.files import AuthorFile, StageRecord
 
 RECORD = "author.json"
@@ -96,13 +96,10 @@ class Workbench:
         path = self.folder / file
         with told_as(ConfigurationError, path, "cannot be written"):
             write_file(path, content)
-            self._record.stages[file] = StageRecord(self.input, _hash(content))
-            write_file(self.folder / RECORD, msgspec.json.format(msgspec.json.encode(self._record), indent=2) + b"\n")
-        self.input = content_hash([self.input, _hash(content)])
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+            made = sha256_of(path)
+            self._record.stages[file] = StageRecord(self.input, made)
+            write_file(self.folder / RECORD, dumps_readably(self._record))
+        self.input = content_hash([self.input, made])
 
 
 def _hash_of(path: Path) -> str:

@@ -10,8 +10,7 @@ from typing import cast
 import msgspec
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import write_calls
+from tunecheck.calls import FunctionCall, write_calls
 from tunecheck.simulators._base import shown
 from tunecheck_authoring._author.files import Argument, PlannedCall, Task
 from tunecheck_authoring._author.values import free_values

@@ -11,16 +11,14 @@ from typing import TypeAlias
 import msgspec
 
 from tunecheck._json import JSON, canonical, dumps
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
 from tunecheck.datasets._right_calls import right_calls
 from tunecheck.episodes import PROBLEMS, Given, GroundTruth, NestedCall, Services, StateCheck, Turn, findings
+from tunecheck.plugins import find
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said
 from tunecheck_authoring._author.world import World
-from tunecheck_bfcl._single_turn import check_single_turn
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]
@@ -59,15 +57,13 @@ class Trial:
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
-        content = msgspec.to_builtins(row)
-        asked = {**content, "functions": row.tools}
-        calls = [
-            right.call for right in right_calls(content, content["ground_truth"], ToolDefinitions.read(row.tools)).calls
-        ]
+        tools, judge = ToolDefinitions.read(row.tools), find("evaluators", "call_check")(mode="tools")
+        calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
 
         def passes(turns: Turns) -> bool:
             result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
-            return check_single_turn(asked, result, compat=False, mode="tools").valid is True
+            verdict = judge(result=result, tools=row.tools, ground_truth=row.ground_truth, check=row.check)
+            return verdict["call_check"] == 1.0  # type: ignore[no-any-return]  # a number by its name
 
         if not passes([calls]):
             return _NOT_PASSED

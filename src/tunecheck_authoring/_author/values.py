@@ -19,6 +19,7 @@ Place = tuple["str | int", ...]
 Held = Mapping[str, Sequence[JSON]]
 """Values that services hold, by the places in lists and objects that they are for."""
 
+# The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`.
 _QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
 _AS = re.compile(r"\bas ([A-Z0-9][\w:/.+-]{2,25})")
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -122,10 +123,14 @@ def plain_values(
     """Plausible values by a name, a schema and its description: the path of a directory is not that of a file."""
     if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
         return held[place]
-    name = _name_of(place)
+    # `names` and `relations.*.from` are called by the last name, what stands in `names.*` by one of them.
+    *_, last = (part for part in place.split(".") if part != "*")
+    name = singular(last) if place.endswith(".*") else last
     if isinstance(schema.get("enum"), list):
         return cast("list[JSON]", schema["enum"])
-    described = _described(str(schema.get("description") or "")) if schema.get("type") == "string" else []
+    description = str(schema.get("description") or "") if schema.get("type") == "string" else ""
+    described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
+    described = described or [*_AS.findall(description)]
     by_format = values_by_format().get(str(schema.get("format")), [])
     known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), by_format, described]
     of = [f"{singular(each)} " for each in words_of(function)]
@@ -138,19 +143,8 @@ def plain_values(
     return _by_type(place, schema, random, function, held)
 
 
-def _name_of(place: str) -> str:
-    """`names` and `relations.*.from` are called by the last name, what stands in `names.*` by one of them."""
-    *_, last = (part for part in place.split(".") if part != "*")
-    return singular(last) if place.endswith(".*") else last
-
-
 def _listed(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
-
-
-def _described(description: str) -> list[JSON]:
-    """The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`."""
-    return [double or single for double, single in _QUOTED.findall(description)] or [*_AS.findall(description)]
 
 
 def _by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:

@@ -11,7 +11,7 @@ from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, canonical
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Replay
 from tunecheck.simulators._backend import Backend, Backends
 from tunecheck.simulators._base import Simulator, shown

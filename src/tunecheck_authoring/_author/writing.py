@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,9 +20,12 @@ from tunecheck._causes import refuses
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 from tunecheck_authoring._author.files import Line, RejectedLine, Task
 from tunecheck_authoring._author.wording import said
+
+if TYPE_CHECKING:
+    from tunecheck_authoring._author.models import EndpointModels
 
 _ROOM = 600
 """How many characters longer than twice the plain request its words may be."""
@@ -46,19 +49,6 @@ class WritingRequest:
     values: list[JSON]
 
 
-class Models(Protocol):
-    """The models that write and solve."""
-
-    def label(self) -> JSON:
-        """What words depend on."""
-
-    def write(self, requests: Sequence[WritingRequest]) -> Mapping[str, str]:
-        """What the writer says, by the request's id; those that failed are left out."""
-
-    def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
-        """Why rows were not solved, by id; those that were are left out."""
-
-
 def read_personas(path: Path) -> dict[str, str]:
     """Personas by name, of a YAML file.
 
@@ -72,7 +62,7 @@ def read_personas(path: Path) -> dict[str, str]:
     return personas
 
 
-def reworded(tasks: Sequence[Task], personas: Mapping[str, str], seed: int, models: Models) -> list[Task]:
+def reworded(tasks: Sequence[Task], personas: Mapping[str, str], seed: int, models: EndpointModels) -> list[Task]:
     """The tasks in a persona's words, each turn where these say all that they must; else as they were."""
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
@@ -120,7 +110,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
     return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
-def set_aside(rows: Sequence[Line], models: Models) -> tuple[list[Line], list[RejectedLine]]:
+def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[RejectedLine]]:
     """The rows that were solved as they are meant, and the others with what was done instead."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [

@@ -89,7 +89,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
 
 
 def _reader(dataset: Dataset) -> DialogueReader:
-    from tunecheck.calls._schemas import TOOL_COLUMNS
+    from tunecheck.calls import TOOL_COLUMNS
     from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
 
     columns = (("ground_truth",), TOOL_COLUMNS, QUESTION_COLUMNS)
@@ -100,7 +100,7 @@ def _reader(dataset: Dataset) -> DialogueReader:
 def _training(path: str) -> Iterator[Dialogue]:
     """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
     from tunecheck.datasets._reading import open_dataset
-    from tunecheck.episodes._data_check import CheckedRow
+    from tunecheck.episodes import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)
     reader = _reader(dataset)

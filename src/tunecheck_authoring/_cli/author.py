@@ -18,8 +18,8 @@ from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument,
 if TYPE_CHECKING:
     from tunecheck.simulators._backend import Backends
     from tunecheck_authoring._author.files import Variant
+    from tunecheck_authoring._author.models import EndpointModels
     from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
-    from tunecheck_authoring._cli.author_models import EndpointModels
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
@@ -191,7 +191,7 @@ def _models(options: AuthorOptions) -> EndpointModels | None:
             if value is not None:
                 raise ConfigurationError(f"--{name} is about words by a model; name one with --writer")
         return None
-    from tunecheck_authoring._cli.author_models import EndpointModels
+    from tunecheck_authoring._author.models import EndpointModels
 
     return EndpointModels(
         options.writer,

@@ -12,8 +12,7 @@ from typing import cast
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._recorded import Recorded, RecordedCall, Recording

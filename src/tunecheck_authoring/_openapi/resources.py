@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from tunecheck._json import JSON
 from tunecheck.simulators._resources import Action, Resource
-from tunecheck_authoring._author.wording import words_of
+from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._openapi.document import Schema
 from tunecheck_authoring._openapi.operations import ApiOperation, identifier, is_parameter, unused
 
@@ -53,15 +52,6 @@ class Kind:
 
 def _plain(name: str) -> str:
     return "".join(words_of(name)).removesuffix("s")
-
-
-def singular(word: str) -> str:
-    """`categories` is category."""
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if re.search(r"(ss|x|zz|ch|sh)es$", word):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 class Resourced:
@@ -193,9 +183,12 @@ class Resourced:
         writes = does in ("create", "update", "act")
         filters = inside if writes or does == "delete" else [*inside, *self._filters(operation, kind, free)]
         search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
-        limit = next((name for name in free if does == "list" and _is_limit(name, parameters[name].schema)), None)
+        limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
+        limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
         named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # who creates it names it
         each = next((name for name in free if does == "create" and _is_list_of_objects(parameters[name].schema)), None)
+        owners = {name: kind.scopes.get(name) for name in inside}
+        scopes = {name: owner for name, owner in owners.items() if owner not in (None, kind.name)}
         return Action(
             cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
             kind.name,
@@ -208,7 +201,7 @@ class Resourced:
             ],
             key,
             {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
-            dict([*self._references(operation, kind, key), *self._scope_owners(kind, inside)]),
+            {**dict(self._references(operation, kind, key)), **scopes},
             search,
             limit,
             each if each == "body" else None,
@@ -223,9 +216,6 @@ class Resourced:
             for name in free
             if operation.parameters[name].place == "query" and kind.field_of(operation.parameters[name].original)
         ]
-
-    def _scope_owners(self, kind: Kind, inside: Sequence[str]) -> Iterator[tuple[str, str]]:
-        return ((name, owner) for name in inside if (owner := kind.scopes.get(name)) is not None and owner != kind.name)
 
     def _references(self, operation: ApiOperation, kind: Kind, key: str | None) -> Iterator[tuple[str, str]]:
         """The parameters in which another record's key is given: `petId`, where there are pets."""
@@ -258,10 +248,6 @@ def _key_field(kind: Kind, schema: Schema) -> str:
         if found is not None and kind.fields[found].get("type", "string") == schema.get("type", "string"):
             return found
     return parameter
-
-
-def _is_limit(name: str, schema: Schema) -> bool:
-    return name.lower() in _LIMIT and schema.get("type") == "integer"
 
 
 def _is_list_of_objects(schema: Schema) -> bool:

@@ -33,16 +33,15 @@ class EndpointModels:
     trust: Trust
     _spent: float = field(default=0.0, init=False)
 
-    def label(self) -> JSON:
-        return self.writer
-
     def write(self, requests: Sequence[WritingRequest]) -> Mapping[str, str]:
+        """Return what the writer says, by the request's id; requests that failed are left out."""
         rows: list[dict[str, JSON]] = [{"id": each.id, "messages": [*each.messages]} for each in requests]
         result = self._run("writer", self.writer, rows)
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
+        """Return why rows were not solved, by id; rows that were solved are left out."""
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that a model is to solve before they count.")
         result = self._run("solver", self.solver, str(path))
@@ -68,7 +67,8 @@ class EndpointModels:
             first = next(row["error.target"] for row in _rows(error.result))
             message = first.get("message") if isinstance(first, dict) else first
             raise RunError(f"the {name} answered nothing; mend it, and run the same command again: {message}") from None
-        self._spent += _cost(result)
+        costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
+        self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result
 
 
@@ -79,11 +79,6 @@ def _rows(result: EvaluationResult) -> Iterable[Mapping[str, JSON]]:
 def _length(response: object) -> dict[str, int]:
     """A run evaluates something: how much was written."""
     return {"characters": len(str(response))}
-
-
-def _cost(result: EvaluationResult) -> float:
-    costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
-    return sum(cost for cost in costs if isinstance(cost, (int, float)))
 
 
 def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
