@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from tunecheck_authoring._author.world import World
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]
+Judge: TypeAlias = Callable[..., Mapping[str, object]]
 
 _CHANGES = 3
 """Most other values that are tried in an argument's place."""
@@ -57,13 +58,14 @@ class Trial:
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
-        tools, judge = ToolDefinitions.read(row.tools), find("evaluators", "call_check")(mode="tools")
+        tools = ToolDefinitions.read(row.tools)
+        judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
         calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
 
         def passes(turns: Turns) -> bool:
             result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
             verdict = judge(result=result, tools=row.tools, ground_truth=row.ground_truth, check=row.check)
-            return verdict["call_check"] == 1.0  # type: ignore[no-any-return]  # a number by its name
+            return verdict["call_check"] == 1.0
 
         if not passes([calls]):
             return _NOT_PASSED
