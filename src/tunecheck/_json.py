@@ -211,11 +211,11 @@ def _key(key: object, path: _Steps) -> str:
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
-    _refuse(key, path, "as a key ")
+    _refuse(key, path, place=", a key")
 
 
-def _refuse(value: object, path: _Steps, which: str = "") -> NoReturn:
-    shown = ""
+def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> NoReturn:
+    shown = place
     step, rest = path
     while rest is not None:
         shown = f"[{step}]{shown}" if isinstance(step, int) else f".{step}{shown}"

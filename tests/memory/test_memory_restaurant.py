@@ -286,10 +286,10 @@ def test_no_dish_of_our_menu_stands_within_another() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([], "must be a mapping, not an empty list"),
-        ({"Soups": "soup"}, "Soups: must be a list"),
-        ({"Soups": ["a", "b", 3]}, "Soups[2]: must be a text"),
-        ({"Soups": ["a", "b", " "]}, "Soups[2]: must be a text that is not blank"),
+        ([], "Expected `object`, got `array`"),
+        ({"Soups": "soup"}, "Expected `array`, got `str` - at `$[...]`"),
+        ({"Soups": ["a", "b", 3]}, "Expected `str`, got `int` - at `$[...][2]`"),
+        ({"Soups": ["a", "b", " "]}, "Expected `str` matching regex"),
         ({"Soups": ["a", "b"]}, "the section 'Soups' needs three entries or more"),
         ({"Soups": ["a", "b", "b"]}, "the section 'Soups' needs three entries or more"),
         ({"Beverages": ["tea"]}, "no section but 'Beverages', so there is nothing to eat"),
