@@ -215,7 +215,6 @@ class CallEvaluator(Evaluator):
 
 
 _FUNCTIONS = "function_call_match"
-_COUNTS = ("expected", "called", "matched", "unreadable", "checked", "schema_invalid", "unknown")
 _MOST_LISTED = 3
 _MOST_CHARACTERS = 300
 
@@ -266,13 +265,19 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         `unreadable_call_rate` is of all calls that were tried, `schema_invalid_call_rate` of those that were checked.
         What has no denominator is left out.
         """
-        total: Counter[str] = Counter()
-        for row in rows:
-            properties = row.get(f"{_FUNCTIONS}_properties")
-            for name, value in properties.items() if isinstance(properties, dict) else ():
-                if name in _COUNTS and isinstance(value, (int, float)):
-                    total[name] += int(value)
-        return _rates(total)
+        return _rates(_summed(rows, _FUNCTIONS))
+
+
+def _summed(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
+    """The sum over all rows of each number in the metric's properties; numbers in a mapping go by `name.key`."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        properties = row.get(f"{metric}_properties")
+        for name, value in properties.items() if isinstance(properties, Mapping) else ():
+            inner = {f"{name}.{key}": count for key, count in value.items()} if isinstance(value, Mapping) else {}
+            for each, count in (inner or {name: value}).items():
+                total[each] += int(count) if isinstance(count, (int, float)) else 0
+    return total
 
 
 def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
@@ -308,17 +313,15 @@ def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
 
 
 def _rates(total: Counter[str]) -> dict[str, float]:
-    rates: dict[str, float] = {}
-    if total["called"]:
-        rates["call_precision"] = total["matched"] / total["called"]
-    if total["expected"]:
-        rates["call_recall"] = total["matched"] / total["expected"]
-    if total["called"] + total["expected"]:
-        rates["call_f1"] = 2 * total["matched"] / (total["called"] + total["expected"])
-    if total["called"] + total["unreadable"]:
-        rates["unreadable_call_rate"] = total["unreadable"] / (total["called"] + total["unreadable"])
-    if total["checked"]:
-        rates["schema_invalid_call_rate"] = total["schema_invalid"] / total["checked"]
+    called, expected, unreadable = total["called"], total["expected"], total["unreadable"]
+    parts = {
+        "call_precision": (total["matched"], called),
+        "call_recall": (total["matched"], expected),
+        "call_f1": (2 * total["matched"], called + expected),
+        "unreadable_call_rate": (unreadable, called + unreadable),
+        "schema_invalid_call_rate": (total["schema_invalid"], total["checked"]),
+    }
+    rates: dict[str, float] = {name: part / whole for name, (part, whole) in parts.items() if whole}
     if total["checked"] or total["unknown"]:
         rates["unknown_function_count"] = total["unknown"]
     return rates
@@ -367,18 +370,9 @@ class ArgumentMatchEvaluator(CallEvaluator):
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
         """Over all calls with a partner: the share of right arguments, and how many are wrong in which way."""
-        right = total = 0
-        wrong: Counter[str] = Counter()
-        for row in rows:
-            properties = row.get(f"{_ARGUMENTS}_properties")
-            if isinstance(properties, Mapping):
-                right += _count(properties.get("right"))
-                total += _count(properties.get("total"))
-                kinds = properties.get("wrong")
-                if isinstance(kinds, Mapping):
-                    wrong.update({name: _count(count) for name, count in kinds.items()})
-        metrics: dict[str, float] = {"argument_accuracy": right / total} if total else {}
-        return metrics | {f"wrong_arguments.{name}": wrong[name] for name in FAULTS}
+        total = _summed(rows, _ARGUMENTS)
+        metrics: dict[str, float] = {"argument_accuracy": total["right"] / total["total"]} if total["total"] else {}
+        return metrics | {f"wrong_arguments.{name}": total[f"wrong.{name}"] for name in FAULTS}
 
 
 def _argument_properties(match: Match) -> dict[str, JSON]:
@@ -398,10 +392,6 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
 def _faults(pair: Pair) -> set[tuple[str | int, str]]:
     """The arguments that are not right, each once for every way in which it is wrong."""
     return {(one.place[0], one.kind or one.fault) for one in pair.differences}
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, (int, float)) else 0
 
 
 _MATCH = "match"
