@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tunecheck._disk import open_regular, read_regular
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import loads, within_floats
-from tunecheck._regular_files import open_regular, read_regular
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON as JSON

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regular
 from tunecheck._errors import RunError
 from tunecheck._files import MOST_COUNTED, check_first_record
 from tunecheck._json import dumps
-from tunecheck._locks import lock
 from tunecheck._messages import counted
-from tunecheck._regular_files import MOST_IN_A_LINE, lines, open_regular, read_regular
 
 _SYNC_EVERY_S = 1.0
 _SEAL = b',"c":['

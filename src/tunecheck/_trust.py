@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from tunecheck._disk import user_folder
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, canonical
 from tunecheck._messages import command_line
@@ -98,30 +99,6 @@ class Trust:
     def __reduce__(self) -> tuple[object, ...]:
         """Without `on_code`: the process that a copy goes to says nothing to the user."""
         return Trust, (self.workspace, self.allowed, self.named_by)
-
-
-def user_folder() -> Path:
-    """Where what a user trusts is kept, and the key of their runs; TUNECHECK_CONFIG_DIR names another place.
-
-    Raises:
-        OSError: the user has no home.
-    """
-    given = os.environ.get("TUNECHECK_CONFIG_DIR")
-    if given:
-        return Path(given).absolute()
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or _home() / "AppData" / "Roaming") / "tunecheck"
-    if sys.platform == "darwin":
-        return _home() / "Library" / "Application Support" / "tunecheck"
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (base if base.is_absolute() else _home() / ".config") / "tunecheck"
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError as error:  # a user without an entry, as in some containers
-        raise OSError(0, str(error)) from None
 
 
 def remember(path: Path) -> list[tuple[Path, Path]]:

@@ -17,12 +17,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tunecheck._causes import cause_named, in_order
+from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._messages import counted
 from tunecheck._trust import Trust
-from tunecheck._whole_files import replacing, write_file
 from tunecheck.comparison._clusters import NONE, Clusters, clusters_of, may_cluster
 from tunecheck.comparison._pairing import pair
 from tunecheck.comparison._reading import read_runs

@@ -206,8 +206,8 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
+    from tunecheck._disk import write_file
     from tunecheck._files import ModelsSummary
-    from tunecheck._whole_files import write_file
     from tunecheck.runs._store import dumps_readably
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
@@ -329,7 +329,7 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
-    from tunecheck._whole_files import write_file
+    from tunecheck._disk import write_file
     from tunecheck.episodes._playing import Services
     from tunecheck_bfcl._data.long_context import read_long_context
     from tunecheck_bfcl._ground_truth import ground_truth_lines

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from tunecheck._disk import replacing
 from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
-from tunecheck._whole_files import replacing
 from tunecheck.episodes._output import BY_STEP, OUTPUT_COLUMNS, REASONING
 from tunecheck_bfcl._data.categories import CATEGORIES
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
+from tunecheck._disk import is_held
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import LeftOut, MemorySummary
-from tunecheck._locks import is_held
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint

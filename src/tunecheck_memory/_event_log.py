@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._messages import counted
 from tunecheck._records import RecordFile, WholeRecords, synced_file
-from tunecheck._regular_files import open_regular
 from tunecheck_memory._effects import Effect, Outcome
 
 PROMPT_SIZE, JUDGE = "prompt size", "judge"

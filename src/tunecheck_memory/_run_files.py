@@ -18,10 +18,10 @@ from pathlib import Path
 
 from msgspec import structs
 
+from tunecheck._disk import write_file
 from tunecheck._errors import RunError
 from tunecheck._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck._json import JSON, real_number
-from tunecheck._whole_files import write_file
 from tunecheck.runs._store import Run, dumps_readably
 from tunecheck_memory._configuration import Configuration
 from tunecheck_memory._definitions import safe_name, write_definitions

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from tunecheck._disk import lock, read_regular, write_file
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON, dumps, loads, plain
-from tunecheck._locks import lock
-from tunecheck._regular_files import read_regular
 from tunecheck._trust import is_signed, signature
-from tunecheck._whole_files import write_file
 from tunecheck.runs._store import Run, dumps_readably
 
 MARKER = "tunecheck.upload"

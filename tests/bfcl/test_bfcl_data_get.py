@@ -17,7 +17,7 @@ import pytest
 from tests.bfcl_data_parts import make_tree, make_wheel
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck._cache import cache_folder
+from tunecheck._disk import cache_folder
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.cli._app import main
 from tunecheck_bfcl._data import download as bfcl_download
@@ -271,25 +271,6 @@ def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: py
     assert cache_folder() == tmp_path / "xdg" / "tunecheck"
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path / "own"))
     assert cache_folder() == tmp_path / "own"
-
-
-@pytest.mark.parametrize(
-    ("platform", "expected"),
-    [
-        ("linux", "home/.cache/tunecheck"),
-        ("darwin", "home/Library/Caches/tunecheck"),
-        ("win32", "local/tunecheck/Cache"),
-    ],
-)
-def test_without_a_word_from_the_environment_the_cache_is_the_platforms(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, expected: str
-) -> None:
-    for name in ("TUNECHECK_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    monkeypatch.setattr(sys, "platform", platform)
-    assert cache_folder() == tmp_path / expected
 
 
 def test_data_in_the_cache_is_found_by_name_alone(

@@ -20,9 +20,9 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
 from tests.platforms import posix_only
 
+from tunecheck._disk import is_held, lock
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import Failure
-from tunecheck._locks import is_held, lock
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 
 HEADER = b'{"k":"journal","format_version":1'
@@ -304,9 +304,9 @@ def held_elsewhere(path: Path, *, beside: bool = False) -> Iterator[None]:
     script = f"""if True:
         import sys
         from pathlib import Path
-        from tunecheck import _locks
+        from tunecheck import _disk
         from tunecheck.pipeline._journal import Journal
-        _locks._BESIDE = _locks._BESIDE or {beside}
+        _disk._BESIDE = _disk._BESIDE or {beside}
         Journal(Path(sys.argv[1]))
         print('held', flush=True)
         sys.stdin.read()
@@ -350,7 +350,7 @@ def test_somebody_who_only_looks_whether_it_is_held_does_not_keep_a_writer_out(p
 @pytest.fixture
 def locked_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows, where nobody could read what is locked."""
-    monkeypatch.setattr("tunecheck._locks._BESIDE", True)
+    monkeypatch.setattr("tunecheck._disk._BESIDE", True)
 
 
 @pytest.mark.usefixtures("locked_beside")

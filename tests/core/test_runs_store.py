@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import length, run
 
+from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._files import RunFile
-from tunecheck._whole_files import replacing, write_file
 from tunecheck.pipeline._journal import Journal
 from tunecheck.runs._store import Run, create_run, find_run, list_runs
 

@@ -55,7 +55,7 @@ def other_metrics(run: Run) -> None:
 
 def results_of_another_run(run: Run) -> None:
     """With their digest, as somebody would do who wants them to be believed."""
-    from tunecheck._regular_files import sha256_of
+    from tunecheck._disk import sha256_of
 
     flip(run.results, b"answer to q7", b"answer to q8")
     manifest = json.loads(run.manifest_file.read_text())

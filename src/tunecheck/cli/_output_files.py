@@ -17,7 +17,7 @@ def check_output(option: str, name: str | None) -> None:
 
 def write_output(name: str, content: str | bytes) -> None:
     """Write a file; what UTF-8 cannot hold of a text is escaped."""
-    from tunecheck._whole_files import write_file
+    from tunecheck._disk import write_file
 
     with told_as(TunecheckError, name, "cannot be written"):
         write_file(Path(name), content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from tunecheck import _json
+from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._regular_files import lines, open_regular
 from tunecheck.datasets._reading import Dataset
 
 RawRow = Mapping[str, msgspec.Raw]

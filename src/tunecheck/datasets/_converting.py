@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line, loads
-from tunecheck._whole_files import replacing, write_file
 from tunecheck.datasets._columns import kind
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DatasetEntry, Decision, MetricsFile, RunFile
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._notebook import NotebookProgress, in_notebook
 from tunecheck._progress import ProgressBar, ProgressCallback
-from tunecheck._regular_files import sha256_of
 from tunecheck._targets import Target
-from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.evaluation._arguments import Keeping

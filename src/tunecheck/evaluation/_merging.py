@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from tunecheck._disk import replacing
 from tunecheck._errors import RunError
 from tunecheck._json import loads
-from tunecheck._whole_files import replacing
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, table_bytes, write_table

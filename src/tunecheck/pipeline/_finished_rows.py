@@ -22,11 +22,11 @@ from typing import Any, BinaryIO, Literal, TypeAlias, overload
 import msgspec
 
 from tunecheck._causes import cause_named
+from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
 from tunecheck._faults import Fault, checked, read_faults, sentence, title
 from tunecheck._json import JSON, loads
 from tunecheck._messages import clean
-from tunecheck._regular_files import lines, open_regular
 
 ResultRow = dict[str, JSON]
 

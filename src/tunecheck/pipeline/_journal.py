@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import (
     Accepted,
@@ -31,7 +32,6 @@ from tunecheck._files import (
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import counted
 from tunecheck._records import Damage, RecordFile, WholeRecords, sealed
-from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
 from tunecheck.pipeline._places import ByContent, ByRow, Place
 from tunecheck.pipeline._scoring import Output

@@ -17,13 +17,12 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
+from tunecheck._disk import open_regular, put_in_place, replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, stored
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line
-from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
-from tunecheck._whole_files import put_in_place, replacing
 from tunecheck.formats._reading import OneRow
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._scoring import Output

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck._whole_files import replacing
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairing import PAIR_BY

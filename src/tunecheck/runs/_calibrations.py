@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from tunecheck._describe import read_as
+from tunecheck._disk import write_file
 from tunecheck._errors import RunError
 from tunecheck._files import EvaluatorEntry, JudgeCalibration, read_object
-from tunecheck._whole_files import write_file
 from tunecheck.runs._store import dumps_readably
 
 _JUDGE = re.compile(r"[0-9a-f]{16}")

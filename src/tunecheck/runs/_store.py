@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._describe import read_fitting
+from tunecheck._disk import is_held, odd_file, write_file
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import NewerFileError, RunFile, check_first_record, check_if_readable, read_object
 from tunecheck._json import JSON, dumps
-from tunecheck._locks import is_held
 from tunecheck._messages import did_you_mean
-from tunecheck._regular_files import odd_file
-from tunecheck._whole_files import write_file
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._finished_rows import RowsView

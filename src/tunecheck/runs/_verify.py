@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from tunecheck._disk import open_regular, sha256_of
 from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import RunFile
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
-from tunecheck._regular_files import open_regular, sha256_of
 from tunecheck.pipeline._journal import Recorded
 from tunecheck.runs._store import Run
 

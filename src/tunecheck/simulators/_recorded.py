@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
+from tunecheck._disk import read_regular
 from tunecheck._errors import DataError
 from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import JSON, canonical, content_hash, dumps, dumps_line, loads
 from tunecheck._messages import clean
-from tunecheck._regular_files import read_regular
 from tunecheck.simulators._base import SimulatorError, copied
 from tunecheck.simulators._tables import TableSimulator
 

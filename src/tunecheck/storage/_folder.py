@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from tunecheck._disk import open_regular, replacing
 from tunecheck._errors import RunError, told_as
-from tunecheck._regular_files import open_regular
-from tunecheck._whole_files import replacing
 from tunecheck.storage._store import Stored
 
 _HIDDEN = "."

@@ -18,10 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tunecheck._cache import cache_folder
+from tunecheck._disk import cache_folder, open_regular, write_file
 from tunecheck._errors import RunError, told_as
-from tunecheck._regular_files import open_regular
-from tunecheck._whole_files import write_file
 from tunecheck.storage._address import open_store
 from tunecheck.storage._store import Store
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tunecheck._disk import is_held
 from tunecheck._errors import RunError
-from tunecheck._locks import is_held
 from tunecheck._messages import clean
 from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror, mirror_folder
 

@@ -24,10 +24,10 @@ from typing import Any, Literal
 import msgspec
 from aiohttp import web
 
+from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck._messages import counted
-from tunecheck._whole_files import replacing, write_file
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import Dataset
 from tunecheck.datasets._row_check import entry_name

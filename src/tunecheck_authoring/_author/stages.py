@@ -14,11 +14,10 @@ import msgspec
 
 from tunecheck import _yaml
 from tunecheck._describe import read_as, read_fitting
+from tunecheck._disk import open_regular, sha256_of, write_file
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import check_version, read_object
 from tunecheck._json import JSON, content_hash, dumps_line, loads
-from tunecheck._regular_files import open_regular, sha256_of
-from tunecheck._whole_files import write_file
 from tunecheck.runs._store import dumps_readably
 from tunecheck_authoring._author.files import AuthorFile, StageRecord
 

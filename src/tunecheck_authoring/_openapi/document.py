@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck import _yaml
+from tunecheck._disk import read_regular
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import JSON, loads
-from tunecheck._regular_files import read_regular
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]

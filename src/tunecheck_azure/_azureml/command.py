@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._disk import write_file
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck._messages import clean
 from tunecheck._version import __version__
-from tunecheck._whole_files import write_file
 from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tunecheck._cache import cache_folder
+from tunecheck._disk import cache_folder
 from tunecheck._errors import DataError, told_as
 from tunecheck_bfcl._data.categories import CATEGORIES
 

@@ -1,0 +1,236 @@
+"""Files on disk, in folders that somebody else may have made or that another process may write.
+
+Only ordinary files are opened, and no endless ones: a link would lead out of the folder, a pipe would never answer, and
+a device may have no end. A file that is written to must have no second name (a hard link) either: the file of that name
+would change, too. Files are written so that they are whole or not there. One process at a time holds a lock, and the
+system takes it from a process that ends, however it ends.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tunecheck._errors import RunError, told_as
+
+MOST_BYTES = 64 << 20
+"""Of a file that is read as a whole."""
+
+MOST_IN_A_LINE = 256 << 20
+"""Bytes of a record, or of a result row."""
+
+_NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
+    """Open a file in a binary mode.
+
+    Raises:
+        OSError: it cannot be opened, or is a link, a pipe, a device or a folder; or would be written under two names.
+    """
+    return cast("BinaryIO", open(path, mode, buffering, opener=_open))
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
+    except OSError:
+        _refuse_if_odd(os.lstat(path), path)  # says more than what the system says of it
+        raise
+    try:
+        status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
+        _refuse_if_odd(status, path)
+        if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "has a second name (a hard link): put a copy in its place", path)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except BaseException:  # noqa: BLE001 - nobody else knows of the descriptor
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse_if_odd(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        what = "a link, which is not followed" if stat.S_ISLNK(status.st_mode) else "not an ordinary file"
+        raise OSError(errno.EINVAL, f"is {what}", path)
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """All that a file holds.
+
+    Raises:
+        OSError: it cannot be read, is not an ordinary file, or holds more than `most` bytes.
+    """
+    with open_regular(path) as file:
+        content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+    if content is None or len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, as no file of its kind is", path)
+    return content
+
+
+def sha256_of(path: Path) -> str:
+    """The digest of a file's content, in hexadecimal; raises OSError as `open_regular` does."""
+    with open(path, "rb", opener=_open) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file.
+
+    Raises:
+        OSError: one is longer than any record or row is.
+    """
+    return file if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE else _bounded_lines(file)
+
+
+def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
+    for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
+        if len(line) == MOST_IN_A_LINE:
+            raise OSError(errno.EFBIG, f"a line of it is longer than {MOST_IN_A_LINE >> 20} MB, as none of ours is")
+        yield line
+
+
+def odd_file(folder: Path) -> str | None:
+    """What keeps a folder, with all below it, from being files and folders only: `"x/y is a link"`."""
+    folders = [os.fspath(folder)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    what = "a link" if entry.is_symlink() else "not an ordinary file"
+                    return f"{Path(entry.path).relative_to(folder).as_posix()} is {what}"
+    return None
+
+
+# -- whole files
+
+_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a whole file so that no reader ever sees half of it."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)  # in a folder of somebody else's, it may be a second name of another file
+    try:
+        yield temporary
+        put_in_place(temporary, path)
+    except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Rename a finished file to the name it is meant to have; it is on the disk before.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
+        os.fsync(file.fileno())
+    for pause_s in _PAUSES_S if os.name == "nt" else ():
+        try:
+            temporary.replace(path)
+        except PermissionError:  # somebody has the file open, often a virus scanner that looks at what is new
+            time.sleep(pause_s)
+        else:
+            return
+    temporary.replace(path)
+
+
+# -- locks
+
+_BESIDE = os.name == "nt"
+"""Windows lets nobody read what is locked: there, the lock is on an empty file beside it."""
+
+_TRIES = 5
+_LOCK_PAUSE_S = 0.02
+
+
+def lock(path: Path, holder: str) -> BinaryIO:
+    """Lock a file, which is made if it is not there, until what this gives is closed.
+
+    Raises:
+        RunError: another process holds it, as `holder` says, or it cannot be locked.
+    """
+    with told_as(RunError, path, "cannot be locked"):
+        file = open_regular(_locked(path), "ab", buffering=0)
+        try:
+            if _locked_within(_TRIES, file):
+                return file
+        except BaseException:  # noqa: BLE001 - nobody else closes a file that is not given back
+            file.close()
+            raise
+    file.close()
+    raise RunError(holder)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process has locked this file."""
+    locked = _locked(path)
+    try:
+        # Network file systems lock only what is open for writing.
+        with open_regular(locked, "r+b" if os.access(locked, os.W_OK) else "rb") as file:
+            return not _locked_within(2, file)
+    except OSError:
+        return locked.exists()
+
+
+def _locked(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock") if _BESIDE else path
+
+
+def _locked_within(tries: int, file: BinaryIO) -> bool:
+    """Whether a file could be locked; somebody else may just be looking whether it is held."""
+    from filelock import lock_descriptor  # most commands lock nothing
+
+    for left in reversed(range(tries)):
+        if lock_descriptor(file.fileno(), blocking=False):
+            return True
+        time.sleep(_LOCK_PAUSE_S if left else 0)
+    return False
+
+
+# -- the user's folders
+
+
+def cache_folder() -> Path:
+    """The user's cache, of what can be fetched again: `TUNECHECK_CACHE`, else `tunecheck` in the platform's folder."""
+    from platformdirs import user_cache_path
+
+    own = os.environ.get("TUNECHECK_CACHE")
+    return Path(own).expanduser() if own else user_cache_path("tunecheck", appauthor=False)
+
+
+def user_folder() -> Path:
+    """Where what a user trusts is kept, and the key of their runs; TUNECHECK_CONFIG_DIR names another place.
+
+    Raises:
+        OSError: the user has no home.
+    """
+    from platformdirs import user_config_path
+
+    given = os.environ.get("TUNECHECK_CONFIG_DIR")
+    if given:
+        return Path(given).absolute()
+    folder = user_config_path("tunecheck", appauthor=False, roaming=True)
+    if not folder.is_absolute():  # a user without an entry, as in some containers
+        raise OSError(0, "the user has no home")
+    return folder
