@@ -13,8 +13,8 @@ import re
 import warnings
 from collections.abc import Callable
 
-from tunecheck.calls._arithmetic import Folded, checked, computed
 from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck_bfcl._arithmetic import Folded, checked, computed
 
 MOST_CHARACTERS = 1_000_000
 

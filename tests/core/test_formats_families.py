@@ -204,37 +204,6 @@ def test_words_in_a_list_are_texts_where_its_items_are() -> None:
     assert call.arguments == {"on": "2024-10-12", "teams": ["Lakers", "LA Clippers"]}
 
 
-@pytest.mark.parametrize(
-    ("said", "written", "meant"),
-    [
-        ("Note that the provided function is in Java 8 SDK syntax.", "new int[]{2, 7}", "new int[]{2,7}"),
-        ("Write calls in Java 8.", "true", "true"),
-        ("Note that the provided function is in JavaScript syntax.", "{a: x, b: [1, 2]}", "{a: x, b: [1, 2]}"),
-        ("Finds beaches in Java.", "3", 3),
-    ],
-)
-def test_a_tool_that_takes_java_or_javascript_gets_its_arguments_as_they_are_written(
-    said: str, written: str, meant: object
-) -> None:
-    two_sum = tool("Two.sum", nums="string", target="string")
-    two_sum["function"]["description"] = said
-    (call,) = read_calls(f'[Two.sum(nums={written}, target="a, b")]', tools=[two_sum]).calls
-    assert call.arguments == {"nums": meant, "target": "a, b"}
-
-
-def test_types_of_java_and_javascript_say_the_language_too() -> None:
-    for kind, written in (("HashMap", "new HashMap<>()"), ("String", 'a + "b"'), ("Boolean", "() => true")):
-        (call,) = read_calls(f"[f(x={written}, n=3)]", tools=[tool("f", x=kind, n="integer")]).calls
-        assert call.arguments == {"x": written.replace(" + ", "+"), "n": "3"}
-    for name, meant in (("Shape.moveTo", "3"), ("moveTo", "3"), ("move_to", 3)):
-        (call,) = read_calls(f"[{name}(n=3)]", tools=[tool(name, x="any", n="integer")]).calls
-        assert call.arguments == {"n": meant}
-    listed = tool("f", x="array")
-    listed["function"]["parameters"]["properties"]["x"]["items"] = {"type": "String"}
-    (call,) = read_calls("[f(x=[a, 'b'])]", tools=[listed]).calls
-    assert call.arguments == {"x": "[a, 'b']"}
-
-
 def test_a_tool_whose_own_name_has_the_namespace_is_called_by_it() -> None:
     tools = [tool("functions.zero", of="string")]
     for text in ("[functions.zero(of='x')]", '{"name": "functions.zero", "arguments": {"of": "x"}}'):

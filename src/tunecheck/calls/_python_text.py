@@ -57,6 +57,8 @@ class PythonScanner:
 
     keyword: ClassVar[re.Pattern[str]] = re.compile(rf"({NAME})\s*+=(?!=)")
     """What stands before a named argument."""
+    space: ClassVar[re.Pattern[str]] = _SPACE
+    """What is passed over: white space, and comments."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
@@ -106,7 +108,7 @@ class PythonScanner:
         return self.text.startswith(token, self.position)
 
     def _skip(self) -> None:
-        space = _SPACE.match(self.text, self.position)
+        space = self.space.match(self.text, self.position)
         if space:
             self.position = space.end()
 
@@ -190,7 +192,7 @@ class PythonScanner:
         return made
 
     def _entry(self, made: dict[str, JSON]) -> None:
-        key = self.value()
+        key = self._key()
         if not self._take(":"):
             self._fail("expected ':' after a key")
         value = self.value()
@@ -201,6 +203,9 @@ class PythonScanner:
         if key in made:
             self._fail(f"the key {quoted(key)} is given twice")
         made[key] = value
+
+    def _key(self) -> JSON:
+        return self.value()
 
     def _strings(self) -> str:
         """One text, or several side by side, which Python joins."""

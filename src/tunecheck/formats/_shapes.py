@@ -4,15 +4,13 @@ import re
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import NAME, PythonScanner
-from tunecheck.calls._strict_json import UnreadableError, decode_at, kind_of, place, quoted, skip_space
-from tunecheck.formats._call_text import CALL, CallScanner
+from tunecheck.calls._python_text import PythonScanner
+from tunecheck.calls._strict_json import UnreadableError, decode, decode_at, kind_of, place, quoted, skip_space
+from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._profiles import Shape
 from tunecheck.formats._spellings import take_named
 
-_AFTER_VALUE = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
-_VALUE_END = {quote: re.compile(quote + _AFTER_VALUE) for quote in "'\""}
 _CALL = re.compile(rf"\[?\s*+{CALL}")
 _APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
@@ -109,9 +107,13 @@ class NamedCalls:
 
 @dataclass(frozen=True, slots=True)
 class PythonCalls:
-    """`[f(a=1), g()]`, or calls one a line; `known`: only of tools."""
+    """`[f(a=1), g()]`, or calls one a line; `known`: only of tools.
+
+    `alone`: nothing but a token may follow, else the text is code; what Llama writes for its built-in tools.
+    """
 
     known: bool = False
+    alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """A name and a bracket."""
@@ -120,55 +122,13 @@ class PythonCalls:
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """One list or one call."""
-        scanner = CallScanner(text, position, collector)
-        try:
-            calls = scanner.calls_here()
-        except UnreadableError as error:
-            scanner = _LooseScanner(text, position, collector)
-            try:
-                calls = scanner.calls_here()
-            except UnreadableError:
-                raise error from None
+        calls, position = calls_at(text, position, collector)
+        if self.alone and text[position:].strip() and not text[position:].lstrip().startswith("<|"):
+            raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, position)}")
         for call in calls:
-            collector.add(collector.format, call.name, call.arguments)
-        return scanner.position
-
-
-class _LooseScanner(CallScanner):
-    """For templates that put quotes around a text and escape nothing: a quote counts where a value can end."""
-
-    __slots__ = ()
-
-    def _text(self, prefix: str, quote: str, start: int) -> str:
-        end = _VALUE_END[quote[0]].search(self.text, start)
-        if not end:
-            self._fail("a text that is not closed")
-        self.position = end.start() + 1
-        return self.text[start : end.start()]
-
-
-@dataclass(frozen=True, slots=True)
-class PythonTagCalls:
-    """What Llama writes for its built-in tools: objects, or calls in Python's syntax and nothing after them."""
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """An object; a further call in Python's syntax would be code."""
-        return text.startswith("{", position)
-
-    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Objects up to where no other follows, or all calls."""
-        if not _CALL.match(text, position):
-            if not text.startswith(("{", "["), position):
-                raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, position)}")
-            return JsonCalls().read(text, position, mark, collector)
-        scanner = CallScanner(text, position, collector)
-        calls = scanner.calls_here()
-        if not scanner.at_end() and not scanner.sees("<|"):
-            raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, scanner.position)}")
-        for call in calls:
-            name = call.name if collector.knows(call.name) else call.name.removesuffix(".call")  # of a built-in tool
-            collector.add(collector.format, name, call.arguments)
-        return scanner.position
+            known = not self.alone or collector.knows(call.name)
+            collector.add(collector.format, call.name if known else call.name.removesuffix(".call"), call.arguments)
+        return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +147,6 @@ class AnyOf:
         return shape.read(text, position, mark, collector)
 
 
-# -- Glaive's
-
-_MAX_KEYS = 20  # of a call, which has two
-
-
 @dataclass(frozen=True, slots=True)
 class GlaiveCalls:
     """`{"name": "f", "arguments": '{"a": "it's"}'}`: arguments are JSON text in apostrophes, and hold others."""
@@ -201,63 +156,36 @@ class GlaiveCalls:
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call."""
-        position = skip_space(text, position)
-        if not text.startswith("{", position):
-            raise UnreadableError(f"{mark} is not followed by an object at {place(text, position)}")
-        value, position = _glaive_object(text, position)
-        take_named(value, collector)
-        return position
+        """One call; the JSON value in the apostrophes says itself where it ends."""
+        opening = _GLAIVE.match(text, position)
+        if not opening:
+            return JsonCalls().read(text, position, mark, collector)
+        name, _ = decode_at(text, opening.start("name"))
+        arguments, position = _in_apostrophes(text, opening.end() - 1)
+        end = _GLAIVE_END.match(text, position)
+        if not end:
+            raise UnreadableError(f"expected '}}' at {place(text, position)}")
+        collector.add(collector.format, name, arguments)
+        return end.end()
 
 
-def _glaive_object(text: str, position: int) -> tuple[JSON, int]:
-    """A JSON object in which a value may be JSON text between apostrophes, whose own apostrophes are as they are."""
-    made: dict[str, JSON] = {}
-    position = skip_space(text, position + 1)
-    while text[position : position + 1] != "}":
-        key, position = decode_at(text, position)
-        position = _expect(text, position, ":")
-        if not isinstance(key, str) or key in made or len(made) >= _MAX_KEYS:
-            raise UnreadableError(f"no object with name and arguments, at {place(text, position)}")
-        value_at = _apostrophes_at if text[position : position + 1] == "'" else decode_at
-        made[key], position = value_at(text, position)
-        position = skip_space(text, position)
-        if text[position : position + 1] != "}":
-            position = _expect(text, position, ",")
-    return made, position + 1
+_GLAIVE = re.compile(r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'")
+_GLAIVE_END = re.compile(r"\s*+\}")
 
 
-def _apostrophes_at(text: str, position: int) -> tuple[JSON, int]:
-    """`'{…}'`: the JSON value says itself where it ends; `''` is nothing."""
+def _in_apostrophes(text: str, position: int) -> tuple[JSON, int]:
+    r"""Read `'{…}'`, or `''` for nothing; `\'` inside, which JSON does not have, as in Python's text of JSON."""
     inside = skip_space(text, position + 1)
-    if text[inside : inside + 1] == "'":
+    if text.startswith("'", inside):
         return None, inside + 1
     try:
         value, end = decode_at(text, inside)
-        return value, _expect(text, end, "'")
-    except UnreadableError as error:
-        return _escaped_apostrophes_at(text, position, error)
-
-
-def _escaped_apostrophes_at(text: str, position: int, error: UnreadableError) -> tuple[JSON, int]:
-    r"""The same where apostrophes inside are written `\'`, which JSON does not have: read as Python's text of JSON."""
-    if "\\'" not in text:
-        raise error
-    scanner = PythonScanner(text, position)
-    try:
-        inner = scanner.value()
-        if not isinstance(inner, str):
-            raise error
-        value, end = decode_at(inner, skip_space(inner, 0))
+        end = skip_space(text, end)
+        if not text.startswith("'", end):
+            raise UnreadableError(f'expected "\'" at {place(text, end)}')
+        return value, end + 1
     except UnreadableError:
-        raise error from None
-    if inner[end:].strip():
-        raise error
-    return value, scanner.position
-
-
-def _expect(text: str, position: int, token: str) -> int:
-    position = skip_space(text, position)
-    if text[position : position + 1] != token:
-        raise UnreadableError(f"expected {token!r} at {place(text, position)}")
-    return skip_space(text, position + 1)
+        if "\\'" not in text:
+            raise
+        scanner = PythonScanner(text, position)
+        return decode(str(scanner.value())), scanner.position

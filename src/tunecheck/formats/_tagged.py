@@ -3,7 +3,7 @@
 import functools
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import PythonScanner
@@ -189,95 +189,65 @@ class BracedCalls:
         if not self.begins(text, position, collector) or brace < 0:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
         name = text[position + len("call:") : brace].strip()
-        scanner = _BracedScanner(text, brace, self)
-        arguments = scanner.object(collector.schema(name), 0)
+        scanner = _BracedScanner(text, brace, self.quote)
+        arguments = scanner.value()
+        if self.textual:
+            arguments = _typed_texts(arguments, collector.schema(name))
         collector.add(collector.format, name, arguments)
         return scanner.position
 
 
-class _BracedScanner:
-    __slots__ = ("_shape", "_text", "position")
+class _BracedScanner(PythonScanner):
+    """Reads objects with bare keys, and texts between quotes of the family's own."""
 
-    _BARE = re.compile(r"[^,{}\[\]]*+")
-    _KEY = re.compile(r"[^:{},]*+")
+    __slots__ = ("_quote",)
 
-    def __init__(self, text: str, position: int, shape: BracedCalls) -> None:
-        self._text, self.position, self._shape = text, position, shape
+    space: ClassVar[re.Pattern[str]] = _SPACE
+    _BARE = re.compile(r"[^,{}\[\]]++")
+    _KEY = re.compile(r"[^:{},]++")
 
-    def object(self, schema: Schema | None, depth: int) -> dict[str, JSON]:
-        """From the opening brace to the closing one."""
-        made: dict[str, JSON] = {}
-        self._open("{", depth)
-        while not self._closed("}"):
-            key = self._key()
-            if key in made:
-                self._fail(f"the key {quoted(key)} is given twice")
-            made[key] = self._value(schema and schema.property(key), depth + 1)
-        return made
+    def __init__(self, text: str, position: int, quote: str) -> None:
+        super().__init__(text, position)
+        self._quote = quote
 
-    def _list(self, schema: Schema | None, depth: int) -> list[JSON]:
-        items: list[JSON] = []
-        self._open("[", depth)
-        while not self._closed("]"):
-            items.append(self._value(schema and schema.item(len(items)), depth + 1))
-        return items
+    def value(self) -> JSON:
+        """An object, a list, a text, or a bare value."""
+        self._skip()
+        if self.text.startswith(("{", "["), self.position):
+            return self._container(self.text[self.position])
+        quoted = self._quoted()
+        return _untyped(self._matched(self._BARE)) if quoted is None else quoted
 
-    def _open(self, bracket: str, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH} levels")
-        self._expect(bracket)
+    def _key(self) -> JSON:
+        self._skip()
+        quoted = self._quoted()
+        return self._matched(self._KEY).strip('"') if quoted is None else quoted
 
-    def _closed(self, bracket: str) -> bool:
-        self.position = skip_space(self._text, self.position)
-        if self._text.startswith(",", self.position):
-            self.position = skip_space(self._text, self.position + 1)
-        if not self._text.startswith(bracket, self.position):
-            return False
-        self.position += 1
-        return True
-
-    def _key(self) -> str:
-        if self._text.startswith(self._shape.quote, self.position):
-            key = self._quoted()
-        else:
-            key = self._matched(self._KEY).strip().strip('"')
-        self._expect(":")
-        return key
-
-    def _value(self, schema: Schema | None, depth: int) -> JSON:
-        self.position = skip_space(self._text, self.position)
-        if self._text.startswith(self._shape.quote, self.position):
-            said = self._quoted()
-            return _typed(said, schema) if self._shape.textual else said
-        if self._text.startswith("{", self.position):
-            return self.object(schema, depth)
-        if self._text.startswith("[", self.position):
-            return self._list(schema, depth)
-        return _untyped(self._matched(self._BARE).strip())
-
-    def _quoted(self) -> str:
-        start = self.position + len(self._shape.quote)
-        end = self._text.find(self._shape.quote, start)
+    def _quoted(self) -> str | None:
+        if not self.text.startswith(self._quote, self.position):
+            return None
+        start = self.position + len(self._quote)
+        end = self.text.find(self._quote, start)
         if end < 0:
             self._fail("a text that is not closed")
-        self.position = end + len(self._shape.quote)
-        return self._text[start:end]
+        self.position = end + len(self._quote)
+        return self.text[start:end]
 
     def _matched(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self._text, self.position)
-        if not match or not match[0]:
+        match = pattern.match(self.text, self.position)
+        if not match:
             self._fail("expected a value")
         self.position = match.end()
-        return match[0]
+        return match[0].strip()
 
-    def _expect(self, token: str) -> None:
-        self.position = skip_space(self._text, self.position)
-        if not self._text.startswith(token, self.position):
-            self._fail(f"expected {token!r}")
-        self.position += len(token)
 
-    def _fail(self, what: str) -> NoReturn:
-        raise UnreadableError(f"{what} at {place(self._text, self.position)}")
+def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
+    """Return the value with all its texts typed by the definition."""
+    if isinstance(value, dict):
+        return {key: _typed_texts(item, schema and schema.property(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_typed_texts(item, schema and schema.item(place)) for place, item in enumerate(value)]
+    return _typed(value, schema) if isinstance(value, str) else value
 
 
 def _typed(text: str, schema: Schema | None) -> JSON:

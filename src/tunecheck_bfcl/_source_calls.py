@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import MissingExtraError
-from tunecheck.calls._schemas import FunctionDefinition
-from tunecheck.calls._strict_json import UnreadableError
+from tunecheck.calls import UnreadableError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -22,34 +21,8 @@ _LONGEST = 10_000  # longest text, in characters, that is parsed
 _MOST_TOKENS = 1_000  # words, numbers and signs: where nothing fits, the parser takes up to the cube of them
 _DEEPEST = 300  # levels of a parsed text: the text of an argument takes two of the interpreter's frames for each
 
-_LANGUAGE = re.compile(r"\b(?:function is|calls) in (Java|JavaScript)\b[\w ]*\.\s*\Z")
-_LAST_WORDS = 100  # characters
-_TYPES = {"HashMap": "java", "ArrayList": "java", "Array": "java", "long": "java", "Boolean": "javascript"}
-"""Types that only definitions of functions in that language have."""
-
-_CAMEL_CASE = re.compile(r"[^_.]*[A-Z][^_.]*(?:\.|\Z)")
-"""Names as those languages have them: where one takes any object, but no text of Python's, objects are theirs."""
-
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
-
-
-def language_of(definition: FunctionDefinition) -> str | None:
-    """The language in which a function takes its arguments, "java" or "javascript": its description ends by saying so,
-    or its types are that language's; None where it takes JSON.
-    """
-    said = _LANGUAGE.search(definition.description[-_LAST_WORDS:])
-    if said:
-        return said[1].lower()
-    properties = definition.parameters.get("properties")
-    schemas = [*properties.values()] if isinstance(properties, dict) else []
-    schemas += [schema.get("items") for schema in schemas if isinstance(schema, dict)]
-    types = {str(schema.get("type")) for schema in schemas if isinstance(schema, dict)}
-    language = next((language for name, language in _TYPES.items() if name in types), None)
-    any_object = "any" in types and "string" not in types and _CAMEL_CASE.match(definition.name)
-    if language is None and ("String" in types or any_object):
-        return "javascript" if types & {"array", "dict", "float"} and "." not in definition.name else "java"
-    return language
 
 
 def decode_source_text(text: str, language: str) -> list[object]:
