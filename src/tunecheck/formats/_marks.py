@@ -5,11 +5,18 @@ may hold any mark. The first mark of a text decides whose marks count. After it 
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls, thoughts
 from tunecheck.formats._profiles import Profile, Thought
+
+
+@functools.lru_cache(maxsize=256)
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds the first of some marks, the longest one if several begin there."""
+    return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
 
 
 class Marks:
@@ -24,22 +31,33 @@ class Marks:
         self.leading = {thought.opens: thought for thought in known}
         self.beginnings = tuple(self.leading)
         self.endings = {close: thought for thought in known if thought.lone for close in thought.closes}
+        self._of_thoughts = _any_of((*self.leading, *self.endings, *thoughts.ANSWERS))
 
     def think_in(self, text: str) -> bool:
         """Whether a mark of thoughts, or of the answer after them, stands in the text."""
-        return any(mark in text for mark in (*self.leading, *self.endings, *thoughts.ANSWERS))
+        return self._of_thoughts.search(text) is not None
 
     def first(self, text: str) -> int | None:
         """Where the first mark of calls stands, if there is one that counts."""
-        looking = _Looking(text, self.profiles)
         probe = CallCollector()
-        position = 0
-        while found := looking.after(position):
-            start, mark = found
-            if _who(self.profiles[mark], text, start, mark, probe):
-                return start
-            position = start + len(mark)
-        return None
+        found = (mark for mark in _any_of((*self.profiles,)).finditer(text))
+        counted = (mark.start() for mark in found if self.match_profile(text, mark.start(), mark[0], probe))
+        return next(counted, None)
+
+    def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
+        """Return the profile whose calls start at this mark; if none does, the first whose mark is unambiguous.
+
+        A mark between backticks is only spoken of.
+        """
+        if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
+            return None
+        sure = None
+        for profile in self.profiles[mark]:
+            if profile.announces(text, start, mark, collector):
+                return profile
+            if profile.sure and sure is None:
+                sure = profile
+        return sure
 
 
 @functools.cache
@@ -50,46 +68,22 @@ def known_marks() -> Marks:
     )
 
 
-class _Looking:
-    """Where each of some marks stands next; each text is gone through once for each mark."""
-
-    __slots__ = ("_next", "_text")
-
-    def __init__(self, text: str, marks: Iterable[str]) -> None:
-        self._text = text
-        self._next = {mark: start for mark in marks if (start := text.find(mark)) >= 0}
-
-    def after(self, position: int) -> tuple[int, str] | None:
-        """The first mark from a position on; of several there, the longest."""
-        if not self._next:
-            return None
-        for mark, start in list(self._next.items()):
-            if start < position:
-                following = self._text.find(mark, position)
-                if following < 0:
-                    del self._next[mark]
-                else:
-                    self._next[mark] = following
-        standing = ((start, mark) for mark, start in self._next.items())
-        return min(standing, key=lambda pair: (pair[0], -len(pair[1])), default=None)
-
-
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     """Find the calls behind the marks in a text, and what stands beside them; False where no mark counts.
 
     Raises:
         UnreadableError: what follows a mark is not a call.
     """
-    calls, openings = _Looking(text, marks.profiles), _Looking(text, marks.openings)
+    calls, openings = _any_of((*marks.profiles,)), _any_of((*marks.openings,))
     position, said, found = 0, 0, False
-    while call := calls.after(position):
-        start, mark = call
-        opening = openings.after(position)
-        if opening and opening[0] <= start:
-            collector.add_text(text[said : opening[0]])
-            said = position = _take_thought(text, opening[0], marks.openings[opening[1]], collector)
+    while call := calls.search(text, position):
+        start, mark = call.start(), call[0]
+        opening = openings.search(text, position, start)
+        if opening:
+            collector.add_text(text[said : opening.start()])
+            said = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
             continue
-        profile = _who(marks.profiles[mark], text, start, mark, collector)
+        profile = marks.match_profile(text, start, mark, collector)
         if profile is None:
             position = start + len(mark)
             continue
@@ -98,27 +92,10 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
         said = position = profile.take(text, start, mark, collector)
         collector.spans.append((start, position))
         if not found:
-            calls = _Looking(text, [mark for one in marks.profiles[mark] for mark in one.marks])
-            found = True
+            calls, found = _any_of(tuple(each for one in marks.profiles[mark] for each in one.marks)), True
     if found:
         collector.add_text(text[said:])
     return found
-
-
-def _who(profiles: Iterable[Profile], text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
-    """Whose calls follow the mark: whoever's shape begins there, else the first whose mark is sure.
-
-    A mark between backticks is only spoken of.
-    """
-    if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
-        return None
-    sure = None
-    for profile in profiles:
-        if profile.announces(text, start, mark, collector):
-            return profile
-        if profile.sure and sure is None:
-            sure = profile
-    return sure
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
@@ -142,19 +119,16 @@ def take_thoughts(
     finds where the calls of a text stand.
     """
     body = _take_leading(body, collector, marks)
-    ending = _Looking(body, marks.endings)
-    found = ending.after(0)
-    if found is None:
-        return body
-    held = spans(body)
+    endings = _any_of((*marks.endings,))
+    found = endings.search(body)
+    held = spans(body) if found else []
     while found:
-        start, mark = found
-        end = start + len(mark)
+        start, end = found.span()
         inside = next((last for first, last in held if first < start < last), None)
-        if inside is None and marks.endings[mark].opens not in body[:start]:
+        if inside is None and marks.endings[found[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
             return _take_leading(body[end:].lstrip(), collector, marks)
-        found = ending.after(inside or end)
+        found = endings.search(body, inside or end)
     return body
 
 

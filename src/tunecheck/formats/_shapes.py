@@ -122,9 +122,11 @@ class PythonCalls:
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """One list or one call."""
-        calls, position = calls_at(text, position, collector)
-        if self.alone and text[position:].strip() and not text[position:].lstrip().startswith("<|"):
-            raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, position)}")
+        is_code = self.alone and not self.begins(text, position, collector)
+        calls, position = ([], position) if is_code else calls_at(text, position, collector)
+        following = skip_space(text, position)
+        if is_code or (self.alone and following < len(text) and not text.startswith("<|", following)):
+            raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, following)}")
         for call in calls:
             known = not self.alone or collector.knows(call.name)
             collector.add(collector.format, call.name if known else call.name.removesuffix(".call"), call.arguments)

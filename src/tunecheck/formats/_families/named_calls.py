@@ -25,7 +25,7 @@ MISTRAL_CALLS = Profile(
 
 LLAMA = Profile(
     "llama",
-    AnyOf((JsonCalls(), PythonCalls(alone=True))),
+    AnyOf((PythonCalls(alone=True), JsonCalls())),
     marks=("<|python_tag|>",),
     prompt=ToolPrompt(_LLAMA_CALL, calls="<|python_tag|>{calls}", between="; "),
 )
