@@ -16,9 +16,9 @@ from tests.reference_environments import make_environment
 from tests.report_parts import browser_at_work
 
 from tunecheck.datasets._reading import open_dataset
+from tunecheck.report import running
 from tunecheck_authoring._audit.findings import Replacement, found
 from tunecheck_authoring._audit.review import Review, make_app
-from tunecheck_serve._server import running
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -20,13 +20,14 @@ from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats._reading import read_calls
+from tunecheck.report import running
 from tunecheck.simulators._backend import Backends
 from tunecheck_bfcl._data.categories import CATEGORIES as BFCL
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
 from tunecheck_serve._conversations import RowSource
 from tunecheck_serve._middleware import ServerOptions
-from tunecheck_serve._server import make_app, running
+from tunecheck_serve._server import make_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,8 +16,9 @@ from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.report import running
 from tunecheck_serve._middleware import ServerOptions
-from tunecheck_serve._server import make_app, running
+from tunecheck_serve._server import make_app
 from tunecheck_serve._sources import AnswerSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]

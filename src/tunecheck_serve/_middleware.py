@@ -12,14 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeAlias, TypeVar
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, TimedOutError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._recorded import NoAnswerError
-from tunecheck.endpoints._urls import is_loopback
+from tunecheck.report import NOT_THIS_MACHINE, is_of_this_machine
 from tunecheck_serve._wire import BadRequestError, Problem, ProblemError
 
 REQUEST_ID = "x-request-id"
@@ -157,27 +156,6 @@ def _problem(problem: Problem) -> web.Response:
     response = json_reply(problem.body(), status=problem.status)
     response.headers.update(problem.headers())
     return response
-
-
-NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only, and to no web page elsewhere"
-
-
-def is_of_this_machine(request: web.Request) -> bool:
-    """Whether a request was sent to this machine by its own name, and by no web page elsewhere.
-
-    A page elsewhere whose name points to this machine (DNS rebinding) has its browser send that name as the `Host`; one
-    that posts to this machine's own name is its `Origin`.
-    """
-    origins = request.headers.getall("Origin", [])
-    return all(map(_names_this_machine, [f"//{request.headers.get('Host', '')}", *origins]))
-
-
-def _names_this_machine(address: str) -> bool:
-    try:
-        host = urlsplit(address).hostname
-    except ValueError:
-        return False
-    return host is not None and is_loopback(host)
 
 
 MAX_STORED = 10_000

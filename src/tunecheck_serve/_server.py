@@ -6,11 +6,9 @@ An agent with its own memory, or an evaluator, is a `Service` with paths of its 
 import asyncio
 import contextlib
 import functools
-import logging
 import os
-import signal
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from aiohttp import web
@@ -19,6 +17,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._urls import is_loopback
+from tunecheck.report import running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply
 from tunecheck_serve._sources import AnswerSource
@@ -42,27 +41,6 @@ def make_app(source: AnswerSource | Service, options: ServerOptions | None = Non
         app.add_routes([web.post("/score", server.score)])
         app.on_cleanup.append(server.close)
     return app
-
-
-@contextlib.asynccontextmanager
-async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
-    # aiohttp logs a traceback for each request that is no HTTP; its sender is told by the reply's status.
-    quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
-    runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except (OSError, OverflowError) as error:  # OverflowError: a port that is not a port
-            raise ConfigurationError(
-                f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
-            ) from None
-        taken = runner.addresses[0][1]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
-    finally:
-        await runner.cleanup()
 
 
 async def run_server(
@@ -98,23 +76,6 @@ def key_from(variable: str | None) -> str | None:
     if not key:
         raise ConfigurationError(f"the environment variable {variable}, which should hold the key, is not set")
     return key
-
-
-@contextlib.contextmanager
-def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Within this block, SIGINT and SIGTERM set the event."""
-    loop = asyncio.get_running_loop()
-    taken = []
-    for name in (signal.SIGINT, signal.SIGTERM):
-        # Not possible on Windows, nor outside the main thread: there, `stop` or a KeyboardInterrupt ends it.
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(name, stop.set)
-            taken.append(name)
-    try:
-        yield
-    finally:
-        for name in taken:
-            loop.remove_signal_handler(name)
 
 
 class _ModelServer:

@@ -14,9 +14,9 @@ from tests.bfcl_data_parts import write_lines
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.datasets._reading import open_dataset
+from tunecheck.report import running
 from tunecheck_authoring._audit.findings import Replacement, found
 from tunecheck_authoring._audit.review import Decisions, Review, make_app, mended, remedy
-from tunecheck_serve._server import running
 
 Answer = TypeVar("Answer")
 OLD, NEW = "send(text='We are lat')", "send(text='We are late')"

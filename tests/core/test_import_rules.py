@@ -24,7 +24,6 @@ DEEP = {
     "tunecheck_authoring -> tunecheck_bfcl._multi_turn",
     "tunecheck_authoring -> tunecheck_bfcl._replay",
     "tunecheck_authoring -> tunecheck_bfcl._single_turn",
-    "tunecheck_authoring -> tunecheck_serve._pages",
     "tunecheck_serve -> tunecheck_azure._foundry.evaluation",
     "tunecheck_serve -> tunecheck_bfcl._result_files",
 }

@@ -24,10 +24,10 @@ from tunecheck._files import read_object
 from tunecheck._records import sealed
 from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
+from tunecheck.report import running
 from tunecheck.report._run_list import runs_page
 from tunecheck.report._serving import make_app
 from tunecheck.runs._store import Run, find_run
-from tunecheck_serve._server import running
 
 ON_A_RUN = {
     "resume": ("evaluate", "--resume"),

@@ -18,10 +18,10 @@ from typing import TypeAlias
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
+from tunecheck.report._local_pages import guarded, serve_pages
 from tunecheck.report._run_list import runs_page
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run, list_runs
-from tunecheck_serve._pages import guarded, serve_pages
 
 _MOST_COMPARED = 50
 """Runs of one page; a page that holds more would say less."""

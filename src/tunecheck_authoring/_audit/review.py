@@ -31,8 +31,8 @@ from tunecheck._messages import counted
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import Dataset
 from tunecheck.datasets._row_check import entry_name
+from tunecheck.report import guarded, serve_pages
 from tunecheck_authoring._audit.findings import KINDS, AuditFinding, Replacement
-from tunecheck_serve._pages import guarded, serve_pages
 
 _MOST_BYTES = 64 << 20
 _ROOM = "tunecheck_authoring._audit"

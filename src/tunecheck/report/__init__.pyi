@@ -1,0 +1,12 @@
+"""The public names of this package and their homes; `__init__.py` loads them from there."""
+
+from ._local_pages import (
+    NOT_THIS_MACHINE as NOT_THIS_MACHINE,
+    guarded as guarded,
+    is_of_this_machine as is_of_this_machine,
+    running as running,
+    serve_pages as serve_pages,
+    stopped_by_signals as stopped_by_signals,
+)
+from ._panels import PanelReader as PanelReader, PanelRow as PanelRow
+from ._texts import as_json as as_json, cut as cut

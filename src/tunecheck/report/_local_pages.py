@@ -1,0 +1,114 @@
+"""A server of pages for browsers on this machine only.
+
+A web page elsewhere may point its own name to this machine (DNS rebinding). Its requests are refused by the `Host` that
+they name.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.endpoints._urls import is_loopback
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@contextlib.asynccontextmanager
+async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve an application within this block. Yield its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
+    # aiohttp logs a traceback for each request that is no HTTP; its sender is told by the reply's status.
+    quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
+    runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:  # OverflowError: a port that is not a port
+            raise ConfigurationError(
+                f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
+            ) from None
+        taken = runner.addresses[0][1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.contextmanager
+def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Within this block, SIGINT and SIGTERM set the event."""
+    loop = asyncio.get_running_loop()
+    taken = []
+    for name in (signal.SIGINT, signal.SIGTERM):
+        # Not possible on Windows, nor outside the main thread: there, `stop` or a KeyboardInterrupt ends it.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(name, stop.set)
+            taken.append(name)
+    try:
+        yield
+    finally:
+        for name in taken:
+            loop.remove_signal_handler(name)
+
+
+async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str], None] | None) -> None:
+    """Serve an application on this machine until the process is asked to end. Port 0 takes a free one."""
+    stop = asyncio.Event()
+    async with running(app, "127.0.0.1", port) as url:
+        with stopped_by_signals(stop):
+            if on_ready:
+                on_ready(url)
+            await stop.wait()
+
+
+@web.middleware
+async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Refuse requests that do not name this machine. Errors are replies of plain text."""
+    if not is_of_this_machine(request):
+        response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
+    else:
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=error.text or error.reason)
+        except ConfigurationError as error:
+            response = web.Response(status=409, text=str(error))
+        except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder or a data set holds
+            response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only, and to no web page elsewhere"
+
+
+def is_of_this_machine(request: web.Request) -> bool:
+    """Return True if a request names this machine as its `Host`, and comes from no web page elsewhere (`Origin`)."""
+    origins = request.headers.getall("Origin", [])
+    return all(map(_names_this_machine, [f"//{request.headers.get('Host', '')}", *origins]))
+
+
+def _names_this_machine(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        return False
+    return host is not None and is_loopback(host)
