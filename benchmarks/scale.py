@@ -19,18 +19,18 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
+from tunecheck.evaluation._merging import Merge
+from tunecheck.pipeline._outcome import Outcome
+from tunecheck.runs._claims import Claims, Moment, Results
 
 from tunecheck._files import WorkerEntry
 from tunecheck._json import content_hash
 from tunecheck._targets import Row
-from tunecheck.evaluation._merging import Merge
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Tally
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row, write_table
 from tunecheck.pipeline._scoring import bind_evaluator
-from tunecheck.runs._claims import Claims, Moment, Results
 from tunecheck.storage._address import open_store
 
 SERVER = Path(__file__).parents[1] / "tests" / "chat_server.py"

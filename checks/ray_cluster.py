@@ -1,15 +1,21 @@
-"""A Ray cluster of two nodes on this machine, two cores each; `kill` on standard input kills the second raylet."""
+"""A Ray cluster on this machine, for checks: prints its address, then obeys its standard input.
+
+python ray_cluster.py NODES CPUS       `add` starts one more node, `remove` kills the last one's raylet
+"""
 
 import sys
 
 from ray.cluster_utils import Cluster
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-other = cluster.add_node(num_cpus=2)
+count, cpus = int(sys.argv[1]), float(sys.argv[2])
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus})
+nodes = [cluster.add_node(num_cpus=cpus) for _ in range(count - 1)]
 cluster.wait_for_nodes()
 print(cluster.address, flush=True)
 for line in sys.stdin:
-    if line.strip() == "kill":
-        cluster.remove_node(other, allow_graceful=False)
-        print("killed", flush=True)
+    if line.strip() == "add":
+        nodes.append(cluster.add_node(num_cpus=cpus))
+    else:
+        cluster.remove_node(nodes.pop(), allow_graceful=False)
+    print("done", flush=True)
 cluster.shutdown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -46,44 +45,16 @@ def test_the_official_loader_takes_a_job_with_everything(workspace: Path, refere
     assert "managed" in loaded["identity"]
 
 
-@pytest.mark.parametrize(("more", "kind"), [([], "pytorch"), (["--ray"], "ray")])
 def test_the_official_loader_takes_a_job_of_several_machines(
-    workspace: Path, reference_env: ReferenceEnvironment, more: list[str], kind: str
+    workspace: Path, reference_env: ReferenceEnvironment
 ) -> None:
     python = reference_env("azure-ai-ml", "azure-ai-ml==1.35.2")
-    options = ["--instances", "3", "--output", "az://evals/team", *more]
+    options = ["--instances", "3", "--output", "az://evals/team"]
     assert main(["azureml", "job", "--compute", "cpu", "--name", "all", *options, "--", "--dataset", "val.jsonl"]) == 0
     said = subprocess.run([python, "-c", _LOADED, "azureml/all/job.yml"], capture_output=True, text=True, check=True)
     loaded = json.loads(said.stdout.splitlines()[-1])
     assert (loaded["instances"], loaded["outputs"]) == (3, [])
-    assert kind in loaded["distribution"].lower()
-
-
-def test_three_machines_of_a_job_make_one_run(workspace: Path) -> None:
-    """The job's command as Azure ML starts it on each machine, here on one, with a folder for the storage."""
-    evaluate = ["--dataset", "val.jsonl"]
-    options = ["--name", "all", "--instances", "3", "--output", "az://evals/team"]
-    assert main(["azureml", "job", "--compute", "cpu", *options, "--", *evaluate]) == 0
-
-    import yaml
-
-    command = yaml.safe_load((workspace / "azureml/all/job.yml").read_text("utf-8"))["command"]
-    shared = command.replace("az://evals/team", str(workspace.parent / "results"))
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    machines = [
-        subprocess.Popen(
-            shared,
-            shell=True,
-            cwd=workspace,
-            env={**environment, "NODE_RANK": str(rank), "AZUREML_RUN_ID": "brave_fox_1"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (2, 1, 0)
-    ]
-    assert [(each.wait(), each.stderr and each.stderr.read())[0] for each in machines] == [0, 0, 0]
-    (run,) = (workspace.parent / "results").glob("brave_fox_1-*")
-    assert json.loads((run / "run.json").read_bytes())["status"] == "finished"
+    assert "ray" in loaded["distribution"].lower()
 
 
 def test_the_command_of_a_job_runs_in_the_environment_that_its_docker_file_makes(workspace: Path) -> None:

@@ -17,7 +17,6 @@ from checks.test_storage_runs import FaultyProxy, proxy
 from tests.foundry_azurite import ACCOUNT, KEY
 from tests.platforms import posix_only
 from tests.shared_runs import Workspace, finished, workers_below
-
 from tunecheck.runs._claims import STALE_S
 
 pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")

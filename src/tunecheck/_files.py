@@ -184,19 +184,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows < self.of
 
 
-class WorkerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker of a run that several shared: its process, what ran there, from when to when, and how much it did."""
-
-    id: str
-    host: str
-    versions: dict[str, str]
-    started: str
-    ended: str
-    chunks: int = 1
-    rows: int = 0
-    taken_over: int = 0
-
-
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     """`run.json`: what was run, and how it ended.
 
@@ -205,7 +192,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     it lies elsewhere. `api` holds what was found out about the APIs that the target and evaluators ask. `command` is
     what a command line needs to resume the run. `records` says how many the journal had when this was written; `sha256`
     and `sizes` (in bytes) are of the results, by file name, as the run last wrote them.
-    `decision` stands in a run that may stop early, `workers` in one that several processes shared.
+    `decision` stands in a run that may stop early.
     `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
     """
 
@@ -235,7 +222,6 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     sha256: dict[str, str] | UnsetType = UNSET
     sizes: dict[str, int] | UnsetType = UNSET
     decision: Decision | UnsetType = UNSET
-    workers: list[WorkerEntry] | UnsetType = UNSET
 
     @property
     def stopped(self) -> Decision | None:
@@ -345,24 +331,30 @@ class Verdicts(msgspec.Struct, tag_field="k", tag="verdicts", frozen=True):
     rows: list[tuple[int, RowVerdicts]]
 
 
-class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True):
-    """A model's answer to an evaluator `e`, and its cost; `e` is null where another run paid for it."""
+class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True, omit_defaults=True):
+    """A model's answer to an evaluator `e` and its cost; `e` is null if another run paid for it.
+
+    `i` is the index of the row that the call was made for, if known.
+    """
 
     e: str | None
     h: str
     cost: float | None
     cur: str | None
     out: dict[str, JSON]
+    i: int | None = None
 
 
-class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
-    """A failure, for who reads the journal: a run that goes on tries again what failed."""
+class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaults=True):
+    """The failure of one stage (the target or an evaluator) on a row. A resumed run tries the stage again."""
 
     i: int
     id: str
     stage: str
     type: str
     message: str
+    request_id: str | None = None
+    cause: str | None = None
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):

@@ -12,7 +12,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -104,16 +104,14 @@ class RecordFile:
         begin, self._size = self._size, self._size + written
         return begin
 
-    def hold(self, lines: Iterable[bytes]) -> None:
-        """Write the records of other files, as their lines are, in place of all that this one has."""
-        for file in (self._synced, self._file):  # in this order: what is counted must be there
-            os.ftruncate(file.fileno(), 0)
-        self.count = self._size = 0
-        with open_regular(self.path, "ab", _BLOCK) as file:
-            for line in lines:
-                self._size += file.write(sealed(line.rpartition(_SEAL)[0] + b"}", self.count))
-                self.count += 1
-        self.sync()
+    def append_encoded(self, record: bytes) -> int:
+        """Write a record that is JSON already, from any thread; return where it begins.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        with self._appending:
+            return self._append(record)
 
     def _take_back(self, written: int) -> None:
         """Cut off what was written of a record, so that the next one does not begin in the middle of a line."""

@@ -17,7 +17,6 @@ PLUGIN = Plugin(
         "score": Extension(
             "tunecheck.cli._evaluate.command:score", "Judge a finished run's recorded answers with other evaluators."
         ),
-        "worker": Extension("tunecheck.cli._worker:worker", "Work on a run that several processes share."),
         "runs": Extension("tunecheck.cli._runs:runs", "List runs, the oldest first."),
         "verify": Extension("tunecheck.cli._verify:verify", "Check that runs are complete and unchanged."),
         "compare": Extension(

@@ -53,42 +53,28 @@ def test_the_job_runs_evaluate_with_what_was_typed_and_keeps_its_results_as_an_o
     assert (workspace / "azureml/val" / made["code"]).resolve() == workspace.resolve()
 
 
-def test_the_first_of_several_machines_begins_the_run_and_the_others_join_it(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_machines_are_a_ray_cluster_whose_head_runs_the_command(workspace: Path) -> None:
+    assert job("--instances", "3") == 0
+    made = written(workspace)
+    assert made["command"] == "tunecheck evaluate --dataset val.jsonl --results-dir ${{outputs.results}} --on ray:auto"
+    assert (made["distribution"], made["resources"]) == ({"type": "ray"}, {"instance_count": 3})
+    assert "tunecheck[ray]==" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
+
+
+def test_results_may_go_to_blob_storage(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert job("--instances", "3", "--output", "az://evals/team") == 0
     made = written(workspace)
-    first, others = made["command"].removeprefix('if [ "${NODE_RANK:-0}" = 0 ]; then ').split("; else ")
-    assert first == (
-        'tunecheck evaluate --dataset val.jsonl --results-dir az://evals/team --name "$AZUREML_RUN_ID" --on local:1'
-    )
-    assert others == 'tunecheck worker "$AZUREML_RUN_ID" --wait 1800 --results-dir az://evals/team; fi'
-    assert made["resources"] == {"instance_count": 3}
-    assert made["distribution"] == {"type": "pytorch", "process_count_per_instance": 1}
+    assert made["command"] == "tunecheck evaluate --dataset val.jsonl --results-dir az://evals/team --on ray:auto"
     assert "outputs" not in made
-    assert "tunecheck[azure-storage]==" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
+    assert "tunecheck[azure-storage,ray]==" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
     assert "AZURE_STORAGE_ACCOUNT_NAME is read from the environment" in capsys.readouterr().out
 
 
-def test_a_cluster_of_ray_runs_the_command_once(workspace: Path) -> None:
-    assert job("--instances", "3", "--ray", "--output", "az://evals/team", "--env", "AZURE_STORAGE_ACCOUNT_NAME=a") == 0
-    made = written(workspace)
-    assert made["command"] == "tunecheck evaluate --dataset val.jsonl --results-dir az://evals/team --on ray:auto"
-    assert made["distribution"] == {"type": "ray"}
-
-
-@pytest.mark.parametrize(
-    ("options", "evaluate", "says"),
-    [
-        (("--instances", "2"), (), "--output az://container/prefix"),
-        (("--instances", "2", "--output", "az://evals/team"), ("--on", "local:4"), "--on: give --instances"),
-    ],
-)
-def test_what_several_machines_cannot_share_is_told(
-    workspace: Path, options: tuple[str, ...], evaluate: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+def test_where_rows_are_answered_is_said_by_the_number_of_machines(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert job(*options, evaluate=("--dataset", "val.jsonl", *evaluate)) == 2
-    assert says in capsys.readouterr().err
+    assert job("--instances", "2", evaluate=("--dataset", "val.jsonl", "--on", "ray")) == 2
+    assert "--on: give --instances" in capsys.readouterr().err
 
 
 def test_data_from_elsewhere_are_an_input_of_the_job(workspace: Path) -> None:

@@ -36,7 +36,6 @@ COMMANDS = {
     "bfcl run": ("bfcl", "run", "--resume", "{run}"),
     "memory run": ("memory", "run", "--resume", "{run}"),
     "calibrate": ("judge", "calibrate", "--resume", "{run}"),
-    "worker": ("worker", "{run}"),
     "select": ("select", "{other}", "{run}"),
     "select against it": ("select", "{other}", "{other}", "--base", "{run}"),
     "export": ("datasets", "export", "{run}", "--to", "sft", "--no-test-set", "--out", "sft.jsonl"),

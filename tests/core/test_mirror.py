@@ -4,37 +4,22 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.core.test_storage import container_address
 
 from tunecheck.storage._address import open_store
-from tunecheck.storage._folder import FolderStore
 from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror
 from tunecheck.storage._shipping import mirrored
-from tunecheck.storage._store import Stored
 
 RUN = "val-20260101T120000Z-0a1b2c"
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> str:
-    return str(tmp_path / "store")
+def address(blob_port: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    return container_address(blob_port, monkeypatch)
 
 
 def machine(tmp_path: Path, name: str, address: str) -> Mirror:
     return Mirror(tmp_path / name, address)
-
-
-class Objects(FolderStore):
-    """A storage that has some more objects, also where a folder could not have them."""
-
-    def __init__(self, more: dict[str, bytes], address: str) -> None:
-        super().__init__(Path(address))
-        self._more = more
-
-    def list(self, prefix: str) -> dict[str, str]:
-        return dict(sorted([*super().list(prefix).items(), *((name, "1") for name in self._more)]))
-
-    def read(self, name: str) -> Stored | None:
-        return Stored(self._more[name], "1") if name in self._more else super().read(name)
 
 
 def write(mirror: Mirror, file: str, text: str, run: str = RUN) -> None:
@@ -184,7 +169,7 @@ def test_an_object_that_is_none_of_a_run_s_changes_nothing(tmp_path: Path, addre
     write(here, "run.json", "{}")
     append(here, "1\n")
     here.push()
-    there.store = Objects({f"{RUN}/{stray}": b"?"}, address)
+    open_store(address).put(f"{RUN}/{stray}", b"?")
     assert there.pull() == []
     assert read(there, "journal.jsonl") == "1\n"
 
@@ -193,7 +178,7 @@ def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(tmp_path: Pa
     here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
     write(here, "memory/summary.json", "[1]")
     here.push()
-    there.store = Objects({f"{RUN}/memory": b""}, address)
+    open_store(address).put(f"{RUN}/memory", b"")
     there.pull()
     assert read(there, "memory/summary.json") == "[1]"
 

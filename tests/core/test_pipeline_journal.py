@@ -503,10 +503,10 @@ def test_a_run_s_own_journal_comes_before_its_parent_s(tmp_path: Path) -> None:
     write(own, 0, mark="own")
     write(parent, 0, 1, mark="parent")
     cached = CachedResults(recorded(own), recorded(parent, by_row=False))
-    assert cached.answer(0, hashed(0)) == ({"response": "answer 0", "mark": "own"}, False, True)
-    assert cached.answer(1, hashed(1)) == ({"response": "answer 1", "mark": "parent"}, True, True)
+    assert cached.answer(0, hashed(0)) == ({"response": "answer 0", "mark": "own"}, False, True, True)
+    assert cached.answer(1, hashed(1)) == ({"response": "answer 1", "mark": "parent"}, True, True, True)
     assert cached.answer(2, hashed(2)) is None
-    assert cached.verdict("e", 1, hashed(101)) == ({"n": 1}, True, True)
+    assert cached.verdict("e", 1, hashed(101)) == ({"n": 1}, True, True, True)
     cached.close()
 
 

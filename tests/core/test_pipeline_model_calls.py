@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, R
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._model_calls import call_key
 
 CHEAP = Price(1.0, 10.0)
@@ -351,11 +349,3 @@ def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
     keys = [call_key(Model(), request, 0) for request in requests]
     assert len({*keys, call_key(Model(), requests[0], 1)}) == 6
     assert keys == [call_key(Model(), replace(request), 0) for request in requests]
-
-
-def test_calls_that_two_workers_have_bought_are_counted_when_their_journals_are_put_together(tmp_path: Path) -> None:
-    with contextlib.closing(Journal(tmp_path / "worker.jsonl")) as journal:
-        for evaluator, key in (("a", "k1"), ("a", "k2"), (None, "k1"), ("a", "k1")):  # None: taken from another worker
-            journal.call(evaluator, key, 0.1, "USD", {"text": "1"})
-    with contextlib.closing(Journal(tmp_path / "journal.jsonl")) as journal:
-        assert journal.hold((tmp_path / "worker.jsonl").read_bytes().splitlines(keepends=True)[1:]) == 1

@@ -1,4 +1,4 @@
-"""Sums that many processes add up are those that one would have."""
+"""Exact sums stay exact, however many numbers are added and however few are kept."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ numbers = st.lists(st.floats(-1e300, 1e300), max_size=30)
 
 
 @given(st.lists(numbers, max_size=5))
-def test_the_sum_of_condensed_parts_is_exact(parts: list[list[float]]) -> None:
-    together = ExactSum()
+def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> None:
+    total = ExactSum()
     for part in parts:
-        own = ExactSum()
         for number in part:
-            own.append(number)
-        own.condense()
-        together.add(own.count, own.numbers)
+            total.append(number)
+        total.condense()
     every = [number for part in parts for number in part]
-    assert together.count == len(every)
-    assert sum(map(Fraction, together.numbers)) == sum(map(Fraction, every))
+    assert total.count == len(every)
+    assert sum(map(Fraction, total.numbers)) == sum(map(Fraction, every))
 
 
 def test_however_many_are_added_few_are_kept() -> None:
     total = ExactSum()
-    for _ in range(50):
-        total.add(1_000, [0.1] * 1_000)
+    for _ in range(50_000):
+        total.append(0.1)
     total.condense()
     assert (total.count, len(total.numbers) < 5) == (50_000, True)
     assert math.fsum(total.numbers) == math.fsum([0.1] * 50_000)

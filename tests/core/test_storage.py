@@ -1,10 +1,9 @@
-"""Every storage keeps the same promises: here a folder, and Azure blob storage as Azurite has it."""
+"""What a storage promises, tried on Azure blob storage as Azurite has it."""
 
 import io
 import os
 import secrets
 import threading
-from pathlib import Path
 
 import pytest
 from tests.foundry_azurite import ACCOUNT, KEY
@@ -21,18 +20,20 @@ def azurite_variables(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
 
 
-@pytest.fixture(params=["folder", "azure"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    if request.param == "folder":
-        return open_store(str(tmp_path / "store"))
+def container_address(port: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a new container, which the environment gives access to."""
     pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
     blobs = pytest.importorskip("azure.storage.blob")
-    port = request.getfixturevalue("blob_port")
     service = blobs.BlobServiceClient(f"http://127.0.0.1:{port}/{ACCOUNT}", credential=KEY)
     container = secrets.token_hex(8)
     service.create_container(container)
     azurite_variables(port, monkeypatch)
-    return open_store(f"az://{container}/runs")
+    return f"az://{container}/runs"
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
+    return open_store(container_address(request.getfixturevalue("blob_port"), monkeypatch))
 
 
 def test_what_is_created_is_read(store: Store) -> None:
@@ -91,32 +92,8 @@ def test_of_many_that_create_one_succeeds(store: Store) -> None:
     assert len(won) == 1
 
 
-def test_what_has_changed_since_it_was_read_is_not_replaced(store: Store) -> None:
-    store.put("shares", b"one")
-    first = store.read("shares")
-    assert first is not None
-    assert store.replace("shares", b"two", first.version)
-    assert not store.replace("shares", b"three", first.version)
-    second = store.read("shares")
-    assert second is not None
-    assert second.content == b"two"
-
-
-def test_a_replacement_is_later_than_what_it_replaces_though_the_clock_stands(tmp_path: Path) -> None:
-    """By it they are told apart, where a file system gives the number of a file again within one tick of its clock."""
-    store, path = open_store(str(tmp_path)), tmp_path / "shares"
-    assert store.create("shares", b"1")
-    later = path.stat().st_mtime_ns + 3_600_000_000_000
-    os.utime(path, ns=(later, later))
-    stored = store.read("shares")
-    assert stored is not None
-    assert store.replace("shares", b"2", stored.version)
-    assert path.stat().st_mtime_ns > later
-
-
-def test_what_is_not_there_is_not_read_or_replaced_and_may_be_deleted(store: Store) -> None:
+def test_what_is_not_there_is_not_read_and_may_be_deleted(store: Store) -> None:
     assert store.read("nothing") is None
-    assert not store.replace("nothing", b"x", "version")
     store.delete("nothing")
 
 
@@ -136,13 +113,6 @@ def test_a_prefix_may_end_within_a_name(store: Store) -> None:
     for name in ("lease/7-1", "lease/7-2", "lease/70-1"):
         store.create(name, b"")
     assert list(store.list("lease/7-")) == ["lease/7-1", "lease/7-2"]
-
-
-def test_nothing_is_left_of_what_is_cleared(store: Store) -> None:
-    store.put("done/1", b"")
-    store.put("lease/1", b"")
-    store.clear()
-    assert store.list("") == {}
 
 
 def test_what_is_deleted_is_gone(store: Store) -> None:
@@ -172,9 +142,3 @@ def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatc
     with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: it cannot be reached") as caught:
         open_store("az://runs/x").read("lease/1")
     assert "SECRET" not in str(caught.value)
-
-
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("a file")
-    with pytest.raises(RunError, match="cannot be written"):
-        open_store(str(tmp_path / "store")).create("lease/1", b"")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
-from tests.core import test_runs_claims as claims
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 
@@ -682,7 +681,6 @@ TESTED = {
     "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
     "a run folder of somebody else": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
     "an OpenAPI file": test_texts_of_an_openapi_file_are_literals,
-    "what other workers leave of a shared run": claims.test_what_others_have_written_down_leads_to_no_other_file,
     "values that a prompt is filled with": test_values_in_a_prompt_are_text,
     "what a model answers": test_what_a_model_answers_is_not_run,
     "what a server replies": test_a_reply_leads_nowhere_else,

@@ -44,14 +44,13 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _mark_running(listed: list[dict[str, JSON]], folder: Path) -> None:
-    """Say of runs that others are at work on that they are running: no process of this machine holds their journal."""
-    if killed := [each for each in listed if each["status"] == "killed"]:
-        from tunecheck.runs._at_work import at_work_elsewhere
-        from tunecheck.runs._store import Run
+    """Mark runs as running that another machine works on; no process of this machine holds their journal."""
+    killed = {folder / str(each["run"]): each for each in listed if each["status"] == "killed"}
+    if killed:
+        from tunecheck.storage._shipping import running_elsewhere
 
-        running = at_work_elsewhere(Run(folder / str(each["run"])) for each in killed)
-        for each in killed:
-            each["status"] = "running" if each["run"] in running else "killed"
+        for run in running_elsewhere([*killed]):
+            killed[run]["status"] = "running"
 
 
 def _described(run: Run) -> dict[str, JSON]:

@@ -1,5 +1,6 @@
 """Data sets: rows from files, frames and iterables, the defaults they declare, and converters of other formats."""
 
-from tunecheck._lazy import attach_stub
+from tunecheck.datasets._defaults import DatasetDefaults
+from tunecheck.datasets._reading import Dataset, open_dataset
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__all__ = ["Dataset", "DatasetDefaults", "open_dataset"]

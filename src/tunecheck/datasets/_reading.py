@@ -261,6 +261,13 @@ def open_dataset(
     return _opened(data, search, workspace).limited(limit, number_ids=number_ids)
 
 
+def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
+    """A data set as another process knows it: its columns and defaults, with one row of nulls in place of its rows."""
+    dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=defaults)
+    dataset.name, dataset.path = name, path
+    return dataset
+
+
 def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
     if isinstance(data, Dataset):
         return data

@@ -15,6 +15,7 @@ from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Apart, Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
+from tunecheck.endpoints._limits import SharedLimits
 from tunecheck.endpoints._masking import Redactor
 
 if TYPE_CHECKING:
@@ -292,13 +293,12 @@ class Endpoint(Apart, ABC):
     def allow(self, concurrency: int) -> None:
         """Set how many concurrent calls to take, where the definition does not say."""
 
-    @property
-    def least_part(self) -> float:
-        """The smallest part of its requests and tokens a minute that is of any use; 0 where it sets none."""
-        return 0.0
+    def rates(self) -> tuple[float | None, float | None]:
+        """Requests and tokens a minute that the definition allows; None: no such limit."""
+        return None, None
 
-    def lease_limits(self, part: float, seconds: float) -> None:
-        """Keep to a part of the requests and tokens a minute for so long, and send nothing afterwards: it is shared."""
+    def share_limits(self, buckets: SharedLimits) -> None:
+        """Take requests and tokens from buckets that other processes take from as well."""
 
     def hide(self, secrets: Redactor) -> None:
         """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""

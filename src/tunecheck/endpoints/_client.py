@@ -21,7 +21,7 @@ from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, re
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import Failure, answer_failure, error_failure, is_page, reply_failure, request_id
-from tunecheck.endpoints._limits import Backoff, Clock, TokenBucket, retry_after_s
+from tunecheck.endpoints._limits import TOKEN_BURST_S, Backoff, Clock, SharedLimits, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
@@ -31,7 +31,6 @@ MOST_REFUSALS = 10
 would be refused as well."""
 
 _MOST_AT_FIRST = 64
-_TOKEN_BURST_S = 10.0
 
 A = TypeVar("A")
 
@@ -90,13 +89,8 @@ class Client:
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
     _live: PerLoop[_Live] = field(default_factory=PerLoop)
-    _lease: tuple[float, float] | None = None
-
-    def lease(self, part: float, seconds: float) -> None:
-        """Keep to a part of the requests and tokens a minute for so long, and send nothing afterwards."""
-        self._lease = part, self.clock.now() + seconds
-        for live in self._live.all():
-            live.lease(*self._lease)
+    shared_limits: SharedLimits | None = None
+    """Buckets that several processes share, in place of this process's own."""
 
     def load(self) -> Load | None:
         """None while there are no connections."""
@@ -155,10 +149,14 @@ class Client:
         transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
         if transport.proxy_secret is not None:
             self.redactor.add(transport.proxy_secret)
-        live = _Live(transport, self.limits, self.clock)
-        if self._lease is not None:
-            live.lease(*self._lease)
-        return live
+        return _Live(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
+
+    def _own_buckets(self) -> SharedLimits:
+        clock, requests, tokens = self.clock, self.limits.requests_per_minute, self.limits.tokens_per_minute
+        return SharedLimits(
+            TokenBucket(requests, clock=clock) if requests else None,
+            TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
+        )
 
     async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
         failures = 0
@@ -272,7 +270,7 @@ class Client:
 class _Live:
     """The state of one event loop: connections, limits, and the count of refusals."""
 
-    def __init__(self, transport: Transport, limits: Limits, clock: Clock) -> None:
+    def __init__(self, transport: Transport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
         self.transport = transport
         # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
@@ -280,14 +278,7 @@ class _Live:
         self.attempts = 0
         self.overloads: Counter[int] = Counter()
         self._stop: str | None = None
-        per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute
-        self._requests = TokenBucket(per_minute, clock=clock) if per_minute else None
-        self._tokens = TokenBucket(tokens, clock=clock, burst_s=_TOKEN_BURST_S) if tokens else None
-
-    def lease(self, part: float, until: float) -> None:
-        for bucket in (self._requests, self._tokens):
-            if bucket is not None:
-                bucket.lease(part, until)
+        self._requests, self._tokens = buckets.requests, buckets.tokens
 
     async def take(self, tokens: int) -> None:
         if self._requests:

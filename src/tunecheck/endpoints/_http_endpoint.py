@@ -31,7 +31,7 @@ from tunecheck.endpoints._base import (
 )
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
-from tunecheck.endpoints._limits import Backoff, Clock
+from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url
 
@@ -39,11 +39,6 @@ _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide who is asked."""
 
 _OF_STREAMS = ("stream", "stream_options")
-
-_LEAST_REQUESTS = 2.0
-"""A minute: with less, a worker would do next to nothing for the one that its bucket holds."""
-
-_LEAST_OF_TOKENS = 0.001
 
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
@@ -291,16 +286,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
             for client in self._clients:
                 client.limits = msgspec.structs.replace(client.limits, concurrency=concurrency)
 
-    @property
-    def least_part(self) -> float:
-        limits = self.config.limits
-        if limits.requests_per_minute:
-            return min(1.0, _LEAST_REQUESTS / limits.requests_per_minute)
-        return _LEAST_OF_TOKENS if limits.tokens_per_minute else 0.0
+    def rates(self) -> tuple[float | None, float | None]:
+        return self.config.limits.requests_per_minute, self.config.limits.tokens_per_minute
 
-    def lease_limits(self, part: float, seconds: float) -> None:
+    def share_limits(self, buckets: SharedLimits) -> None:
         for client in self._clients:
-            client.lease(part, seconds)
+            client.shared_limits = buckets
 
     async def close(self) -> None:
         for client in self._clients:

@@ -1,5 +1,7 @@
 """How fast, and when again: token buckets and backoff."""
 
+from __future__ import annotations
+
 import asyncio
 import math
 import random
@@ -7,9 +9,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import Protocol
 
-_LOOK_S = 0.25
-"""So often a bucket whose lease may change looks again whether it has filled."""
+TOKEN_BURST_S = 10.0
+"""Seconds' worth of tokens that a bucket of tokens holds: one call takes many."""
 
 
 class Clock:
@@ -25,53 +28,72 @@ class Clock:
         await asyncio.sleep(seconds)
 
 
+class Bucket(Protocol):
+    """A limit in units a minute."""
+
+    async def take(self, units: float) -> None:
+        """Wait until this many units are available, and take them."""
+        ...
+
+    def give_back(self, units: float) -> None:
+        """Return units that were not used; a negative number takes what was used beyond the estimate."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimits:
+    """The buckets that calls take requests and tokens from; None: no such limit."""
+
+    requests: Bucket | None = None
+    tokens: Bucket | None = None
+
+
 class TokenBucket:
     """A rate limit in units a minute, spread evenly, first come first served.
 
-    The bucket holds `burst_s` seconds' worth of units (one at least), full at first. A taker of more units than it
-    holds waits for a full bucket and leaves a debt that the next ones wait off. One that others share a limit with
-    begins empty.
+    The bucket holds `burst_s` seconds' worth of units (one at least) and starts full. A caller that takes more units
+    than it holds waits for a full bucket and leaves a debt that the next callers wait off.
     """
 
     def __init__(self, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> None:
-        self._whole = self._per_second = per_minute / 60
-        self._burst_s = burst_s
+        self._per_second = per_minute / 60
         self._capacity = max(1.0, self._per_second * burst_s)
         self._level = self._capacity
         self._clock = clock
         self._seen = clock.now()
-        self._until = math.inf
         self._turn = asyncio.Lock()
 
-    def lease(self, part: float, until: float) -> None:
-        """Keep to a part of the limit until then, by the clock, and give nothing out afterwards."""
-        level = self._filled() if self._until < math.inf else 0.0
-        rate = part * self._whole
-        self._capacity = max(1.0, rate * self._burst_s)
-        # Where the one unit that it holds at least is more than its part of the burst, its minute has less for that.
-        self._per_second = max(0.0, rate - (self._capacity - rate * self._burst_s) / 60)
-        self._level = min(level, self._capacity)
-        self._until = until
+    @classmethod
+    def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
+        """A bucket that starts empty and gives out at most `per_minute` units in any 60 seconds, its burst included."""
+        bucket = cls(per_minute, clock=clock, burst_s=burst_s)
+        bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
+        bucket._per_second = max(per_minute - bucket._capacity, per_minute / 2) / 60
+        bucket._level = 0.0
+        return bucket
 
     async def take(self, units: float) -> None:
-        """Wait until this many units are available, and take them."""
+        """As `Bucket.take`."""
         async with self._turn:
             while (missing := min(units, self._capacity) - self._filled()) > 1e-9:
-                wait = missing / self._per_second if self._per_second else math.inf
-                await self._clock.sleep(wait if self._until == math.inf else min(wait, _LOOK_S))
+                await self._clock.sleep(missing / self._per_second)
             self._level -= units
 
+    def take_now(self, units: float) -> bool:
+        """Take units if they are available at once and nobody waits; return whether they were taken."""
+        if self._turn.locked() or min(units, self._capacity) - self._filled() > 1e-9:
+            return False
+        self._level -= units
+        return True
+
     def give_back(self, units: float) -> None:
-        """Return units that were taken and not used; a negative number takes what was used beyond the estimate."""
+        """As `Bucket.give_back`."""
         self._level = min(self._capacity, self._filled() + units)
 
     def _filled(self) -> float:
         now = self._clock.now()
-        seconds = max(0.0, min(now, self._until) - self._seen)
-        self._level = min(self._capacity, self._level + seconds * self._per_second)
+        self._level = min(self._capacity, self._level + max(0.0, now - self._seen) * self._per_second)
         self._seen = now
-        if now > self._until:
-            self._level = min(self._level, 0.0)
         return self._level
 
 

@@ -19,7 +19,7 @@ from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Question
-    from tunecheck.evaluation._workers import Launcher
+    from tunecheck.evaluation._execution import RunsElsewhere
 
 RunLike: TypeAlias = "str | PathLike[str]"
 
@@ -59,7 +59,7 @@ class EvaluateArguments(RunArguments, total=False):
     decide_on: str | Sequence[str] | None
     confidence: float
     seed: int
-    on: Launcher | None
+    on: RunsElsewhere | None
 
 
 def question_of(arguments: EvaluateArguments, *, allow_simulated: bool) -> Question | None:

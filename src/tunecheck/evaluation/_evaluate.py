@@ -24,7 +24,6 @@ from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_drive
 from tunecheck.evaluation._ending import Finished
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._rescoring import RecordedRun
-from tunecheck.evaluation._worker import owner_name
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
@@ -143,7 +142,7 @@ def evaluate(
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a target.
         until_decided: stop once it is `better_than` this run or worse, or `no_worse_than` it by `margin`; decided on
             metrics that `decide_on` names, with `confidence`, the rows in an order that goes by `seed`.
-        on: what starts the workers that share a run of the command line, as its --on does.
+        on: where a run of the command line is answered and judged, as its --on says.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:
@@ -163,7 +162,7 @@ def evaluate(
     return run_execution(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
 
 
-def work(
+def prepared(
     *,
     data: Data,
     evaluators: Mapping[str, object],
@@ -171,18 +170,16 @@ def work(
     evaluator_config: Mapping[str, object] | None,
     evaluation_name: str | None,
     **arguments: Unpack[EvaluateArguments],
-) -> None:
-    """Work on a run that `evaluate` began with `on` and these arguments, until nothing of it is left to do.
+) -> Execution:
+    """What `evaluate` would run with these arguments, checked.
 
     Raises:
-        ConfigurationError: it is not the same run here.
-        RunError: it must stop.
+        ConfigurationError: as `evaluate`.
     """
     keeping = Keeping.of(arguments, name=evaluation_name, tags=None)
     pace = pace_of(arguments, fail_on_evaluator_errors=False)
-    rows, trust = _rows(data, arguments), arguments.get("trust") or Trust()
-    execution = _prepared(rows, target, evaluators, evaluator_config, None, pace, keeping, trust)
-    execution.work(find_run(arguments["resume"] or "", keeping.folder), owner_name())
+    trust = arguments.get("trust") or Trust()
+    return _prepared(_rows(data, arguments), target, evaluators, evaluator_config, None, pace, keeping, trust)
 
 
 _P = ParamSpec("_P")

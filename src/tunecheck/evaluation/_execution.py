@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DatasetEntry, Decision, MetricsFile, RunFile
-from tunecheck._messages import counted, did_you_mean
+from tunecheck._messages import did_you_mean
 from tunecheck._notebook import NotebookProgress, in_notebook
 from tunecheck._progress import ProgressBar, ProgressCallback
 from tunecheck._targets import Target
@@ -26,27 +26,21 @@ from tunecheck.evaluation._arguments import Keeping
 from tunecheck.evaluation._columns import check_columns, tools_remark
 from tunecheck.evaluation._ending import Finished, now, stopped_by
 from tunecheck.evaluation._facts import EndpointFacts
-from tunecheck.evaluation._leasing import Leasing
 from tunecheck.evaluation._loop import Closable, run_engine
-from tunecheck.evaluation._merging import Merge
-from tunecheck.evaluation._worker import Worker
-from tunecheck.evaluation._workers import Launcher, finished_by, workers_of
+from tunecheck.evaluation._remote import RemoteEngine, RunnerFactory, TaskRecipe, spent_before
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
+from tunecheck.pipeline._chunks import ChunkSource, SharedSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._finished_rows import ResultRow, RowsView
+from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
-from tunecheck.pipeline._leased_budget import LeasedBudget
 from tunecheck.pipeline._mapping import MappingLayers, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._outcome import Outcome
 from tunecheck.pipeline._plan import Pace, Plan, Tally
-from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, write_azure_results, write_table
+from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_azure_results, write_table
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
-from tunecheck.runs._claims import Claims
 from tunecheck.runs._manifest import (
-    check_versions,
     describe_evaluators,
     describe_mapping,
     describe_target,
@@ -55,8 +49,6 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
-from tunecheck.runs._shared_calls import SharedCalls
-from tunecheck.runs._shares import SharedLimits
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run
 from tunecheck.runs._verify import damaged
 
@@ -64,6 +56,14 @@ if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Deciding, Question
 
 DEFAULT_CONCURRENCY = 10
+
+
+@dataclass(frozen=True)
+class RunsElsewhere:
+    """Where the rows of a run are answered and judged: `runner` is made for a recipe, which `recipe` is part of."""
+
+    runner: RunnerFactory
+    recipe: Callable[[], Execution]
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Execution:
     """Whether what some parameter needs and no row has is an error before anything runs; else it is one of the row."""
     question: Question | None = None
     """What the run decides, so that it may stop before all rows are asked."""
-    on: Launcher | None = None
-    """What starts the workers that share the run; None: this process does all of it."""
+    on: RunsElsewhere | None = None
+    """Where rows are answered and judged; None: in this process."""
     inherited: Decision | None = None
     """That of the run whose rows these are, where it stopped early."""
     deciding: Deciding | None = field(init=False, default=None)
@@ -108,12 +108,14 @@ class Execution:
             raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
         if self.on is not None and self.question is not None:
             raise ConfigurationError(
-                "--until-decided looks at each row before the next is asked, and --on hands out rows by the chunk: "
+                "--until-decided judges each row before it asks the next, and --on hands out rows in chunks: "
                 "leave --on out; one process makes more calls at once with --concurrency N"
             )
         scan = self.dataset.scan()
         if self.on is not None and scan.rows is None:
-            raise ConfigurationError("data that can be read only once cannot be shared by workers: write it to a file")
+            raise ConfigurationError(
+                "--on reads the data more than once, and this data can be read once: write it to a file"
+            )
         self._check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
@@ -129,14 +131,11 @@ class Execution:
                 before,
                 described,
                 reuses_answers=reuses_answers,
-                evaluators_may_change=self.on is None  # what workers have finished was judged by those of before
-                and self.target is not None
-                and self.target.evaluators_may_change,
+                evaluators_may_change=self.target is not None and self.target.evaluators_may_change,
             )
             if self.question is None:  # it is finished now, and stays so when it is resumed once more
                 command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
                 manifest = replace(manifest, command=command)
-            # What was changed was typed. Of a run begun elsewhere workers, too, load what was typed or allowed here.
             manifest = signed(manifest) if began_here(before) else replace(manifest, command=described.command)
         else:
             source = None
@@ -160,7 +159,7 @@ class Execution:
 
     def _check(self, scan: Scan) -> None:
         check_columns(self.evaluators if self.gaps_are_errors else (), self.target, self.layers, scan.columns)
-        self._facts.check_prices(self.pace.max_cost)
+        self.facts.check_prices(self.pace.max_cost)
         declared = self.dataset.defaults
         grouping = [
             *(("group_by", column) for column in self.keeping.grouping),
@@ -183,7 +182,8 @@ class Execution:
         return Deciding(self.question, rows, [each.name for each in self.evaluators], self.keeping.folder)
 
     @property
-    def _facts(self) -> EndpointFacts:
+    def facts(self) -> EndpointFacts:
+        """What the run knows of the APIs of its endpoints."""
         return EndpointFacts.of(self.target, self.evaluators)
 
     def _describe(self, scan: Scan) -> RunFile:
@@ -219,26 +219,22 @@ class Execution:
         self, run: Run, manifest: RunFile, scan: Scan, earlier: Recorded | None, notes: list[str], *, resumed: bool
     ) -> Finished:
         known = manifest.records or 0
-        self._facts.recall_from(manifest)
-        claims = Claims.of(run)
-        # What is left of a run that workers have finished, one process does: rows that failed.
-        shared = claims.exist or (self.on is not None and not manifest.workers)
+        self.facts.recall_from(manifest)
         path = run.journal.absolute()  # evaluators may go to another folder
-        with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
-            if shared:
-                if not claims.exist and journal.sync() > 1:
-                    raise ConfigurationError(f"run {run.id} was begun by one process: go on without --on")
-                if earlier is not None:
-                    earlier.close()  # it was seen that it can be read; workers do so themselves
-                with self._ending(run, manifest, journal):
-                    finished = self._run_shared(run, manifest, scan, claims, journal, opened, notes)
-                claims.clear()
-                return finished
+            journal = opened.enter_context(contextlib.closing(Journal(path, at_least=known)))
+            # First: a damaged journal is refused before anything is written.
             cached = self._cached(run, manifest, journal, notes) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
-            with self._ending(run, manifest, journal):
-                return self._run_alone(run, manifest, scan, journal, cached, opened, notes)
+            opened.enter_context(self._ending(run, manifest, journal))
+            run.write(replace(manifest, status="running", started=now()))
+            if self.on is not None:
+                since = path.stat().st_size
+                notes += self._run_elsewhere(self.on, run, scan, journal, cached)
+                cached = self._cached(run, manifest, journal, [], since)  # with what the tasks have recorded
+                opened.callback(cached.close)
+            return self._run_here(run, manifest, scan, journal, cached, opened, notes)
 
     @contextlib.contextmanager
     def _ending(self, run: Run, manifest: RunFile, journal: Journal) -> Iterator[None]:
@@ -246,42 +242,31 @@ class Execution:
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - it is raised again, or what is told of it
-            stopped = stopped_by(run, self._facts.added_to(replace(manifest, records=journal.sync())), error)
+            stopped = stopped_by(run, self.facts.added_to(replace(manifest, records=journal.sync())), error)
             if stopped is error:
                 raise
             raise stopped from error
 
-    def _run_shared(
-        self,
-        run: Run,
-        manifest: RunFile,
-        scan: Scan,
-        claims: Claims,
-        journal: Journal,
-        opened: contextlib.ExitStack,
-        notes: list[str],
-    ) -> Finished:
-        """Have workers do the run, and put together what they have finished."""
-        if self.on is None:
-            raise ConfigurationError(f"run {run.id} is shared by workers: go on with --on local:N")
-        if claims.exist:
-            check_versions(run.id, manifest.versions)
-        run.write(replace(manifest, status="running", started=now()))
-        limits = SharedLimits.of(run)
-        with finished_by(self.on, self._plan(run, scan), claims, limits, self._progress()):
-            for chunk in sorted(claims.done()):
-                self._facts.recall(claims.done_with(chunk).api)
-            if lost := limits.read()[0].lost:
-                notes.append(
-                    f"up to {lost:.4g} may have been spent on calls of workers that died, whose answers were lost"
-                )
-            aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
-            outcome = Outcome(aggregator, {}, {}, Tally(notes=self._notes_before(notes)))
-            merge, manifest = Merge(claims, outcome), replace(manifest, workers=workers_of(claims))
-            if twice := journal.hold(claims.records()):
-                outcome.tally.notes.append(f"{counted(twice, 'call')} of judges made twice, by two workers")
-            rows = merge.write_rows(run.results.absolute())
-            return self._finish(run, manifest, journal, rows, merge.write_table, outcome, self.inherited)
+    def _run_elsewhere(
+        self, on: RunsElsewhere, run: Run, scan: Scan, journal: Journal, cached: CachedResults
+    ) -> list[str]:
+        """Have tasks answer and judge the rows that are not finished; return notes for the reader of the results.
+
+        Raises:
+            RunError: the run was stopped; the journal holds what the tasks finished.
+        """
+        plan = self._plan(run, scan)
+        rates = {name: endpoint.rates() for name, endpoint in self.facts.endpoints.items()}
+        spent = 0.0 if self.pace.max_cost is None else spent_before(plan, journal, cached)
+        shared = SharedSettings(rates, self.pace.max_cost, spent)
+        runner = on.runner(TaskRecipe(run.id, on.recipe, self.facts.known()))
+        engine = RemoteEngine(plan, journal, ChunkSource(plan, cached), runner, shared, self.facts.recall)
+        run_engine(engine, {}, self._progress())
+        return [*engine.tally.notes, *engine.tally.sentences(self.pace.evaluator_timeout)]
+
+    def task_plan(self, run_id: str) -> Plan:
+        """The plan of a task that works on chunks of a run; its rows are those of each chunk."""
+        return self._plan_of(run_id, None, workers=self.pace.workers or 0)
 
     @property
     def _grouping(self) -> list[str]:
@@ -291,46 +276,7 @@ class Execution:
         remarks = (note for each in self.evaluators for note in each.notes)
         return [*dict.fromkeys((*notes, *remarks)), *(self.target.notes if self.target is not None else ())]
 
-    def work(self, run: Run, owner: str) -> None:
-        """Work on a run that was begun elsewhere, until nothing of it is left to do.
-
-        Raises:
-            ConfigurationError: it is not the same here.
-            RunError: the run must stop.
-        """
-        scan = self.dataset.scan()
-        self._check(scan)
-        before = run.manifest()
-        manifest = resumed(run.id, before, self._describe(scan), reuses_answers=False)
-        check_versions(run.id, before.versions)
-        holds = reusable(before, manifest)
-        self._facts.recall_from(manifest)
-        claims, limits = Claims.of(run, owner), SharedLimits.of(run, owner)
-        if claims.finished:
-            return
-        limited = limits.read()[0].most is not None
-        notes = list[str]()
-        parent = self._parent(run, manifest, notes)
-        if manifest.parent and parent is None:  # its rows would be asked again
-            raise ConfigurationError(notes[-1])
-        with contextlib.ExitStack() as opened:
-            if parent is not None:
-                opened.callback(parent.close)
-            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-"))
-            Worker(
-                claims,
-                self._plan(run, scan, workers=self.pace.workers or 0),  # it is one of several processes itself
-                lambda path: Recorded(path, by_row=True, evaluators=holds.evaluators, answers=holds.answers),
-                parent,
-                Leasing(limits, self._facts.endpoints.values(), LeasedBudget() if limited else None),
-                SharedCalls.of(run, owner),
-                self._closing,
-                self._facts.known,
-                self._grouping,
-                Path(folder),
-            ).work()
-
-    def _run_alone(
+    def _run_here(
         self,
         run: Run,
         manifest: RunFile,
@@ -340,7 +286,6 @@ class Execution:
         opened: contextlib.ExitStack,
         notes: list[str],
     ) -> Finished:
-        run.write(replace(manifest, status="running", started=now()))
         results = ResultsWriter(run.results.absolute())
         opened.callback(results.abandon)
         aggregator = opened.enter_context(contextlib.closing(Aggregator(self.evaluators, self._grouping)))
@@ -349,10 +294,12 @@ class Execution:
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
         engine.tally.notes += self._notes_before(notes)
         run_engine(engine, self._closing, self._progress())
-        outcome = Outcome(aggregator, calls.spending, results.shapes, engine.tally)
-        outcome.count_calls(calls)
+        tally = engine.tally
+        tally.simulated |= calls.simulated
+        tally.masked += calls.masked
         decision = self.inherited if self.deciding is None else self.deciding.finish(cached.answered(), journal)
-        return self._finish(run, manifest, journal, results.finish(), write_table, outcome, decision)
+        rows, columns = results.finish(), columns_of(results.shapes)
+        return self._finish(run, manifest, journal, rows, columns, aggregator, calls, tally, decision)
 
     @property
     def _closing(self) -> dict[str, Closable]:
@@ -367,25 +314,31 @@ class Execution:
             return NotebookProgress(self.name) if in_notebook() else ProgressBar(self.name) if wanted else None
         return wanted or None
 
-    def _plan(self, run: Run, scan: Scan, workers: int | None = None) -> Plan:
+    def _plan(self, run: Run, scan: Scan) -> Plan:
+        workers = self.pace.processes(self.evaluators, scan.rows or 0)
+        return self._plan_of(run.id, run.folder.absolute(), workers=workers, row_count=scan.rows)
+
+    def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
         return Plan(
-            run_id=run.id,
+            run_id=run_id,
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
             pace=self.pace,
             concurrency=self.pace.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
-            workers=self.pace.processes(self.evaluators, scan.rows or 0) if workers is None else workers,
+            workers=workers,
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
-            row_count=scan.rows,
-            folder=run.folder.absolute(),
+            row_count=row_count,
+            folder=folder,
             order=None if self.deciding is None else self.deciding.begin(self.target),
         )
 
-    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
+    def _cached(
+        self, run: Run, manifest: RunFile, journal: Journal, notes: list[str], since: int = sys.maxsize
+    ) -> CachedResults:
         """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
-        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True)
+        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True, since=since)
         parent = self._parent(run, manifest, notes)
         if own.lost:
             journal.accept(own.lost)
@@ -405,7 +358,9 @@ class Execution:
         notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         return None
 
-    def _recorded(self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
+    def _recorded(
+        self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool, since: int = sys.maxsize
+    ) -> Recorded:
         """What a run has recorded that still holds.
 
         Raises:
@@ -419,6 +374,7 @@ class Execution:
             evaluators=holds.evaluators,
             answers=holds.answers,
             at_least=before.records or 0,
+            since=since,
         )
         loss = recorded.told_loss(before.row_count or 0)
         if loss is not None:
@@ -436,13 +392,14 @@ class Execution:
         manifest: RunFile,
         journal: Journal,
         rows: RowsView,
-        write_rows_as_table: Callable[[Path, list[str], Sequence[ResultRow]], object],
-        outcome: Outcome,
+        columns: list[str],
+        aggregator: Aggregator,
+        calls: RunCalls,
+        tally: Tally,
         decision: Decision | None,
     ) -> Finished:
-        aggregator, tally, columns = outcome.aggregator, outcome.tally, outcome.columns
         simulated = self._simulated or tally.simulated
-        tally.notes += [*tally.sentences(self.pace.evaluator_timeout), *dict.fromkeys(self._facts.sentences())]
+        tally.notes += [*tally.sentences(self.pace.evaluator_timeout), *dict.fromkeys(self.facts.sentences())]
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of
 
@@ -453,7 +410,7 @@ class Execution:
         errors = aggregator.errors
         tally.notes += [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         loaded = rows.loaded()
-        write_rows_as_table(run.table, columns, loaded)
+        write_table(run.table, columns, loaded)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
         summary = MetricsFile(
@@ -461,7 +418,7 @@ class Execution:
             by={column: dict(values) for column, values in by_group.items()},
             rows=aggregator.rows,
             failed_rows=aggregator.failed_rows,
-            usage=outcome.usage(),
+            usage=calls.usage(),
             simulated=simulated,
             notes=list(tally.notes),
             aggregate_errors=errors,
@@ -473,14 +430,14 @@ class Execution:
         sizes = {path.name: path.stat().st_size for path in files}
         ended = replace(manifest, status="finished", ended=now(), row_count=aggregator.rows, simulated=simulated)
         ended = replace(ended, records=journal.sync(), sha256=digests, sizes=sizes, decision=decision or UNSET)
-        run.write(self._facts.added_to(ended))
+        run.write(self.facts.added_to(ended))
         return Finished(
             run=run,
             rows=rows,
             loaded=loaded,
             metrics=metrics,
             by_group=by_group,
-            usage=outcome.usage(),
+            usage=calls.usage(),
             row_count=aggregator.rows,
             failed_row_count=aggregator.failed_rows,
             simulated=simulated,

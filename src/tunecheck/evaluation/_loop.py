@@ -16,7 +16,8 @@ from typing import Protocol
 from tunecheck._errors import LeftAtOnceError, RunInterruptedError
 from tunecheck._notebook import NotebookProgress
 from tunecheck._progress import Progress, ProgressBar
-from tunecheck.pipeline._engine import Engine
+from tunecheck._targets import Load
+from tunecheck.pipeline._plan import Plan, Tally
 
 Show = Callable[[Progress], None]
 
@@ -29,19 +30,47 @@ class Closable(Protocol):
         ...
 
 
+class RunsPlan(Protocol):
+    """An engine: what runs a plan in an event loop."""
+
+    plan: Plan
+    tally: Tally
+
+    async def run(self) -> None:
+        """Take every row to its result.
+
+        Raises:
+            RunError: the run was stopped.
+        """
+        ...
+
+    def stop(self, reason: BaseException) -> None:
+        """Start nothing more; `run` then raises the reason."""
+        ...
+
+    def load(self) -> Load | None:
+        """The concurrency that the target's service allows now, if it is counted."""
+        ...
+
+    def waiting_for(self) -> str:
+        """A remark for the progress line; may be empty."""
+        ...
+
+    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
+        """The event loops to watch, with the user code that each runs now."""
+        ...
+
+
 _GRACE_S = 10.0
 """How long calls under way may take after Ctrl-C."""
 
 _PROGRESS_EVERY_S = 0.1
 
-_PAUSE_S = 0.3
-"""Between two looks whether there is something to run."""
-
 _BLOCKED_S = 5.0
 """From when on it is said whose code keeps the event loop, and with it every call."""
 
 
-def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | None) -> None:
+def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | None) -> None:
     """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
 
     In the end all of `closing` are closed, in that loop, and the working folder is the one it was.
@@ -51,18 +80,6 @@ def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
     """
     stopper = _Stopper(engine)
     _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
-
-
-def run_each(
-    engine_to_run: Callable[[], Engine | None], finished: Callable[[], bool], closing: Mapping[str, Closable]
-) -> None:
-    """Run one engine after the other in one event loop, until `finished`; None: there is none at present.
-
-    Raises:
-        RunError: a run was stopped.
-    """
-    stopper = _Stopper(None)
-    _run_in_loop(lambda: _run_each(engine_to_run, finished, closing, stopper), stopper)
 
 
 def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _Stopper) -> None:
@@ -105,7 +122,7 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
 class _Stopper:
     """Asks a run to stop, from a signal handler or another thread."""
 
-    def __init__(self, engine: Engine | None) -> None:
+    def __init__(self, engine: RunsPlan) -> None:
         self._engine = engine
         self._pending = False
         self.stopping = False
@@ -143,15 +160,8 @@ class _Stopper:
             self._task.cancel()
             return
         self.stopping = True
-        if self._engine is not None:
-            self._engine.stop(RunInterruptedError(None))
+        self._engine.stop(RunInterruptedError(None))
         self._loop.call_later(_GRACE_S, self._task.cancel)
-
-    def turn_to(self, engine: Engine) -> None:
-        """Say that this engine is the one to stop from now on."""
-        self._engine = engine
-        if self.stopping:
-            engine.stop(RunInterruptedError(None))
 
     def forget(self) -> None:
         """Look at what the task came to, or asyncio complains later that nobody did."""
@@ -159,7 +169,7 @@ class _Stopper:
             self._task.exception()
 
 
-async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | None, stopper: _Stopper) -> None:
+async def _run(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | None, stopper: _Stopper) -> None:
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
     try:
@@ -178,37 +188,13 @@ async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
             await _close(name, each, engine.tally.notes)
 
 
-async def _run_each(
-    engine_to_run: Callable[[], Engine | None],
-    finished: Callable[[], bool],
-    closing: Mapping[str, Closable],
-    stopper: _Stopper,
-) -> None:
-    stopper.bind()
-    try:
-        with _interruptible(stopper):
-            while not stopper.stopping and not await asyncio.to_thread(finished):
-                engine = await asyncio.to_thread(engine_to_run)
-                if engine is None:
-                    await asyncio.sleep(_PAUSE_S)
-                    continue
-                stopper.turn_to(engine)
-                with _watched(engine, None):
-                    await engine.run()
-        if stopper.stopping:
-            raise RunInterruptedError(None)
-    finally:
-        for name, each in closing.items():
-            await _close(name, each, [])
-
-
-async def _tick(engine: Engine, show: Show) -> None:
+async def _tick(engine: RunsPlan, show: Show) -> None:
     while _show(engine, show):  # noqa: ASYNC110 - the moment is what counts, not what happened in it
         await asyncio.sleep(_PROGRESS_EVERY_S)
 
 
 @contextlib.contextmanager
-def _watched(engine: Engine, show: Show | None) -> Iterator[None]:
+def _watched(engine: RunsPlan, show: Show | None) -> Iterator[None]:
     """Say whose code blocks an event loop: from a thread, for the loop itself says nothing meanwhile."""
     own, ended = asyncio.get_running_loop(), threading.Event()
     turns: dict[asyncio.AbstractEventLoop, tuple[threading.Event, float]] = {}
@@ -240,7 +226,7 @@ def _watched(engine: Engine, show: Show | None) -> Iterator[None]:
         ]
 
 
-def _show(engine: Engine, show: Show, remark: str | None = None) -> bool:
+def _show(engine: RunsPlan, show: Show, remark: str | None = None) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally, load = engine.tally, engine.load()
     if remark is None:

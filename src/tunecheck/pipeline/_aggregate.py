@@ -1,7 +1,6 @@
 """From verdicts to metrics: means, pass rates and counts, by group too.
 
-Sums are exact, and keys and groups stand in the order of the rows, so neither the order in which rows finish changes
-anything, nor by how many processes they were counted: what each has counted (`Counts`) is added up.
+Sums are exact, and keys and groups stand in the order of the rows, so the order in which rows finish changes nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-
-import msgspec
 
 from tunecheck._causes import METRIC, in_order
 from tunecheck._errors import ConfigurationError
@@ -40,36 +37,6 @@ MAX_COMBINATIONS = 20_000
 """Most combinations of the values of all grouping columns."""
 
 _LONGEST_VALUE = 200
-
-
-class _TallyCounts(msgspec.Struct, frozen=True):
-    """A `_Tally` as it is stored; of `numbers` how many they are, and some with the same sum."""
-
-    scored: int
-    errors: int
-    results: dict[str, dict[str, int]]
-    numbers: dict[str, tuple[int, list[float]]]
-    shapes: list[tuple[int, list[str]]]
-
-
-class _CellCounts(msgspec.Struct, frozen=True):
-    """A `_Cell` as it is stored."""
-
-    group: list[str | None]
-    first: int
-    count: int
-    causes: dict[str, int]
-    rows: list[int]
-    tallies: list[_TallyCounts]
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """All that an `Aggregator` has counted; `isolated` are the evaluators whose `__aggregate__` runs in a process."""
-
-    rows: int
-    failed_rows: int
-    isolated: list[str]
-    cells: list[_CellCounts]
 
 
 @dataclass(slots=True)
@@ -100,23 +67,6 @@ class _Tally:
                     self.numbers[key].append(value)
                 except OverflowError:
                     self.numbers[key].append(_as_float(value))
-
-    def counts(self) -> _TallyCounts:
-        for each in self.numbers.values():
-            each.condense()
-        numbers = {key: (each.count, list(each.numbers)) for key, each in self.numbers.items()}
-        shapes = [(first, list(shape)) for shape, first in self.shapes.items()]
-        return _TallyCounts(self.scored, self.errors, dict(self.results), numbers, shapes)
-
-    def add_counts(self, more: _TallyCounts) -> None:
-        self.scored += more.scored
-        self.errors += more.errors
-        for metric, words in more.results.items():
-            self.results[metric].update(words)
-        for key, (count, numbers) in more.numbers.items():
-            self.numbers[key].add(count, numbers)
-        for first, shape in more.shapes:
-            self.shapes[tuple(shape)] = min(first, self.shapes.get(tuple(shape), first))
 
 
 @dataclass(slots=True)
@@ -185,34 +135,6 @@ class Aggregator:
             for tally in cell.tallies:
                 for each in tally.numbers.values():
                     each.condense(SHORT // 4)
-
-    def counts(self) -> Counts:
-        """What was counted, to be added up elsewhere."""
-        cells = [
-            _CellCounts(list(group), cell.first, cell.count, dict(cell.causes), list(cell.rows), tallies)
-            for group, cell in self._cells.items()
-            for tallies in [[tally.counts() for tally in cell.tallies]]
-        ]
-        return Counts(self.rows, self.failed_rows, list(self._own.isolated), cells)
-
-    def add_counts(self, more: Counts) -> None:
-        """Count what another process has counted.
-
-        Raises:
-            ConfigurationError: there are too many groups.
-        """
-        self.rows += more.rows
-        self.failed_rows += more.failed_rows
-        self.isolate(e for e in self._evaluators if e.name in more.isolated and e.name not in self._own.isolated)
-        for each in more.cells:
-            group = tuple(each.group)
-            cell = self._cells.get(group) or self._new_cell(each.first, group)
-            cell.first = min(cell.first, each.first)
-            cell.count += each.count
-            cell.causes.update(each.causes)
-            cell.rows.extend(each.rows)
-            for tally, counts in zip(cell.tallies, each.tallies, strict=True):
-                tally.add_counts(counts)
 
     def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
         self._check_groups(group)

@@ -1,62 +1,204 @@
-"""How the rows of a run are cut into chunks, for several workers: rows that belong together stay together."""
+"""Rows that are answered and judged elsewhere: chunks go out, journal records come back.
 
-import math
-from collections.abc import Callable
-from itertools import pairwise
+driver: rows that are not finished ──Chunk──► task: an engine of its own ──Portion──► driver: the run's journal
+"""
 
-from tunecheck._targets import Target, group_of
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tunecheck._files import Answer, Error, Failure, RowVerdicts, Step, Verdicts
+from tunecheck._json import JSON, dumps
+from tunecheck._targets import Row, Target, group_of
+from tunecheck.pipeline._journal import CachedResults
 from tunecheck.pipeline._plan import Plan
 
-_MOST_ROWS = 4_000
-"""Between two chunks nothing is asked for some hundredths of a second; whoever takes one over reads its records."""
-
-_CHUNKS_EACH = 4
-"""Chunks a worker, where there are enough rows; the last of them are halves, so that all workers end together."""
-
-_WHOLE = 0.75
-"""Of the rows, those before the halves."""
-
-_LEAST_ROUNDS = 8
-"""Calls at once a chunk has so many times over: its last ones leave places empty."""
+TARGET = "target"
+"""The stage of a row in which the target answers; the other stages are the evaluators, by name."""
 
 
-def cut(plan: Plan, row_count: int, workers: int) -> list[list[tuple[int, int]]]:
-    """The rows of each chunk, as ranges of indices."""
-    fair = math.ceil(row_count / (workers * _CHUNKS_EACH))
-    least = min(_LEAST_ROUNDS * plan.concurrency, math.ceil(row_count / workers))
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows for one task.
 
-    def size(begin: int) -> int:
-        wanted = fair if begin < row_count * _WHOLE else math.ceil(fair / 2)
-        return min(_MOST_ROWS, max(1, wanted, least))
+    `known` holds, by row index, the journal records that the run already has of a row. `isolated` asks for a process
+    that may die without taking the task along. `only` names the one evaluator to run; None: all.
+    """
 
-    target = plan.target
-    if target is None or (type(target).group_key is Target.group_key and plan.group_column is None):
-        begins = [0]
-        while (begin := begins[-1] + size(begins[-1])) < row_count:
-            begins.append(begin)
-        return [[each] for each in pairwise([*begins, row_count])]
-    return _cut_between_groups(plan, size)
+    rows: tuple[Row, ...]
+    known: Mapping[int, tuple[bytes, ...]] = field(default_factory=dict)
+    isolated: bool = False
+    only: str | None = None
 
 
-def _cut_between_groups(plan: Plan, size: Callable[[int], int]) -> list[list[tuple[int, int]]]:
-    """The same where rows have groups: each goes to the chunk of the first row of its group."""
-    chunks: list[list[tuple[int, int]]] = [[]]
-    room = size(0)
-    of_group: dict[str, int] = {}
-    for row in plan.rows():
-        group = group_of(row, plan.target, plan.group_column)
-        chunk = None if group is None else of_group.get(group)
-        if chunk is None:
-            if room <= 0:
-                chunks.append([])
-                room = size(row.index)
-            chunk = len(chunks) - 1
-            if group is not None:
-                of_group[group] = chunk
-        room -= chunk == len(chunks) - 1
-        ranges = chunks[chunk]
-        if ranges and ranges[-1][1] == row.index:
-            ranges[-1] = (ranges[-1][0], row.index + 1)
-        else:
-            ranges.append((row.index, row.index + 1))
-    return chunks
+@dataclass(slots=True)
+class Portion:
+    """What a task has produced since its last portion.
+
+    `records` are journal records with the indices of the rows they are about; `begun` and `finished` are row indices.
+    """
+
+    records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
+    begun: list[int] = field(default_factory=list)
+    finished: list[int] = field(default_factory=list)
+    answered: int = 0
+    failed: int = 0
+    notes: list[str] = field(default_factory=list)
+    remarks: dict[str, dict[str, int]] = field(default_factory=dict)
+    facts: dict[str, JSON] = field(default_factory=dict)
+    """What was found out about the APIs of the endpoints; only in the last portion of a chunk."""
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.begun or self.finished or self.notes or self.remarks or self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSettings:
+    """What all tasks of a run share: rates by endpoint (requests and tokens a minute) and the budget.
+
+    `spent` is what the run has spent before; `max_cost` None: no limit.
+    """
+
+    rates: Mapping[str, tuple[float | None, float | None]]
+    max_cost: float | None = None
+    spent: float = 0.0
+
+
+class Runner(Protocol):
+    """Runs chunks somewhere else."""
+
+    def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
+        """Take chunks from the source and yield what their tasks produce, until no row is left.
+
+        Raises:
+            RunError: the run cannot go on.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Start nothing more; calls in flight may finish. `run` then ends soon."""
+        ...
+
+    def status(self) -> str:
+        """A remark for the progress line."""
+        ...
+
+
+class ChunkSource:
+    """The rows of a run that are not finished, handed out as chunks. A group of rows is never split."""
+
+    def __init__(self, plan: Plan, cached: CachedResults) -> None:
+        self._plan = plan
+        self._cached = cached
+        self._units = self._grouped() if _has_groups(plan) else ((row,) for row in plan.rows())
+        self.finished = 0
+        """Rows that were finished before, and are not handed out."""
+        self.taken = 0
+
+    @property
+    def evaluators(self) -> list[str]:
+        """The names of the run's evaluators."""
+        return [evaluator.name for evaluator in self._plan.evaluators]
+
+    @property
+    def has_target(self) -> bool:
+        """True if rows are answered; False if the data holds the answers."""
+        return self._plan.target is not None
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that a task makes at once."""
+        return self._plan.concurrency
+
+    @property
+    def left(self) -> int:
+        """At most so many rows are still to be handed out."""
+        return max(0, (self._plan.row_count or 0) - self.taken - self.finished)
+
+    def take(self, size: int) -> Chunk | None:
+        """Return the next chunk of about `size` rows, or None if no row is left."""
+        rows: list[Row] = []
+        known: dict[int, tuple[bytes, ...]] = {}
+        for unit in self._units:
+            for row in unit:
+                records = self._known(row) if self._cached else ()
+                if records is None:
+                    self.finished += 1
+                    continue
+                rows.append(row)
+                if records:
+                    known[row.index] = records
+            if len(rows) >= size:
+                break
+        self.taken += len(rows)
+        return Chunk(tuple(rows), known) if rows else None
+
+    def _known(self, row: Row) -> tuple[bytes, ...] | None:
+        """The records that the run has of a row; None if the row is finished."""
+        target, columns, records = self._plan.target, dict[str, JSON](), list[object]()
+        if target is not None:
+            input_hash = target.input_hash(row)
+            found = self._cached.answer(row.index, input_hash)
+            if found is None:
+                steps = self._cached.steps(row.index, input_hash)
+                return _encoded([Step(row.index, row.id, input_hash, part, value) for part, value in steps.items()])
+            columns = found.value
+            records.append(Answer(row.index, row.id, input_hash, columns))
+        verdicts, missing = self._verdicts(row, columns)
+        if not missing:
+            return None
+        if verdicts:
+            records.append(Verdicts([(row.index, verdicts)]))
+        return (*_encoded(records), *self._cached.calls_of(row.index))
+
+    def _verdicts(self, row: Row, columns: Mapping[str, JSON]) -> tuple[RowVerdicts, bool]:
+        """The recorded verdicts on an answered row, and whether one is missing."""
+        verdicts: RowVerdicts = {}
+        missing = False
+        for evaluator in self._plan.evaluators:
+            try:
+                input_hash = evaluator.input_hash(evaluator.bind(row.values, columns))
+            except Exception:  # noqa: BLE001 - the task says what is wrong with the row
+                return verdicts, True
+            found = self._cached.verdict(evaluator.name, row.index, input_hash)
+            if found is None:
+                missing = True
+            else:
+                verdicts[evaluator.name] = (input_hash, found.value)
+        return verdicts, missing
+
+    def _grouped(self) -> Iterator[tuple[Row, ...]]:
+        """Whole groups, each when its last row was read; rows of open groups wait in memory."""
+        plan = self._plan
+        last = {group: row.index for row in plan.rows() if (group := _group(row, plan)) is not None}
+        open_groups: dict[str, list[Row]] = {}
+        for row in plan.rows():
+            group = _group(row, plan)
+            if group is None:
+                yield (row,)
+                continue
+            open_groups.setdefault(group, []).append(row)
+            if last[group] == row.index:
+                yield tuple(open_groups.pop(group))
+
+
+def _has_groups(plan: Plan) -> bool:
+    return plan.target is not None and (
+        type(plan.target).group_key is not Target.group_key or plan.group_column is not None
+    )
+
+
+def _group(row: Row, plan: Plan) -> str | None:
+    return group_of(row, plan.target, plan.group_column)
+
+
+def _encoded(records: list[object]) -> tuple[bytes, ...]:
+    return tuple(dumps(record) for record in records)
+
+
+def died(row: Row, stage: str, how: str) -> bytes:
+    """The record of a row whose process died in a stage: `target`, or an evaluator's name."""
+    failure = Failure("WorkerDied", f"the process that worked on this row died: {how}")
+    return dumps(Error(row.index, row.id, stage, failure.type, failure.message))

@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, fields
 
-import msgspec
-
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._targets import CallsMade
@@ -66,17 +64,6 @@ def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
     return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
 
 
-class SpendingCounts(msgspec.Struct, frozen=True):
-    """A `Spending` as it is stored; of `costs` how many they are, and some with the same sum."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    uncounted: int
-    unpriced: int
-    costs: dict[str, tuple[int, list[float]]]
-
-
 @dataclass(slots=True)
 class Spending:
     """What the calls of one evaluator, or of the target, came to.
@@ -104,23 +91,6 @@ class Spending:
             costs = self.costs.setdefault(currency, ExactSum())
             costs.append(cost)
             costs.condense(SHORT)
-
-    def counts(self) -> SpendingCounts:
-        """What was counted, to be added up elsewhere."""
-        for each in self.costs.values():
-            each.condense()
-        costs = {currency: (each.count, list(each.numbers)) for currency, each in self.costs.items()}
-        return SpendingCounts(self.calls, self.input_tokens, self.output_tokens, self.uncounted, self.unpriced, costs)
-
-    def add_counts(self, more: SpendingCounts) -> None:
-        """Count what another process has counted."""
-        self.calls += more.calls
-        self.input_tokens += more.input_tokens
-        self.output_tokens += more.output_tokens
-        self.uncounted += more.uncounted
-        self.unpriced += more.unpriced
-        for currency, (count, numbers) in more.costs.items():
-            self.costs.setdefault(currency, ExactSum()).add(count, numbers)
 
     def summary(self) -> dict[str, JSON]:
         """As it stands in metrics.json; the cost is null where a count or a price is missing, or currencies differ."""

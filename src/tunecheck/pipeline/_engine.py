@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Protocol, cast
 
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
@@ -22,11 +22,12 @@ from tunecheck.formats._reading import OneRow, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import opened
+from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import LATE, Arguments, AsyncExecutor, Job, Lane, Work
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
-from tunecheck.pipeline._results import ResultsWriter, RowState, check_columns, result_row
+from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
 _WINDOW = 1_024
@@ -48,6 +49,14 @@ _ENOUGH = Exception("there are enough rows")
 
 _LONG_S = 3.0
 """From when on progress names the evaluator whose call takes so long."""
+
+
+class RowWriter(Protocol):
+    """Takes finished rows."""
+
+    def write(self, index: int, row: ResultRow) -> Failure | None:
+        """Take a row; return what is wrong with a value that has no JSON form."""
+        ...
 
 
 class AnswerQueue:
@@ -118,7 +127,7 @@ class Engine:
         self,
         plan: Plan,
         journal: Journal,
-        results: ResultsWriter,
+        results: RowWriter,
         aggregator: Aggregator,
         cached: CachedResults,
         calls: RunCalls,
@@ -281,6 +290,10 @@ class Engine:
         assert target is not None
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
+        if (known := self._cached.failure(state.row.index, "target")) is not None:
+            state.errors["target"] = known
+            await self._answered(state)
+            return
         try:
             columns = await self._columns(target, state.row)
             check_columns(columns, self._names)
@@ -293,6 +306,9 @@ class Engine:
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
+        await self._answered(state)
+
+    async def _answered(self, state: RowState) -> None:
         self.tally.answered += 1
         await self._ready.wait()
         self._evaluate(state)
@@ -314,10 +330,10 @@ class Engine:
                 self._journal.answer(row.index, row.id, input_hash, answer)
                 spend(answer)
             return answer
-        self.tally.reused += recorded.reused or self._cached.counts_own
+        self.tally.reused += recorded.reused
         if recorded.again:
             self._journal.answer(row.index, row.id, input_hash, recorded.value)
-        if not recorded.reused:
+        if not recorded.paid_elsewhere:
             self._calls.count_target(target, row, recorded.value)
         if self.tally.answered % _BURST == 0:
             await asyncio.sleep(0)
@@ -356,7 +372,7 @@ class Engine:
                 recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
                     output = recorded.value
-                    self.tally.reused_verdicts += recorded.reused or self._cached.counts_own
+                    self.tally.reused_verdicts += recorded.reused
                     state.outputs[evaluator.name] = output
                     self.tally.simulated |= evaluator.asks_models and any(
                         isinstance(value, dict) and value.get("simulated") is True for value in output.values()
@@ -376,6 +392,9 @@ class Engine:
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """An evaluator's arguments and their hash."""
         if "target" in state.errors and evaluator.needs_target:
+            return None, None
+        if (known := self._cached.failure(state.row.index, evaluator.name)) is not None:
+            state.errors[evaluator.name] = known
             return None, None
         try:
             arguments = evaluator.bind(state.row.values, state.target)

@@ -4,9 +4,10 @@ What its records hold is said in `tunecheck._files`, how they are kept in `tunec
 """
 
 import re
+import sys
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
@@ -14,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from tunecheck._disk import open_regular
-from tunecheck._errors import ConfigurationError, RunError, told_as
+from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import (
     Accepted,
     Answer,
@@ -31,7 +32,7 @@ from tunecheck._files import (
 )
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import counted
-from tunecheck._records import Damage, RecordFile, WholeRecords, sealed
+from tunecheck._records import Damage, RecordFile, WholeRecords
 from tunecheck._targets import Row
 from tunecheck.pipeline._places import ByContent, ByRow, Place
 from tunecheck.pipeline._scoring import Output
@@ -41,7 +42,6 @@ _MOST_NAMES = 5
 
 _OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
 _VERDICTS = b'{"k":"verdicts"'
-_CALL = b'{"k":"call"'
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 
@@ -64,61 +64,60 @@ class Journal:
         """See to it that all records so far are on the disk; how many that are."""
         return self._records.sync()
 
-    def hold(self, lines: Iterable[bytes]) -> int:
-        """Take other journals' records, without their first, in place of its own; how many calls are paid twice."""
-        paid, twice = set[int](), 0
-
-        def records() -> Iterator[bytes]:
-            nonlocal twice
-            yield sealed(dumps(Header()), 0)
-            for line in lines:
-                if line.startswith(_CALL) and (key := _paid_call(line)) is not None:
-                    twice += hash(key) in paid
-                    paid.add(hash(key))
-                yield line
-
-        with told_as(RunError, self.path, "cannot be written"):
-            self._records.hold(records())
-        return twice
+    def take(self, record: bytes) -> None:
+        """Record what was journaled elsewhere: a record as JSON."""
+        self._records.append_encoded(record)
 
     def accept(self, lost: int) -> None:
         """Record that the run goes on although so many records are damaged or missing."""
-        self._records.append(Accepted(lost))
+        self._append(Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row."""
-        self._records.append(Answer(index, row_id, input_hash, dict(columns)))
+        self._append(Answer(index, row_id, input_hash, dict(columns)), index)
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
         """Record a finished part of the answer to a row."""
-        self._records.append(Step(index, row_id, input_hash, part, value))
+        self._append(Step(index, row_id, input_hash, part, value), index)
 
     def verdicts(self, rows: Sequence[tuple[int, RowVerdicts]]) -> None:
         """Record the verdicts on a chunk of rows; rows without any are left out."""
         rows = [row for row in rows if row[1]]
         if rows:
-            self._records.append(Verdicts(rows))
+            self._append(Verdicts(rows), *(index for index, _ in rows))
 
     def call(
-        self, evaluator: str | None, key: str, cost: float | None, currency: str | None, columns: Mapping[str, JSON]
+        self,
+        evaluator: str | None,
+        key: str,
+        cost: float | None,
+        currency: str | None,
+        columns: Mapping[str, JSON],
+        index: int | None = None,
     ) -> int:
-        """Record a model's answer to an evaluator's call; where the record begins.
+        """Record a model's answer to an evaluator's call; return where the record begins.
 
-        `evaluator` is None where the answer is reused from another run, which paid for it.
+        `evaluator` is None if the answer is reused from another run, which paid for it. `index` is the row's.
         """
-        return self._records.append(ModelCall(evaluator, key, cost, currency, dict(columns)))
+        rows = () if index is None else (index,)
+        return self._append(ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
 
     def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
-        """Note a failure."""
-        self._records.append(Error(index, row_id, stage, failure.type, failure.message))
+        """Record a failure."""
+        fields = (failure.type, failure.message, failure.request_id, failure.cause)
+        self._append(Error(index, row_id, stage, *fields), index)
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record which rows a run has that is finished before all of them were asked."""
-        self._records.append(Stopped(list(settled), list(not_asked)))
+        self._append(Stopped(list(settled), list(not_asked)))
 
     def close(self) -> None:
         """Sync and release the journal."""
         self._records.close()
+
+    def _append(self, record: object, *rows: int) -> int:
+        """Write a record about the rows of these indices; return where it begins."""
+        return self._records.append(record)
 
 
 class JournaledParts:
@@ -183,11 +182,19 @@ class Recorded:
     """
 
     def __init__(
-        self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool, at_least: int = 0
+        self,
+        path: Path,
+        *,
+        by_row: bool,
+        evaluators: frozenset[str],
+        answers: bool,
+        at_least: int = 0,
+        since: int = sys.maxsize,
     ) -> None:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
 
-        `at_least` is how many records it is known to have had.
+        `at_least` is how many records it is known to have had. Records from the offset `since` on were made in this
+        session: they do not count as reused, and rows that failed then are not tried again.
 
         Raises:
             ConfigurationError: there is none, or a later version of Tunecheck wrote it.
@@ -201,7 +208,10 @@ class Recorded:
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
+        self._calls_by_row: dict[int, list[int]] = {}
         self._paid = array("Q")
+        self._since = since
+        self._failures: dict[str, ByRow] = {}
         self._failed: set[int] = set()
         self._settled: Sequence[int] = ()
         self._asked = answers
@@ -215,11 +225,13 @@ class Recorded:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 record = _read_leniently(line)
-            if record.i is not None:
-                self._index_row(record, record.i, offset, answers)
-            elif record.k == "call" and record.h is not None:
+            if record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
                 self._paid.append(offset)
+                if record.i is not None:
+                    self._calls_by_row.setdefault(record.i, []).append(offset)
+            elif record.i is not None:
+                self._index_row(record, record.i, offset, answers)
             elif record.k == "accepted":
                 records.accept(record.lost)
             elif record.k == "damaged":  # from before there were checksums
@@ -237,8 +249,11 @@ class Recorded:
             self._steps.pop(index, None)  # the answer holds them all
         elif record.k == "step" and answers:
             self._steps.setdefault(index, []).append(offset)
-        elif record.k == "error" and record.stage == "target":
-            self._failed.add(index)
+        elif record.k == "error" and record.stage is not None:
+            if record.stage == "target":
+                self._failed.add(index)
+            if offset >= self._since:
+                self._failures.setdefault(record.stage, ByRow()).add(None, Place(offset, index))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
         """The recorded answer to a row with these inputs, if there is one."""
@@ -248,6 +263,24 @@ class Recorded:
         record = self._read(place.offset)
         columns = record.get("out")
         return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
+
+    def failure(self, index: int, stage: str) -> Failure | None:
+        """How a stage (`target`, or an evaluator's name) failed on a row in this session."""
+        place = self._failures[stage].find(None, index) if stage in self._failures else None
+        if place is None:
+            return None
+        record = self._read(place.offset)
+        return msgspec.convert({key: record.get(key) for key in ("type", "message", "request_id", "cause")}, Failure)
+
+    def calls_of(self, index: int) -> Iterator[bytes]:
+        """The recorded calls that evaluators made for a row, as JSON."""
+        yield from (dumps(self._read(offset)) for offset in self._calls_by_row.get(index, ()))
+
+    def is_new(self, index: int, evaluator: str | None = None) -> bool:
+        """True if this session recorded the row's answer, or an evaluator's verdict on it."""
+        places = self._answers if evaluator is None else self._verdicts.get(evaluator)
+        place = places.find(None, index) if isinstance(places, ByRow) else None
+        return place is not None and place.offset >= self._since
 
     def indices(self, rows: int) -> Sequence[int]:
         """The index in the data of each of the rows of a finished run: all of them, unless it stopped early."""
@@ -347,12 +380,6 @@ class Recorded:
         self._file.close()
 
 
-def _paid_call(line: bytes) -> object:
-    """The key of the call that a record is of; None where the run has not paid for it."""
-    record = loads(line)
-    return record.get("h") if isinstance(record, dict) and record.get("e") is not None else None
-
-
 def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
     """What a journal has of one evaluator, by the rows' index: the hash of its inputs, and the verdict.
 
@@ -375,22 +402,22 @@ Found = TypeVar("Found")
 class Finding(NamedTuple, Generic[Found]):
     """What was recorded before.
 
-    `again`: only elsewhere, so that it must be recorded again; `reused`: the run that this one was made from has it.
+    `again`: it is in the parent's journal only and must be recorded again; `paid_elsewhere`: the parent has it;
+    `reused`: it was not made in this session.
     """
 
     value: Found
     again: bool
+    paid_elsewhere: bool
     reused: bool
 
 
 class CachedResults:
     """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from."""
 
-    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None, *, counts_own: bool = True) -> None:
-        """`counts_own` says whether what is found in `own` counts as reused; not where the run was never cut off."""
+    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
         self._own = own
         self._parent = parent
-        self.counts_own = counts_own
 
     def __bool__(self) -> bool:
         return self._own is not None or self._parent is not None
@@ -399,7 +426,17 @@ class CachedResults:
         """The answer to a row with these inputs, if there is one."""
         # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
-        return _first(self._own.answer(index, input_hash) if self._own else None, elsewhere)
+        if self._own is None or (value := self._own.answer(index, input_hash)) is None:
+            return None if elsewhere is None else Finding(elsewhere, True, True, True)
+        return Finding(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
+
+    def failure(self, index: int, stage: str) -> Failure | None:
+        """How a stage failed on a row earlier in this session."""
+        return self._own.failure(index, stage) if self._own else None
+
+    def calls_of(self, index: int) -> Iterator[bytes]:
+        """The calls that this run's evaluators have made for a row, as records."""
+        return self._own.calls_of(index) if self._own else iter(())
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
         """What this run itself recorded of an answer that it did not finish, by part."""
@@ -408,13 +445,18 @@ class CachedResults:
     def verdict(self, name: str, index: int, input_hash: str | None) -> Finding[Output] | None:
         """The verdict of an evaluator on these inputs, if there is one."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
-        parent = self._parent if own is None or not self.counts_own else None
-        return _first(own, parent.verdict(name, index, input_hash) if parent else None)
+        is_new = own is not None and self._own is not None and self._own.is_new(index, name)
+        elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
+        if own is None:
+            return None if elsewhere is None else Finding(elsewhere, True, True, True)
+        return Finding(own, False, elsewhere is not None, elsewhere is not None or not is_new)
 
     def call(self, key: str) -> Finding[dict[str, JSON]] | None:
         """The answer to an evaluator's call of that content, if there is one."""
-        own = self._own.call(key) if self._own else None
-        return _first(own, self._parent.call(key) if own is None and self._parent else None)
+        if self._own is not None and (own := self._own.call(key)) is not None:
+            return Finding(own, False, False, True)
+        elsewhere = self._parent.call(key) if self._parent else None
+        return None if elsewhere is None else Finding(elsewhere, True, True, True)
 
     def answered(self) -> Iterator[int]:
         """The rows to which this run has recorded an answer before it was cut off."""
@@ -429,11 +471,6 @@ class CachedResults:
         for recorded in (self._own, self._parent):
             if recorded is not None:
                 recorded.close()
-
-
-def _first(own: Found | None, elsewhere: Found | None) -> Finding[Found] | None:
-    value = elsewhere if own is None else own
-    return None if value is None else Finding(value, own is None, elsewhere is not None)
 
 
 def _read_leniently(line: bytes) -> _Record:

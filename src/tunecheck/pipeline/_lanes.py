@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from tunecheck._files import Failure
 from tunecheck._loops import ForeignLoop, LateError, Threads, end_if_forked
 from tunecheck.formats._reading import OneRow, begin_row
+from tunecheck.pipeline._model_calls import ROW
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, call, call_async, failure, is_our_own
 
 if TYPE_CHECKING:
@@ -388,6 +389,7 @@ class Lane:
             batch = await self._next_batch()
             if not batch:
                 return
+            ROW.set(batch[0].state.row.index)  # asynchronous evaluators, which ask models, get one row at a time
             patience_s = _PATIENCE_S if self._warm else _WARM_UP_S
             impatient = loop.call_later(patience_s, self._open_slots, group, self.executor.slots)
             try:

@@ -16,6 +16,7 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -37,26 +38,25 @@ from tunecheck.pipeline._costs import (
 from tunecheck.pipeline._journal import CachedResults, Journal
 
 
-class CallsOfWorkers(Protocol):
-    """What the workers of a run buy for each other."""
+class SharedCalls(Protocol):
+    """The judges' answers that the tasks of a run share, so that equal calls are made once."""
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """The answer that another one has bought, or is buying; None: it is for this one to buy."""
+        """Return the answer that another task has or is getting; None: the caller makes the call."""
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Leave to others what was bought; None: it could not be."""
+        """Share an answer; None: the call failed."""
+
+
+ROW: ContextVar[int | None] = ContextVar("row", default=None)
+"""Index of the row that an evaluator is judging, for the records of its calls."""
 
 
 class RunCalls:
     """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has spent."""
 
     def __init__(
-        self,
-        run_id: str,
-        journal: Journal,
-        cached: CachedResults,
-        budget: Budget,
-        of_workers: CallsOfWorkers | None = None,
+        self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
     ) -> None:
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
@@ -65,7 +65,7 @@ class RunCalls:
         self._journal = journal
         self._cached = cached
         self._budget = budget
-        self._of_workers = of_workers
+        self._shared = shared
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._recorded_calls = _RecordedCalls(journal.path)
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
@@ -74,6 +74,10 @@ class RunCalls:
             self._count(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
             self.masked += completion.masked
+
+    def usage(self) -> dict[str, JSON]:
+        """What was spent, by evaluator; the target's answers are under `target`."""
+        return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def of(self, evaluator: str) -> EvaluatorCalls:
         """The calls of one evaluator."""
@@ -121,23 +125,23 @@ class RunCalls:
         recorded = self._cached.call(key)
         if recorded is not None:
             return self._taken(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
-        if self._of_workers is None:
+        if self._shared is None:
             return await self._buy(evaluator, key, endpoint, request)
-        bought = await self._of_workers.answer(key)
+        bought = await self._shared.answer(key)
         if bought is not None:
             return self._taken(key, bought)
         try:
             completion = await self._buy(evaluator, key, endpoint, request)
             bought = completion.columns()
         finally:
-            await self._of_workers.settle(key, bought)
+            await self._shared.settle(key, bought)
         return completion
 
     def _taken(self, key: str, columns: dict[str, JSON]) -> Completion:
         """An answer that somebody else has paid for, as this run's."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
-        self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
+        self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns, ROW.get()))
         return completion
 
     async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
@@ -158,7 +162,7 @@ class RunCalls:
             columns = completion.columns()
             estimate = expected_usage(asked, limit, _length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
-            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns))
+            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns, ROW.get()))
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
             reservation.cost = cost

@@ -1,8 +1,8 @@
-"""Exact sums, kept in a few numbers however many were added, so that those of several processes can be put together."""
+"""Exact sums, kept in a few numbers however many were added, so that memory stays flat."""
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from operator import neg
 
@@ -30,13 +30,6 @@ class ExactSum:
     def numbers(self) -> Sequence[float]:
         """Those whose sum it is."""
         return self._numbers
-
-    def add(self, count: int, numbers: Iterable[float]) -> None:
-        """Add so many, whose sum is that of these."""
-        before = len(self._numbers)
-        self._numbers.extend(numbers)
-        self._condensed += count - (len(self._numbers) - before)
-        self.condense(SHORT)
 
     def condense(self, most: int = 0) -> None:
         """Keep a few numbers in place of more than this many."""

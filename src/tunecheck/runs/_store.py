@@ -68,17 +68,6 @@ class Run:
         return self.folder / "upload.json"
 
     @property
-    def shared(self) -> str:
-        """Where workers keep what they share of it until it is finished: in the storage that is mirrored, if any is.
-
-        There, its name is one that no mirror fetches.
-        """
-        from tunecheck.storage._mirror import Mirror
-
-        mirror = Mirror.found(self.folder.absolute().parent)
-        return str(self.folder.absolute() / "shared") if mirror is None else f"{mirror.address}/.shared/{self.id}"
-
-    @property
     def manifest_file(self) -> Path:
         """What was run, and how it ended."""
         return self.folder / "run.json"

@@ -1,7 +1,6 @@
 """Which storage an address stands for."""
 
 import re
-from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.storage._store import Store
@@ -16,17 +15,14 @@ def is_remote(place: str) -> bool:
 
 
 def open_store(place: str) -> Store:
-    """The storage at an address: `az://container/prefix`, else a folder, which is made when something is written.
+    """Open the storage at an address, `az://container/prefix`.
 
     Raises:
         ConfigurationError: the address is that of no storage that was tried.
         MissingExtraError: what speaks to it is not installed.
     """
     url = _URL.fullmatch(place)
-    if url is None:
-        from tunecheck.storage._folder import FolderStore
-
-        return FolderStore(Path(place))
+    assert url is not None
     if url["scheme"].lower() != "az":
         raise ConfigurationError(
             f"{url['scheme']}://… was never tried as storage: give a folder, or az://container/prefix"

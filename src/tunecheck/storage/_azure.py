@@ -6,13 +6,12 @@ import contextlib
 import datetime
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO
 
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck.storage._store import Stored
 
 if TYPE_CHECKING:
-    from obstore import UpdateVersion
     from obstore.store import AzureStore as Container
 
 _MOST_RETRIES = 5
@@ -52,17 +51,10 @@ class AzureStore:
 
     def create(self, name: str, content: bytes) -> bool:
         """As `Store.create`."""
-        return self._write_if(name, content, "create")
-
-    def replace(self, name: str, content: bytes, version: str) -> bool:
-        """As `Store.replace`."""
-        return self._write_if(name, content, {"e_tag": f'"{version}"'})
-
-    def _write_if(self, name: str, content: bytes, mode: Literal["create"] | UpdateVersion) -> bool:
         with self._told(name, "cannot be written"):
             try:
-                self._obstore.put(self._container, name, content, mode=mode, use_multipart=False)
-            except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
+                self._obstore.put(self._container, name, content, mode="create", use_multipart=False)
+            except self._errors.AlreadyExistsError:
                 stored = self.read(name)  # perhaps by an earlier try of this very call, whose reply was lost
                 return stored is not None and stored.content == content
         return True
@@ -99,11 +91,6 @@ class AzureStore:
         """As `Store.delete`."""
         with self._told(name, "cannot be removed"), contextlib.suppress(FileNotFoundError):
             self._obstore.delete(self._container, name)
-
-    def clear(self) -> None:
-        """As `Store.clear`."""
-        for name in self.list(""):
-            self.delete(name)
 
     @contextlib.contextmanager
     def _told(self, name: str, failed: str = "cannot be read") -> Iterator[None]:

@@ -7,11 +7,11 @@ import platform
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tunecheck._disk import is_held
-from tunecheck._errors import RunError
+from tunecheck._errors import RunError, TunecheckError
 from tunecheck._messages import clean
 from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror, mirror_folder
 
@@ -60,17 +60,6 @@ def _is_listed(name: str) -> bool:
     return name.partition("/")[2] in _LISTED
 
 
-def look_again(folder: Path) -> None:
-    """Fetch what a list of runs needs and is new there, where the folder is a mirror.
-
-    Raises:
-        RunError: the storage cannot be read.
-    """
-    mirror = Mirror.found(folder)
-    if mirror is not None:
-        mirror.pull(_is_listed)
-
-
 def complete(run: Path) -> None:
     """Fetch what is missing of a run, where its folder is in a mirror.
 
@@ -83,10 +72,26 @@ def complete(run: Path) -> None:
             raise RunError(problem)
 
 
-def owner_version(run: Path) -> str | None:
-    """The version of the mark that a machine which is at work on a run renews; None: its folder is in no mirror."""
-    mirror = Mirror.found(run.absolute().parent)
-    owner = None if mirror is None else mirror.store.read(_owner(run.name))
+def running_elsewhere(runs: Sequence[Path]) -> set[Path]:
+    """The runs whose owner's mark in the storage changes while we look: another machine works on them.
+
+    It takes seconds if some run has an owner. Clocks of other machines play no part.
+    """
+    first = {run: version for run in runs if (version := _owner_version(run)) is not None}
+    found: set[Path] = set()
+    until = time.monotonic() + _STALE_S
+    while len(found) < len(first) and time.monotonic() < until:
+        time.sleep(_EACH_S / 4)
+        found |= {run for run, version in first.items() if run not in found and _owner_version(run) != version}
+    return found
+
+
+def _owner_version(run: Path) -> str | None:
+    try:
+        mirror = Mirror.found(run.absolute().parent)
+        owner = None if mirror is None else mirror.store.read(_owner(run.name))
+    except TunecheckError:  # the command that needs the storage says what is wrong with it
+        return None
     return None if owner is None else owner.version
 
 

@@ -25,12 +25,6 @@ class Store(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Write what is not there yet; whether this content stands there now. Of several that try, one succeeds."""
 
-    def replace(self, name: str, content: bytes, version: str) -> bool:
-        """Write over what is unchanged since this version of it was read; whether this content stands there now.
-
-        It may not, too, where somebody else is just trying.
-        """
-
     def put(self, name: str, content: bytes | BinaryIO) -> None:
         """Write, whatever is there; of a file only a few MB are in memory at once."""
 
@@ -42,6 +36,3 @@ class Store(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove it, if it is there."""
-
-    def clear(self) -> None:
-        """Remove everything."""

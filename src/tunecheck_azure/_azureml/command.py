@@ -45,8 +45,7 @@ class JobOptions(JsonOptions):
         "PATH",
         _WHERE,
     )
-    instances: int = option("How many machines share the run; needs --output az://….", "N", _WHERE, default=1, least=1)
-    ray: bool = flag("Make them a cluster of Ray.", _WHERE)
+    instances: int = option("Machines to use; more than one are a Ray cluster.", "N", _WHERE, default=1, least=1)
     image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
     install: list[str] | None = option("One more package for the environment (repeatable).", "REQUIREMENT")
     wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
@@ -112,11 +111,9 @@ def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
     if wheel is not None and not wheel.is_file():
         raise ConfigurationError(f"--wheel {wheel}: there is no such file")
     shared = is_storage(options.output)
-    if (options.instances > 1 or options.ray) and not shared:
-        raise ConfigurationError("several machines share a run in blob storage: give --output az://container/prefix")
-    if shared and given.on is not None:
-        raise ConfigurationError("--on: give --instances, and --ray, in front of the --")
-    chosen = ",".join([*(["azure-storage"] if shared else []), *(["ray"] if options.ray else [])])
+    if given.on is not None:
+        raise ConfigurationError("--on: give --instances N in front of the --")
+    chosen = ",".join([*(["azure-storage"] if shared else []), *(["ray"] if options.instances > 1 else [])])
     chosen = f"[{chosen}]" if chosen else ""
     package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
     extras = ["azure-identity"] if options.identity is not None else []
@@ -133,7 +130,6 @@ def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
         experiment=options.experiment,
         output=options.output,
         instances=options.instances,
-        ray=options.ray,
         **image,
     )
 

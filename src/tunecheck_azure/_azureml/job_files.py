@@ -19,9 +19,6 @@ _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 _IDENTITIES = {"managed": "managed", "user": "user_identity", "token": "aml_token"}
 _REMOTE = re.compile(r"azureml:|[a-z]+://")
 _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
-_RUN = '"$AZUREML_RUN_ID"'
-"""The name of a run that machines share: that of the job, which Azure ML tells each of them."""
-_LONGEST_WAIT_S = 1_800
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +28,7 @@ class CommandJob:
     `arguments` are those of evaluate, without --dataset; `dataset` is a path in the workspace, a file elsewhere, or
     what Azure ML calls by an address (`azureml:val:3`). `requirements` are installed into the environment; a `wheel`
     takes the place of the published package. `output` is a path of a datastore for the results, or of blob storage
-    (`az://…`), which several `instances` share: the first begins the run and the others join it as workers, or they
-    are a cluster of `ray`.
+    (`az://…`). Several `instances` are a Ray cluster: the command runs on its head, the rows on all machines.
     """
 
     name: str
@@ -47,7 +43,6 @@ class CommandJob:
     experiment: str = "tunecheck"
     output: str | None = None
     instances: int = 1
-    ray: bool = False
 
     def yaml_text(self, folder: Path, workspace: Path) -> str:
         """The job's YAML, with paths as seen from the folder in which it will stand.
@@ -92,20 +87,12 @@ class CommandJob:
         results = f"--results-dir ${{{{outputs.{_RESULTS_OUTPUT}}}}}"
         if self.output is not None and is_storage(self.output):
             results = f"--results-dir {shlex.quote(_checked(self.output))}"
-        begun = ["tunecheck evaluate --dataset", dataset, *words]
-        if self.ray:
-            return " ".join([*begun, results, "--on ray:auto"])
-        if self.instances == 1:
-            return " ".join([*begun, results])
-        begun += [results, f"--name {_RUN} --on local:1"]
-        joined = f"tunecheck worker {_RUN} --wait {_LONGEST_WAIT_S} {results}"
-        return f'if [ "${{NODE_RANK:-0}}" = 0 ]; then {" ".join(begun)}; else {joined}; fi'
+        elsewhere = ["--on ray:auto"] if self.instances > 1 else []
+        return " ".join(["tunecheck evaluate --dataset", dataset, *words, results, *elsewhere])
 
     def _distribution(self) -> JSON:
-        """What has each machine run the command, or the first of a cluster."""
-        if self.ray:
-            return {"type": "ray"}
-        return None if self.instances == 1 else {"type": "pytorch", "process_count_per_instance": 1}
+        """Azure ML starts a Ray cluster on the job's machines and runs the command on its head."""
+        return {"type": "ray"} if self.instances > 1 else None
 
     def _inputs(self, folder: Path, workspace: Path) -> JSON:
         if not is_input(self.dataset, workspace):

@@ -13,8 +13,8 @@ from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
+from tunecheck.cli._evaluate.elsewhere import check_place, runs_elsewhere
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
-from tunecheck.cli._evaluate.launching import launcher_of
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, check_base, check_each_row_tells, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
@@ -28,8 +28,10 @@ from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.comparison._reading import AboutToRun
+    from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.evaluation._execution import Execution
 
 
 R = TypeVar("R")
@@ -86,18 +88,11 @@ class Job:
 
         options = self.options
         if self.source is not None:
-            on = launcher_of(options)
+            on = runs_elsewhere(options, self.source.dataset, self.trust)
             run = partial(even_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._started(self._of_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
         return self._started(partial(score, self.recorded.folder), self.label)
-
-    def work(self) -> None:
-        """Work on the run, which was begun elsewhere, as one of several processes."""
-        from tunecheck.evaluation._evaluate import work
-
-        assert self.source is not None
-        self._started(self._of_source(work, self.source), self.source.dataset.name)
 
     def _of_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
@@ -234,7 +229,25 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
     from tunecheck.datasets._reading import open_dataset
 
     assert options.dataset is not None
+    check_place(options.on)
     dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
+    return _job_on(options, dataset, gates, trust)
+
+
+def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:
+    """What a task of a run is made of: the endpoint, the evaluators and the mapping of a data set without its rows.
+
+    Raises:
+        TunecheckError: something that the options or the data set name is not here.
+    """
+    from tunecheck.evaluation._evaluate import prepared
+
+    job = _job_on(options, dataset, (), trust)
+    assert job.source is not None
+    return job._started(partial(prepared, data=job.source.dataset, target=job.source.endpoint), dataset.name)
+
+
+def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> Job:
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tunecheck._errors import TunecheckError
@@ -83,11 +83,10 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
         recorded=False,
     )
     on: str | None = option(
-        "Share the run among processes: local, local:N, ray, or ray:ADDRESS of a cluster. More join it with `tunecheck "
-        "worker RUN`.",
+        "Answer and judge rows elsewhere: ray starts Ray on this machine, ray:ADDRESS joins a cluster.",
         "WHERE",
         RUNNING,
-        fixed=False,
+        recorded=False,
     )
     dry_run: bool = flag(
         "Check everything, and say how many calls, tokens and how much money it takes; ask nothing.",
@@ -116,7 +115,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
 class Addition:
     """The outcome of a plug-in's option: keys of `--json`, lines for people, and the error that ends the command."""
 
-    facts: Mapping[str, JSON]
+    facts: Mapping[str, JSON] = field(default_factory=dict)
     lines: Sequence[str] = ()
     failure: TunecheckError | None = None
 
@@ -141,7 +140,7 @@ class AddedOptions(CommandOptions):
         Raises:
             ConfigurationError: An option is wrong.
         """
-        raise NotImplementedError
+        return lambda run: Addition()
 
 
 def with_added(options: type[Options], added: Sequence[type[AddedOptions]]) -> type[Options]:

@@ -1,4 +1,4 @@
-"""Runs whose workers are real processes: their data, their endpoint, the server behind it, and what they left."""
+"""Runs of the command line against a served endpoint: their data, the server, and what the runs left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from tests.platforms import hear_ctrl_c
 
 SERVER = Path(__file__).parent / "chat_server.py"
@@ -88,12 +87,3 @@ def finished(process: subprocess.Popen[bytes], seconds: float = 120) -> str:
     printed, errors = process.communicate(timeout=seconds)
     assert process.returncode == 0, errors.decode()
     return printed.decode()
-
-
-def workers_below(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The workers that a process has started."""
-    try:
-        children = psutil.Process(process.pid).children()
-        return [child for child in children if "worker" in child.cmdline()]
-    except psutil.NoSuchProcess:
-        return []

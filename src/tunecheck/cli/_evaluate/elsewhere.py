@@ -1,0 +1,76 @@
+"""`--on`: rows answered and judged elsewhere, and what a task there makes of the command's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tunecheck import plugins
+from tunecheck._errors import ConfigurationError
+from tunecheck._trust import Trust
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.datasets._defaults import DatasetDefaults
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck.evaluation._execution import Execution, RunsElsewhere
+
+_DRIVER_ONLY = (
+    "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
+)  # fmt: skip
+"""Options that only the driver acts on."""
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """Makes the execution of a run's tasks from the command's options. It is pickled: it holds no secrets.
+
+    `columns`, `defaults`, `name` and `path` are the data set's: tasks get rows, not the file.
+    """
+
+    options: Options
+    columns: tuple[str, ...]
+    defaults: DatasetDefaults
+    name: str
+    path: Path | None
+    allowed: tuple[Path, ...]
+
+    def __call__(self) -> Execution:
+        """Make endpoint, evaluators and mapping in this process.
+
+        Raises:
+            TunecheckError: something that the options name is not here.
+        """
+        from tunecheck.cli._evaluate.job import task_execution
+        from tunecheck.datasets._reading import described_dataset
+
+        dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
+        return task_execution(self.options, dataset, Trust(allowed=self.allowed))
+
+
+def runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
+    """Where `--on` has rows answered and judged; `dataset` is as it was opened, with its own defaults.
+
+    Raises:
+        ConfigurationError: `--on` names no runner.
+    """
+    if options.on is None:
+        return None
+    from tunecheck.evaluation._execution import RunsElsewhere
+
+    name, colon, address = options.on.partition(":")
+    make = plugins.runner(name)
+    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
+    given = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
+    path = None if dataset.path is None else dataset.path.resolve()
+    inside = path is not None and trust.has(path)
+    shown = path.relative_to(trust.workspace) if path is not None and inside else path
+    recipe = TaskOptions(given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed)
+    return RunsElsewhere(make(address if colon else None, options), recipe)
+
+
+def check_place(on: str | None) -> None:
+    """Raise ConfigurationError if `--on` cannot be a runner's name."""
+    if on is not None and not on.partition(":")[0].isidentifier():
+        raise ConfigurationError(f"--on {on}: expected a runner's name, such as ray or ray:ADDRESS")

@@ -1,0 +1,159 @@
+"""A run whose rows are answered and judged by tasks elsewhere: the driver's side, and what a task is made from.
+
+Execution ──ChunkSource──► Runner ──Portion──► RemoteEngine ──► journal; then an ordinary engine reads the journal
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tunecheck._errors import RunError
+from tunecheck._json import JSON
+from tunecheck._targets import Load
+from tunecheck.endpoints._limits import SharedLimits
+from tunecheck.pipeline._chunk_engine import ChunkRunner
+from tunecheck.pipeline._chunks import ChunkSource, Portion, Runner, SharedSettings
+from tunecheck.pipeline._costs import Budget
+from tunecheck.pipeline._journal import CachedResults, Journal
+from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
+from tunecheck.pipeline._plan import Plan, Tally
+
+if TYPE_CHECKING:
+    from tunecheck.evaluation._execution import Execution
+
+
+@dataclass(frozen=True)
+class TaskRecipe:
+    """Makes in another process what a task of a run needs. It is pickled, without secrets.
+
+    `make` builds the execution there; `facts` is what the run knows of the endpoints' APIs.
+    """
+
+    run_id: str
+    make: Callable[[], Execution]
+    facts: Mapping[str, JSON]
+
+
+RunnerFactory = Callable[[TaskRecipe], Runner]
+
+
+class RemoteEngine:
+    """Has a runner work on the rows of a run that are not finished, and journals what comes back."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        journal: Journal,
+        source: ChunkSource,
+        runner: Runner,
+        shared: SharedSettings,
+        recall: Callable[[Mapping[str, JSON]], None],
+    ) -> None:
+        """`recall` is told what tasks found out about the endpoints' APIs."""
+        self.plan = plan
+        self.tally = Tally()
+        self._journal = journal
+        self._source = source
+        self._runner = runner
+        self._shared = shared
+        self._recall = recall
+        self._stop: BaseException | None = None
+
+    async def run(self) -> None:
+        """Journal portions until no row is left.
+
+        Raises:
+            RunError: the run was stopped.
+        """
+        async for portion in self._runner.run(self._source, self._shared):
+            try:
+                self._take(portion)
+            except RunError as error:
+                self.stop(error)
+        if self._stop is not None:
+            raise self._stop
+
+    def _take(self, portion: Portion) -> None:
+        tally = self.tally
+        for _, record in portion.records:
+            self._journal.take(record)
+        tally.answered += portion.answered
+        tally.finished += len(portion.finished)
+        tally.failed += portion.failed
+        tally.reused = self._source.finished
+        tally.notes += [note for note in portion.notes if note not in tally.notes]
+        tally.remarks.add(portion.remarks)
+        if portion.facts:
+            self._recall(portion.facts)
+
+    def stop(self, reason: BaseException) -> None:
+        """Start nothing more; calls in flight may finish and are journaled. `run` then raises the reason."""
+        if self._stop is None:
+            self._stop = reason
+            self._runner.stop()
+
+    def load(self) -> Load | None:
+        """Calls are counted in the tasks."""
+        return None
+
+    def waiting_for(self) -> str:
+        """What the runner says about its tasks."""
+        return self._runner.status()
+
+    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
+        """No user code runs in the driver."""
+        return {own: ""}
+
+
+def spent_before(plan: Plan, journal: Journal, cached: CachedResults) -> float:
+    """What a resumed run has spent on recorded calls, in the currency of its prices."""
+    budget = Budget(None)
+    calls = RunCalls(plan.run_id, journal, cached, budget)
+    calls.close()
+    target = plan.target
+    if target is None or not cached:
+        return budget.spent
+    for row in plan.rows():
+        found = cached.answer(row.index, target.input_hash(row))
+        if found is not None and not found.paid_elsewhere:
+            calls.count_target(target, row, found.value)
+    return budget.spent
+
+
+class TaskServices(Protocol):
+    """What a task shares with the other tasks of its run."""
+
+    @property
+    def calls(self) -> SharedCalls | None:
+        """The judges' answers that are shared."""
+        ...
+
+    def limits(self, endpoint: str) -> SharedLimits:
+        """The buckets for the calls to an endpoint, by the name it has in the run."""
+        ...
+
+    def budget(self) -> Budget:
+        """A budget for the calls of one chunk."""
+        ...
+
+    async def stopped(self) -> None:
+        """Return when the run is to stop."""
+        ...
+
+
+def chunk_runner(recipe: TaskRecipe, services: TaskServices) -> ChunkRunner:
+    """Make what runs chunks in a task.
+
+    Raises:
+        TunecheckError: something that the run names is not here, or not as it is on the driver.
+    """
+    execution = recipe.make()
+    facts = execution.facts
+    facts.recall(recipe.facts)
+    for name, endpoint in facts.endpoints.items():
+        endpoint.share_limits(services.limits(name))
+    plan = execution.task_plan(recipe.run_id)
+    return ChunkRunner(plan, facts.known, services.budget, services.calls, services.stopped)

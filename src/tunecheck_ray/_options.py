@@ -1,0 +1,14 @@
+"""The options of `evaluate` that this package adds."""
+
+from dataclasses import dataclass
+
+from tunecheck.cli import RUNNING, AddedOptions, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayOptions(AddedOptions):
+    """Options of `--on ray`."""
+
+    task_cpus: float | None = option(
+        "Share of a CPU that each Ray task asks for; by default 0.25.", "SHARE", RUNNING, recorded=False, least=0.01
+    )

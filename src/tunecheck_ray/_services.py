@@ -1,0 +1,227 @@
+"""What all tasks of a run share: request and token limits, the budget, and the judges' answers.
+
+One named actor holds it on the driver's node. A call waits there for its place in the limits and reserves what it may
+cost before it is sent. A task that was given up gets nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import StopRunError
+from tunecheck._json import JSON
+from tunecheck.endpoints._limits import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
+from tunecheck.pipeline._chunks import SharedSettings
+from tunecheck.pipeline._costs import Budget, Reservation
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+_MOST_ANSWERS = 20_000
+"""Judges' answers that are kept for tasks that make an equal call."""
+
+REQUESTS, TOKENS = 0, 1
+
+
+class Services:
+    """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
+
+    def __init__(self, settings: SharedSettings) -> None:
+        clock = Clock()
+        self._buckets = {
+            (name, kind): TokenBucket.within_a_minute(per_minute, clock=clock, burst_s=burst_s)
+            for name, rates in settings.rates.items()
+            for kind, (per_minute, burst_s) in enumerate(zip(rates, (1.0, TOKEN_BURST_S), strict=True))
+            if per_minute is not None
+        }
+        self._budget = Budget(settings.max_cost)
+        self._budget.count(settings.spent)
+        self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
+        self._tickets = 0
+        self._lost = 0.0
+        self._given_up: set[str] = set()
+        self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
+        self._getting: dict[str, str] = {}
+        """The tasks that are making calls, by the key of the call."""
+        self._stopped = asyncio.Event()
+
+    async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> int:
+        """Wait for room in an endpoint's limit for the first of several calls; return for how many there is room."""
+        bucket = self._buckets[name, kind]
+        await bucket.take(wanted[0])
+        await self._while_wanted(task)
+        return 1 + sum(1 for _ in takewhile(bucket.take_now, wanted[1:]))
+
+    async def give_back(self, name: str, kind: int, units: float) -> None:
+        """Return units that were not used."""
+        self._buckets[name, kind].give_back(units)
+
+    async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float] | str:
+        """Reserve what a call may cost: its ticket and the amount, or why there is no room for it."""
+        await self._while_wanted(task)
+        held = self._budget.reserved(name, expected)
+        try:
+            reservation = await held.__aenter__()
+        except StopRunError as error:
+            return str(error)
+        self._tickets += 1
+        self._reserved[self._tickets] = task, held, reservation
+        return self._tickets, reservation.amount
+
+    async def settle(self, ticket: int, cost: float | None) -> None:
+        """Say what a call cost; None: nothing."""
+        if ticket in self._reserved:
+            _, held, reservation = self._reserved.pop(ticket)
+            reservation.cost = cost
+            self._budget.count(cost)
+            await held.__aexit__(None, None, None)
+
+    async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
+        """Return a judge's answer that a task has or is getting. None: the caller makes the call."""
+        while (known := self._answers.get(key)) is not None:
+            if (found := await asyncio.shield(known)) is not None:
+                return found
+        await self._while_wanted(task)
+        self._answers[key] = asyncio.get_running_loop().create_future()
+        self._getting[key] = task
+        if len(self._answers) > _MOST_ANSWERS:
+            self._forget()
+        return None
+
+    async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
+        """Keep a judge's answer for the other tasks; None: the call failed."""
+        self._getting.pop(key, None)
+        known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
+        if known is not None and not known.done():
+            known.set_result(answer)
+
+    def _forget(self) -> None:
+        for key, answer in list(self._answers.items())[: _MOST_ANSWERS // 10]:
+            if answer.done():
+                del self._answers[key]
+
+    async def give_up(self, task: str) -> None:
+        """A task is lost: it gets nothing more. What its calls in flight may cost counts as spent."""
+        self._given_up.add(task)
+        for ticket, (holder, _, reservation) in list(self._reserved.items()):
+            if holder == task:
+                self._lost += reservation.amount
+                await self.settle(ticket, reservation.amount)
+        for key in [key for key, holder in self._getting.items() if holder == task]:
+            await self.share(key, None)
+
+    async def lost(self) -> float:
+        """What calls of lost tasks may have cost, whose answers were never seen."""
+        return self._lost
+
+    async def stop(self) -> None:
+        """Tell all tasks to stop in order."""
+        self._stopped.set()
+
+    async def stopped(self) -> None:
+        """Return when the tasks are to stop."""
+        await self._stopped.wait()
+
+    async def _while_wanted(self, task: str) -> None:
+        if task in self._given_up:
+            await asyncio.Event().wait()  # for ever: nobody reads what this task yields
+
+
+class _SharedBucket:
+    """A limit in the actor. Callers that wait in one task ask together."""
+
+    def __init__(self, services: ActorHandle[Services], task: TaskName, name: str, kind: int) -> None:
+        self._services, self._task, self._name, self._kind = services, task, name, kind
+        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def take(self, units: float) -> None:
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.append((units, granted))
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        await granted
+
+    async def _ask(self) -> None:
+        while self._waiting:
+            wanted = [units for units, _ in self._waiting]
+            count = await self._services.take.remote(self._task.name, self._name, self._kind, wanted)
+            for _, granted in self._waiting[:count]:
+                if not granted.done():
+                    granted.set_result(None)
+            del self._waiting[:count]
+
+    def give_back(self, units: float) -> None:
+        if units:
+            self._services.give_back.remote(self._name, self._kind, units)
+
+
+class _SharedBudget(Budget):
+    """The budget in the actor."""
+
+    def __init__(self, services: ActorHandle[Services], task: TaskName) -> None:
+        super().__init__(None)
+        self._services, self._task = services, task
+
+    @contextlib.asynccontextmanager
+    async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
+        """As `Budget.reserved`."""
+        granted = await self._services.reserve.remote(self._task.name, name, expected)
+        if isinstance(granted, str):
+            raise StopRunError(granted)
+        ticket, amount = granted
+        reservation = Reservation(amount)
+        try:
+            yield reservation
+        finally:
+            self._services.settle.remote(ticket, reservation.cost)
+
+
+class _SharedAnswers:
+    """The judges' answers in the actor."""
+
+    def __init__(self, services: ActorHandle[Services], task: TaskName) -> None:
+        self._services, self._task = services, task
+
+    async def answer(self, key: str) -> dict[str, JSON] | None:
+        found: dict[str, JSON] | None = await self._services.answer.remote(self._task.name, key)
+        return found
+
+    async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+        self._services.share.remote(key, answer)
+
+
+class TaskName:
+    """The name of the task that a worker process runs now; limits are granted to tasks by name."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+
+class ActorServices:
+    """The services as a task sees them."""
+
+    def __init__(self, services: ActorHandle[Services], task: TaskName, settings: SharedSettings) -> None:
+        self._services, self._task, self._settings = services, task, settings
+        self.calls = _SharedAnswers(services, task)
+
+    def limits(self, endpoint: str) -> SharedLimits:
+        """As `TaskServices.limits`."""
+        requests, tokens = self._settings.rates.get(endpoint, (None, None))
+        return SharedLimits(
+            None if requests is None else _SharedBucket(self._services, self._task, endpoint, REQUESTS),
+            None if tokens is None else _SharedBucket(self._services, self._task, endpoint, TOKENS),
+        )
+
+    def budget(self) -> Budget:
+        """As `TaskServices.budget`."""
+        return Budget(None) if self._settings.max_cost is None else _SharedBudget(self._services, self._task)
+
+    async def stopped(self) -> None:
+        """As `TaskServices.stopped`."""
+        await self._services.stopped.remote()

@@ -1,0 +1,13 @@
+"""What tunecheck_ray brings: the runner behind `--on ray`."""
+
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin(
+    "ray",
+    "Answer and judge the rows of a run on a Ray cluster.",
+    extra="ray",
+    options={"ray": Extension("tunecheck_ray._options:RayOptions", "The share of a CPU that a Ray task asks for.")},
+    runners={
+        "ray": Extension("tunecheck_ray._runner:open_runner", "Ray on this machine; ray:ADDRESS joins a cluster.")
+    },
+)

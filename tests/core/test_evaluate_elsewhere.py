@@ -1,0 +1,233 @@
+"""Rows answered and judged by tasks elsewhere: the results are those of one process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck import ConfigurationError, RunError, evaluate
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Usage
+from tunecheck.evaluation._evaluate import prepared
+from tunecheck.evaluation._execution import RunsElsewhere
+from tunecheck.evaluation._remote import TaskRecipe
+from tunecheck.pipeline._chunk_engine import ChunkRunner
+from tunecheck.pipeline._chunks import Chunk, ChunkSource, Portion, SharedSettings
+from tunecheck.pipeline._costs import Budget
+
+ROWS = 40
+
+
+class Answers(Target):
+    """Answers rows, fails on every tenth, and counts how often each row was asked."""
+
+    name = "answers"
+    columns = frozenset({"text"})
+
+    def __init__(self, asked: Counter[int]) -> None:
+        self.asked = asked
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        self.asked[row.index] += 1
+        if row.index % 10 == 3:
+            raise ValueError(f"no answer to {row.id}")
+        return {"text": f"answer {row.index // 2 * 2}"}
+
+    def fingerprint(self) -> str:
+        return "answers"
+
+
+def same(text: str, ground_truth: str) -> dict[str, float]:
+    if text == "answer 8":
+        raise ValueError("cannot be judged")
+    return {"same": float(text == ground_truth)}
+
+
+class TasksHere:
+    """A runner whose tasks run one after the other in this process; `most` chunks, then it fails."""
+
+    def __init__(self, recipe: TaskRecipe, size: int, most: int | None = None) -> None:
+        self.recipe, self.size, self.most = recipe, size, most
+        self.chunks: list[Chunk] = []
+        self.stopped = False
+
+    async def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
+        execution = self.recipe.make()
+        plan = execution.task_plan(self.recipe.run_id)
+        runner = ChunkRunner(plan, dict, lambda: Budget(shared.max_cost), None, never)
+        while not self.stopped and (chunk := source.take(self.size)) is not None:
+            if self.most is not None and len(self.chunks) == self.most:
+                raise RunError("the cluster is gone")
+            self.chunks.append(chunk)
+            for portion in runner.run(chunk):
+                yield portion
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def status(self) -> str:
+        return ""
+
+
+async def never() -> None:
+    import asyncio
+
+    await asyncio.Event().wait()
+
+
+class Runs:
+    """Runs of one data set in one folder."""
+
+    def __init__(self, folder: Path, rows: list[dict[str, Any]], **more: Any) -> None:
+        self.folder, self.asked = folder, Counter[int]()
+        self.made: list[TasksHere] = []
+        self.arguments: dict[str, Any] = {
+            "data": rows, "target": Answers(self.asked), "evaluators": {"same": same}, "evaluator_config": MAPPING,
+            "evaluation_name": "run", "results_dir": folder, **more,
+        }  # fmt: skip
+
+    def here(self, **more: Any) -> Any:
+        return evaluate(**{**self.arguments, **more})
+
+    def elsewhere(self, size: int = 7, most: int | None = None, **more: Any) -> Any:
+        arguments = {**self.arguments, **more}
+        recipe = partial(prepared, **{k: v for k, v in arguments.items() if k not in ("resume", "reuse")})
+
+        def made(recipe: TaskRecipe) -> TasksHere:
+            self.made.append(TasksHere(recipe, size, most))
+            return self.made[-1]
+
+        return evaluate(**arguments, on=RunsElsewhere(made, recipe))
+
+
+MAPPING = {"default": {"column_mapping": {"text": "${target.text}", "ground_truth": "${data.ground_truth}"}}}
+
+
+def rows(count: int = ROWS, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": f"r{n}", "ground_truth": f"answer {n}", **more} for n in range(count)]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path, rows())
+
+
+def lasting(result: Any) -> tuple[list[Mapping[str, Any]], Any, int]:
+    return list(result["rows"]), result["metrics"], result.failed_row_count
+
+
+def test_rows_metrics_and_errors_are_those_of_one_process(runs: Runs) -> None:
+    assert lasting(runs.elsewhere()) == lasting(runs.here())
+
+
+def test_a_row_that_failed_in_a_task_is_not_asked_again_here(runs: Runs) -> None:
+    result = runs.elsewhere()
+    assert {*runs.asked.values()} == {1}
+    assert result["rows"][3]["error.target"]["message"] == "no answer to r3"
+    assert result["rows"][8]["error.same"]["message"] == "cannot be judged"
+    assert result.reused == {"answers": 0, "verdicts": 0}
+
+
+def test_a_run_that_lost_its_cluster_goes_on_where_it_was(runs: Runs) -> None:
+    with pytest.raises(RunError, match="the cluster is gone"):
+        runs.elsewhere(most=3)
+    finished = [row for row in range(21) if row % 10 != 3]
+    result = runs.elsewhere(resume="last")
+    assert all(runs.asked[row] == 1 for row in finished)
+    assert lasting(result) == lasting(Runs(runs.folder / "alone", rows()).here())
+    assert result.reused["answers"] == len(finished)
+
+
+def test_a_run_that_was_begun_elsewhere_is_finished_here(runs: Runs) -> None:
+    with pytest.raises(RunError):
+        runs.elsewhere(most=2)
+    assert lasting(runs.here(resume="last")) == lasting(Runs(runs.folder / "alone", rows()).here())
+
+
+def test_a_finished_run_hands_out_only_rows_that_failed(runs: Runs) -> None:
+    runs.elsewhere()
+    runs.elsewhere(resume="last")
+    handed_out = [row.index for chunk in runs.made[-1].chunks for row in chunk.rows]
+    assert handed_out == [3, 8, 9, 13, 23, 33]  # two rows get the answer that cannot be judged
+
+
+def test_equal_rows_get_their_own_answers_of_the_run_that_is_reused(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, [{"ground_truth": "x"}] * 12)
+    first = runs.here()
+    result, expected = runs.elsewhere(reuse=first.run_dir), runs.here(reuse=first.run_dir)
+    assert lasting(result) == lasting(expected)
+    assert result.reused == expected.reused
+
+
+def test_rows_of_a_group_come_in_one_chunk(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text(
+        "".join(json.dumps({"id": f"r{n}", "talk": n % 3, "ground_truth": "x"}) + "\n" for n in range(30))
+    )
+    (tmp_path / "data.yaml").write_text("group_key: talk\n")
+    runs = Runs(tmp_path, [], data=tmp_path / "data.jsonl")
+    runs.elsewhere(size=5)
+    talks = [{row.values["talk"] for row in chunk.rows} for chunk in runs.made[-1].chunks]
+    assert talks == [{0}, {1}, {2}]
+
+
+class Judge(Endpoint):
+    """A model that counts its calls."""
+
+    kind = "judge"
+    name = "judge"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.calls += 1
+        return Completion("5", usage=Usage(1, 1))
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "judge"}
+
+
+class Judged:
+    """An evaluator that asks a model, and fails for some rows after it has asked."""
+
+    asks_models = True
+    broken = True
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+
+    async def call_with(self, calls: ModelCalls, *, text: str) -> dict[str, float]:
+        completion = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": text}]))
+        if self.broken and text == "answer 4":
+            raise ValueError("broken")
+        return {"score": float(completion.text)}
+
+    async def __call__(self, *, text: str) -> dict[str, float]:
+        raise AssertionError
+
+
+def test_a_journaled_call_to_a_judge_is_not_made_again(tmp_path: Path) -> None:
+    judge = Judge()
+    judged = Judged(judge)
+    runs = Runs(tmp_path, rows(6), evaluators={"judged": judged})
+    assert runs.elsewhere(size=2).failed_row_count == 3
+    made, judged.broken = judge.calls, False
+    assert runs.elsewhere(size=2, resume="last").failed_row_count == 1
+    assert judge.calls == made
+
+
+def test_what_decides_row_by_row_is_refused(runs: Runs) -> None:
+    base = runs.here()
+    with pytest.raises(ConfigurationError, match="--until-decided judges each row"):
+        runs.elsewhere(better_than=base.run_dir, until_decided=True)
+
+
+def test_data_that_can_be_read_once_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="reads the data more than once"):
+        Runs(tmp_path, [], data=iter(rows())).elsewhere()
