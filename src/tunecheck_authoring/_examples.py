@@ -1,34 +1,64 @@
-"""Rows as examples to train on: what was asked, what is right, and what the model answered instead."""
+"""Rows as examples to train on: what was asked, what is right, and what the model answered instead.
+
+A conversation's right calls are made one after another on simulators of their own, so that each example shows the
+results on which the next call depends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tunecheck._files import RunFile
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, loads
 from tunecheck._targets import Row
-from tunecheck.calls import TOOL_COLUMNS, ToolDefinitions
+from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._target import openai_tools, read_messages
-from tunecheck.episodes import question_row
-from tunecheck.formats import read_calls
+from tunecheck.episodes import OwnWording, Replay, Scenario, ToolsDialect, question_row, read_scenario, step_row
+from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.runs._values import value_reader
-from tunecheck_authoring._answers import Answer, Message
-from tunecheck_authoring._conversation_examples import ConversationReader
+from tunecheck.simulators import Backend
+from tunecheck.simulators._backend import Backends
+
+Message: TypeAlias = dict[str, JSON]
+Calls: TypeAlias = Sequence[FunctionCall]
+Values: TypeAlias = Mapping[str, JSON]
 
 _QUESTIONS = ("messages", "query", "question", "prompt", "input")
 _CONVERSATION = ("turns", "inference_log")
+_DONE = "Done."
+_UNABLE = "I cannot do that with what I have so far."
+"""What ends a turn of calls, and one that needs none: nobody trains on these words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The failed row behind an example: its id, its id in the data set (not that of a trial), and the known cause."""
 
-    row_id: str
-    source_id: str
-    cause: str
+    row_id: str = ""
+    source_id: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an assistant says: a text, calls, or both."""
+
+    text: str
+    calls: tuple[FunctionCall, ...] = ()
+
+    def message(self, *, arguments_as_text: bool) -> Message:
+        """The message of this answer; OpenAI has arguments as JSON text, TRL as objects."""
+        if not self.calls:
+            return {"role": "assistant", "content": self.text}
+        message: Message = {"role": "assistant", "tool_calls": write_calls(self.calls, "openai")}
+        if self.text:
+            message["content"] = self.text
+        return message if arguments_as_text else with_objects(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +68,30 @@ class Example:
     `parallel` is the row's `parallel_tool_calls`.
     """
 
-    origin: Origin
     asked: list[Message]
     tools: list[JSON]
-    parallel: bool | None
     wanted: Answer
-    given: Answer | None
+    given: Answer | None = None
+    parallel: bool | None = None
+    origin: Origin = Origin()
 
 
-def is_conversation(row: Mapping[str, JSON]) -> bool:
+def with_objects(message: Message) -> Message:
+    """A message of OpenAI's whose calls have their arguments as objects, as chat templates and TRL take them."""
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [*map(_with_object, calls)]} if isinstance(calls, list) else message
+
+
+def _with_object(call: JSON) -> JSON:
+    function = call.get("function") if isinstance(call, dict) else None
+    text = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(call, dict) and isinstance(function, dict) and isinstance(text, str):
+        with suppress(ValueError):  # in a history: left as it was said
+            return {**call, "function": {**function, "arguments": loads(text)}}
+    return call
+
+
+def is_conversation(row: Values) -> bool:
     """Whether a run's row has several turns."""
     return any(row.get(f"{side}.{name}") for side in ("inputs", "outputs") for name in _CONVERSATION)
 
@@ -54,22 +99,20 @@ def is_conversation(row: Mapping[str, JSON]) -> bool:
 class ExampleReader:
     """Reads the rows of one run as examples, by the mapping with which it was made.
 
-    `question` is the column that was asked, where it is none of the usual ones; `conversations` reads rows of several
-    turns. With `one`, a conversation is one example, of the first right call that was not made; else one for each
+    `backends` start the simulators of conversations; `question` is the column that was asked, where it is none of the
+    usual ones. With `one`, a conversation is one example, of the first right call that was not made; else one for each
     right call from the turn on in which it failed.
     """
 
-    def __init__(
-        self, manifest: RunFile, conversations: ConversationReader, *, question: str | None = None, one: bool
-    ) -> None:
+    def __init__(self, manifest: RunFile, backends: Backends, *, question: str | None = None, one: bool) -> None:
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
         self._messages = value_reader(manifest, "messages", _QUESTIONS if question is None else (question,))
         self._asked_in = question or " or ".join(_QUESTIONS[:2])
-        self._conversations, self._one = conversations, one
+        self._backends, self._one = backends, one
 
-    def read(self, row: Mapping[str, JSON], turn: int = 0) -> Iterator[Example]:
+    def read(self, row: Values, turn: int = 0) -> Iterator[Example]:
         """The examples of one row; `turn` is the one in which a conversation failed, counted from 0.
 
         Raises:
@@ -78,39 +121,29 @@ class ExampleReader:
         """
         data = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
-        row_id, code, parallel = str(row.get("row_id")), row.get("cause"), data.get("parallel_tool_calls")
-        origin = Origin(
-            row_id, str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id, code if isinstance(code, str) else ""
-        )
-        if not is_conversation(row):
-            asked, tools, wanted, given = self._question(data, target)
-            yield Example(origin, asked, tools, parallel if isinstance(parallel, bool) else None, wanted, given)
-            return
-        reader = self._conversations
-        moments = [reader.differing(data, target, turn)] if self._one else reader.from_turn(data, turn)
-        for moment in moments:
-            right = Answer("", (moment.right,))
-            yield Example(origin, moment.messages, moment.tools, None, right, moment.given)
+        row_id, code = str(row.get("row_id")), row.get("cause")
+        source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
+        origin = Origin(row_id, source_id, code if isinstance(code, str) else "")
+        if is_conversation(row):
+            course = RightCourse(data, self._backends)
+            found = iter([course.differing(target, turn)]) if self._one else course.from_turn(turn)
+        else:
+            found = iter([self._question(data, target)])
+        yield from (replace(example, origin=origin) for example in found)
 
-    def _question(
-        self, data: Mapping[str, JSON], target: Mapping[str, JSON]
-    ) -> tuple[list[Message], list[JSON], Answer, Answer | None]:
-        """What was asked, the tools, what is right, and what was answered."""
+    def _question(self, data: Values, target: Values) -> Example:
         try:
             tools = [dict(tool) for tool in openai_tools(self._tools(data, target)) or ()]
             asked = [dict(message) for message in read_messages(self._messages(data, {}), self._asked_in)]
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
-        wanted = self._wanted(data, target, tools, definitions)
-        return asked, [*tools], wanted, _given(self._response(data, target), target, definitions)
+        wanted, parallel = self._wanted(data, target, tools, definitions), data.get("parallel_tool_calls")
+        given = _given(self._response(data, target), target, definitions)
+        return Example(asked, [*tools], wanted, given, parallel if isinstance(parallel, bool) else None)
 
     def _wanted(
-        self,
-        data: Mapping[str, JSON],
-        target: Mapping[str, JSON],
-        tools: list[dict[str, JSON]],
-        definitions: ToolDefinitions,
+        self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> Answer:
         truth = self._truth(data, target)
         if isinstance(data.get("check"), str):  # a question of BFCL: lists of possible values
@@ -125,7 +158,7 @@ class ExampleReader:
         return Answer(text, reading.calls)
 
 
-def _given(response: JSON, target: Mapping[str, JSON], tools: ToolDefinitions) -> Answer | None:
+def _given(response: JSON, target: Values, tools: ToolDefinitions) -> Answer | None:
     reading = read_calls(response, tools=tools or None)
     if reading.calls:
         text = target.get("text")
@@ -134,11 +167,94 @@ def _given(response: JSON, target: Mapping[str, JSON], tools: ToolDefinitions) -
     return Answer(said) if isinstance(said, str) and said else None
 
 
+class RightCourse:
+    """A conversation's right calls, each with what was said and done before it.
+
+    Raises:
+        UnusableRowError: the row is none that can be replayed.
+    """
+
+    def __init__(self, data: Values, backends: Backends) -> None:
+        row = Row(0, "", data, "")
+        try:
+            self._scenario = read_scenario(row, backends)
+            self._backend = backends.start(self._scenario.simulators, self._scenario.initial_config)
+        except ValueError as error:
+            raise UnusableRowError(str(error)) from None
+        if self._scenario.long_context:
+            raise UnusableRowError("is a conversation with long context")
+        tools, turns = self._scenario.all_tools(), range(len(self._scenario.turns))
+        answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
+        self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
+        texts = data.get("ground_truth")
+        counts = [len(each) if isinstance(each, list) else 0 for each in texts] if isinstance(texts, list) else None
+        if counts != [*map(len, self._truth)]:
+            raise UnusableRowError("its right calls cannot be read")
+
+    def from_turn(self, turn: int) -> Iterator[Example]:
+        """The right calls from this turn (counted from 0) on."""
+        return (example for at, example in self._examples() if at >= turn)
+
+    def differing(self, target: Values, turn: int) -> Example:
+        """The first right call of this turn that was not made, with what was done in its place.
+
+        Raises:
+            UnusableRowError: all right calls were made.
+        """
+        texts = [text for step in _steps(target, "calls_made", turn) if isinstance(step, list) for text in step]
+        made = [call for text in texts for call in read_python_calls(str(text)).calls]
+        for at, example in self._examples():
+            right = example.wanted.calls[0]
+            if at == turn and right not in made:
+                wrong = [call for call in made if call not in self._truth[turn]]
+                return replace(example, given=_instead(right, wrong, self._backend) or _said(target, turn))
+        raise UnusableRowError("called more than is right: there is no answer to prefer")
+
+    def _examples(self) -> Iterator[tuple[int, Example]]:
+        """The right calls by turn; where one is given, the simulators are as they are before it."""
+        scenario: Scenario = self._scenario
+        dialect = ToolsDialect(scenario.offer, OwnWording())
+        messages: list[Message] = []
+        for turn, said in enumerate(scenario.turns):
+            added = scenario.held_out.get(turn)
+            messages += [dict(each) for each in (said if added is None else dialect.add(added, said))]
+            for number, call in enumerate(self._truth[turn]):
+                yield turn, Example([*messages], [dict(tool) for tool in dialect.tools or ()], Answer("", (call,)))
+                id_ = f"call_{turn}_{number}"
+                messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
+                messages.append({"role": "tool", "tool_call_id": id_, "content": self._backend.call(call).text})
+            messages.append({"role": "assistant", "content": _DONE if self._truth[turn] else _UNABLE})
+
+
+def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> Answer | None:
+    """The wrong call that stands for the right one: of the same function, else one that does something or fails.
+
+    One that only looks something up is no mistake.
+    """
+    same = next((call for call in wrong if call.name == right.name), None)
+    replay = Replay(backend)
+    steps = ((call, replay.call(call)) for call in wrong)
+    found = same or next((call for call, step in steps if step.changes or step.result.error), None)
+    return None if found is None else Answer("", (found,))
+
+
+def _said(target: Values, turn: int) -> Answer | None:
+    """The words that ended a turn without the call."""
+    last = next(reversed(_steps(target, "result", turn)), None)
+    return Answer(last) if isinstance(last, str) and last else None
+
+
+def _steps(target: Values, column: str, turn: int) -> list[JSON]:
+    turns = target.get(column)
+    steps = turns[turn] if isinstance(turns, list) and turn < len(turns) else None
+    return steps if isinstance(steps, list) else []
+
+
 def canonical_key(example: Example, *, with_given: bool) -> bytes:
     """Equal for examples that teach the same."""
     given = example.given.message(arguments_as_text=True) if with_given and example.given is not None else None
-    for_ids: list[JSON] = [_without_ids(m) for m in (*example.asked, example.wanted.message(arguments_as_text=True))]
-    return dumps([for_ids, example.tools, None if given is None else _without_ids(given)])
+    asked: list[JSON] = [_without_ids(m) for m in (*example.asked, example.wanted.message(arguments_as_text=True))]
+    return dumps([asked, example.tools, None if given is None else _without_ids(given)])
 
 
 def _without_ids(message: Message) -> JSON:

@@ -8,7 +8,7 @@ prompt-completion and preference types with tools (https://huggingface.co/docs/t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
@@ -32,9 +32,7 @@ from tunecheck.datasets._reading import Dataset, open_dataset
 from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run, dumps_readably
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._answers import Message, with_objects
-from tunecheck_authoring._conversation_examples import ConversationReader
-from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation
+from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation, with_objects
 
 Form: TypeAlias = Literal["sft", "dpo", "openai"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
@@ -135,7 +133,7 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     with told_as(ConfigurationError, plan.out, "cannot be written"):
         plan.out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(plan.out) as temporary, temporary.open("wb") as file:
-            file.writelines(dumps_line(record) for record in _records(examples, plan.form, paired=paired))
+            file.writelines(dumps_line(_record(each, plan.form, paired=paired)) for each in examples)
         write_file(report.source, dumps_readably(_source(run, against, plan, examples)))
     return report
 
@@ -179,7 +177,7 @@ class _Chosen:
         """Reads the run's rows; simulators may be those that its data, or else the run, may name."""
         path = run.manifest().dataset.path
         backends = Backends(trust=self._plan.trust.of(run.folder if path is None else Path(path)))
-        return ExampleReader(run.manifest(), ConversationReader(backends), question=self._plan.question, one=self._one)
+        return ExampleReader(run.manifest(), backends, question=self._plan.question, one=self._one)
 
     def readers(self, run: Run) -> list[VerdictReader]:
         """Of the evaluators that decide."""
@@ -284,54 +282,29 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
             yield example
 
 
-def _records(examples: Iterable[Example], form: Form, *, paired: bool) -> Iterator[Record]:
-    writers: dict[Form, Callable[[Example], Record]] = {"sft": _sft, "dpo": _dpo, "openai": _openai}
-    write = _preference if form == "openai" and paired else writers[form]
-    return map(write, examples)
+def _record(example: Example, form: Form, *, paired: bool) -> Record:
+    """The example as a form has it. TRL trains on the completion alone."""
+    wanted, given = (
+        None if answer is None else answer.message(arguments_as_text=form == "openai")
+        for answer in (example.wanted, example.given)
+    )
+    tools: Record = {"tools": example.tools} if example.tools else {}
+    if form == "openai":
+        return _openai_record(example, tools, wanted, given if paired else None)
+    prompt: Record = {"prompt": [with_objects(message) for message in example.asked], **tools}
+    return prompt | ({"chosen": [wanted], "rejected": [given]} if paired else {"completion": [wanted]})
 
 
-def _sft(example: Example) -> Record:
-    """TRL trains on the completion alone."""
-    completion: list[JSON] = [example.wanted.message(arguments_as_text=False)]
-    return _trl(example) | {"completion": completion}
-
-
-def _dpo(example: Example) -> Record:
-    assert example.given is not None
-    chosen: list[JSON] = [example.wanted.message(arguments_as_text=False)]
-    rejected: list[JSON] = [example.given.message(arguments_as_text=False)]
-    return _trl(example) | {"chosen": chosen, "rejected": rejected}
-
-
-def _trl(example: Example) -> Record:
-    return {"prompt": [with_objects(message) for message in example.asked], **_tools(example)}
-
-
-def _openai(example: Example) -> Record:
+def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON) -> Record:
     """All of the assistant's earlier messages have no weight: they are not what failed."""
-    history: list[Message] = [
+    tools = tools if example.parallel is None or not tools else {**tools, "parallel_tool_calls": example.parallel}
+    if rejected is not None:
+        asked: Record = {"messages": [*example.asked], **tools}
+        return {"input": asked, "preferred_output": [wanted], "non_preferred_output": [rejected]}
+    history: list[JSON] = [
         {**message, "weight": 0} if message.get("role") == "assistant" else message for message in example.asked
     ]
-    record: Record = {"messages": [*history, example.wanted.message(arguments_as_text=True)]}
-    return record | _tools(example) | _parallel(example)
-
-
-def _preference(example: Example) -> Record:
-    asked: Record = {"messages": [*example.asked], **_tools(example), **_parallel(example)}
-    assert example.given is not None
-    return {
-        "input": asked,
-        "preferred_output": [example.wanted.message(arguments_as_text=True)],
-        "non_preferred_output": [example.given.message(arguments_as_text=True)],
-    }
-
-
-def _tools(example: Example) -> Record:
-    return {"tools": example.tools} if example.tools else {}
-
-
-def _parallel(example: Example) -> Record:
-    return {} if example.parallel is None or not example.tools else {"parallel_tool_calls": example.parallel}
+    return {"messages": [*history, wanted], **tools}
 
 
 def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[Example]) -> ExportFile:
