@@ -30,7 +30,7 @@ from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, DataError, TunecheckError, told_as
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
-from tunecheck.cli._console import console
+from tunecheck.views import console
 from tunecheck_memory._model import Given
 from tunecheck_memory._rules import Undecided, judge_by_words
 

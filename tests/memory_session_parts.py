@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck_memory._agents import AgentReply
 from tunecheck_memory._clock import Clock, VirtualClock
+from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._kind import Kind, Making
@@ -77,14 +77,14 @@ class Scripted:
     dies_at: int | None = None
     """The message, counted from 0, at which it fails."""
 
-    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         self.times.append(at_us)
         if self.dies_at is not None and len(self.asked) == self.dies_at:
             raise KeyboardInterrupt
         self.asked.append((key, message))
         if suggested is not None:
-            return AgentReply(suggested, adopted=True)
-        return AgentReply(self.answer(message), 10.0, len(message.split()), 3)
+            return Outcome(at_us, suggested, adopted=True)
+        return Outcome(at_us, self.answer(message), 10.0, len(message.split()), 3)
 
     async def reset(self, key: str, at_us: int) -> None:
         self.resets.append(key)

@@ -19,17 +19,19 @@ def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Call
     stub = file.removesuffix(".py") + ".pyi"
     with open(stub, "rb") as text:
         tree = compile(text.read(), stub, "exec", _ast.PyCF_ONLY_AST)
-    homes: dict[str, str] = {}
+    homes: dict[str, tuple[str, str]] = {}
     assert isinstance(tree, _ast.Module)
     for node in tree.body:
         if isinstance(node, _ast.ImportFrom):
-            homes.update((alias.name, f"{'.' * node.level}{node.module}") for alias in node.names)
+            module = f"{'.' * node.level}{node.module}"
+            homes.update((alias.asname or alias.name, (module, alias.name)) for alias in node.names)
     names = sorted(homes)
 
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(homes[name], package), name)
+        module, attribute = homes[name]
+        value: object = getattr(import_module(module, package), attribute)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck_memory._effects import Outcome
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 
 MESSAGE_TOKENS = 4
@@ -93,29 +94,6 @@ MAX_REPLY_CHARACTERS = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentReply:
-    """What the agent said to one message.
-
-    `latency_ms` counts from sending to the last byte; tokens as the service counted them, None where it did not say.
-    `adopted`: it took the suggested reply and made none. `declined`: the service declined the content; the text is
-    then empty, and stands for the agent's answer. `asked`: the characters that were sent, where the service did not
-    count their tokens. `masked`: it repeated a secret. `reasoning`: what the model thought, which is no part of it.
-    """
-
-    text: str
-    latency_ms: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    adopted: bool = False
-    simulated: bool = False
-    declined: bool = False
-    cached_input_tokens: int | None = None
-    asked: int = 0
-    masked: bool = False
-    reasoning: str | None = None
-
-
 class Agent(Protocol):
     """The other side of one conversation, asked one message after the other, never two at once.
 
@@ -129,8 +107,10 @@ class Agent(Protocol):
     @property
     def simulated(self) -> bool: ...
 
-    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
-        """Say a message; `suggested` is a reply that the agent may take as its own.
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
+        """Say a message at `at_us`; `suggested` is a reply that the agent may take as its own.
+
+        The outcome's latency counts from sending to the last byte.
 
         Raises:
             EndpointError: no answer came, for good; nothing was kept of the message.
@@ -190,20 +170,20 @@ class EndpointAgent:
         self._endpoint = endpoint
         self._window = Window(tokenizer, max_prompt_size, system)
 
-    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         if suggested is not None:
-            reply = AgentReply(suggested, adopted=True, simulated=self.simulated)
+            reply = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
             try:
-                reply = _agent_reply(await self._endpoint.complete(request), self.name, request.messages)
+                reply = _outcome(at_us, await self._endpoint.complete(request), self.name, request.messages)
             except ContentFilterError:
-                reply = AgentReply("", simulated=self.simulated, declined=True, asked=_size(request.messages))
+                reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=_size(request.messages))
             except TunecheckError:
                 raise
             except ValueError as error:  # a request that cannot be made: a template that names a row's column
                 raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
-        self.observe(message, reply.text, declined=reply.declined)
+        self.observe(message, reply.text or "", declined=reply.declined)
         return reply
 
     async def reset(self, key: str, at_us: int) -> None:
@@ -275,14 +255,14 @@ class RememberingAgent:
         self._endpoint = endpoint
         self._conversation = conversation
 
-    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         try:
             remembered = await self._endpoint.reply(
                 message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
             )
         except ContentFilterError:
-            return AgentReply("", simulated=self.simulated, declined=True, asked=len(message))
-        return _agent_reply(remembered.completion, self.name, message, adopted=remembered.adopted)
+            return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
+        return _outcome(at_us, remembered.completion, self.name, message, adopted=remembered.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
@@ -305,7 +285,7 @@ def _size(asked: _Asked) -> int:
     return len(asked) if isinstance(asked, str) else len(dumps(asked))
 
 
-def _agent_reply(completion: Completion, name: str, asked: _Asked, *, adopted: bool = False) -> AgentReply:
+def _outcome(at_us: int, completion: Completion, name: str, asked: _Asked, *, adopted: bool = False) -> Outcome:
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -313,7 +293,8 @@ def _agent_reply(completion: Completion, name: str, asked: _Asked, *, adopted: b
             request_id=completion.request_id,
         )
     usage = completion.usage
-    return AgentReply(
+    return Outcome(
+        at_us,
         _whole(text),
         completion.latency_ms,
         usage.input_tokens,

@@ -7,76 +7,69 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._faults import Verdict
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.prompts._loading import load_prompt, shipped_prompt
+from tunecheck.evaluators._judges.reply import JudgementError
+from tunecheck_memory._data import DATA
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import AskJudge, Given
 from tunecheck_memory._rules import shipped_kind, shipped_kinds
 
-if TYPE_CHECKING:
-    from tunecheck.evaluators._judges.asking import Asking
-    from tunecheck.prompts._prompt import Prompt
-
-
 _WORKSPACE = Path("prompty")
-_MARK = "data_mark"
+
+
+def prompt_file(name: str, folder: Path = _WORKSPACE) -> Path:
+    """Return the prompt file of a name: the one in `folder`, which may replace this package's own."""
+    replaced = folder / f"{name}.prompty"
+    return replaced if replaced.is_file() else DATA / "prompts" / replaced.name
 
 
 class EndpointJudge:
     """Asks a model, each question by the prompt file `memory_<purpose>.prompty`.
 
-    The file is looked for in `prompts`, by default the folder `prompty` of the workspace, then among the package's own.
-    Its inputs are the request's values, lists as lines; `data_mark` is made here. Where there is no valid answer, what
-    comes back is an object whose only key, `error`, says why. `completions` are the calls so far,
-    `asked` how many characters each was sent.
+    The prompt's inputs are the request's values, lists as lines. Without a valid answer the judgement is an object
+    whose only key, `error`, says why. `completions` are the calls so far, `asked` the characters sent with each.
     """
 
-    def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] = _WORKSPACE) -> None:
         self.endpoint = endpoint
         self.completions: list[Completion] = []
         self.asked: list[int] = []
-        self._folder = Path(prompts) if prompts is not None else _WORKSPACE
-        self._asking: dict[str, tuple[Prompt, Asking]] = {}
+        self._folder = Path(prompts)
+        self._questions: dict[str, _Question] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
         """See `Judge`."""
-        from tunecheck.evaluators._judges.reply import JudgementError
-
-        if request.purpose not in self._asking:
-            self._asking[request.purpose] = self._load(request.purpose)
-        prompt, asking = self._asking[request.purpose]
-        values: Mapping[str, JSON]
+        if request.purpose not in self._questions:
+            self._questions[request.purpose] = self._load(request.purpose)
+        question, calls = self._questions[request.purpose], _Calls(key, self.completions, self.asked)
         try:
-            judgement = await asking.judge(
-                _Calls(key, self.completions, self.asked), _messages(prompt, request.values), 0
-            )
-            values = judgement.answer.values
+            values = await question.answer(calls, request.values)
         except (JudgementError, ContentFilterError) as error:
             values = {"error": str(error)}
         return dumps(dict(values)).decode()
 
-    def _load(self, purpose: str) -> tuple[Prompt, Asking]:
-        from tunecheck.evaluators._judges.answer import AnswerForm
-        from tunecheck.evaluators._judges.asking import Asking
-        from tunecheck.evaluators._judges.output import judge_settings, resolve_output
-        from tunecheck.prompts._judge_section import JudgeOutput
-
+    def _load(self, purpose: str) -> _Question:
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
-        file = shipped_prompt(f"memory_{purpose}", self._folder)
+        file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():
             raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")
-        prompt = load_prompt(file)
-        output = resolve_output(prompt, judge_settings(prompt, JudgeOutput()), stem=f"memory_{purpose}")
-        form = AnswerForm(output, prompt.source)
-        self.endpoint.hide(prompt.secrets)
-        return prompt, Asking(self.endpoint, form, prompt.parameters)
+        return _Question(file, self.endpoint)
+
+
+class _Question(PromptyEvaluator):
+    """A question of a running test: what counts are the values of the answer, not the verdict."""
+
+    async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        given = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
+        judgement = await self._asking.judge(calls, self._messages(given), 0)
+        return judgement.answer.values
 
 
 class _Calls:
@@ -97,19 +90,6 @@ class _Calls:
         return completion
 
 
-def _messages(prompt: Prompt, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    from tunecheck.evaluators._judges.texts import data_mark
-
-    given: dict[str, JSON] = {
-        name: "\n".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in values.items()
-        if name in prompt.inputs
-    }
-    if _MARK in prompt.inputs:
-        given[_MARK] = data_mark(given)
-    return prompt.render(given)
-
-
 _MOST_TOLD = 6_000
 _MOST_QUESTIONS = 50
 
@@ -128,12 +108,7 @@ class MemoryJudges:
         self.endpoint = endpoint
         self._judges = {
             name: PromptyEvaluator(
-                shipped_prompt(name, _WORKSPACE),
-                endpoint,
-                name,
-                samples=samples,
-                combine=combine,
-                parameters=parameters,
+                prompt_file(name), endpoint, name, samples=samples, combine=combine, parameters=parameters
             )
             for name in sorted({kind.judge_prompt for kind in shipped_kinds().values()})
         }

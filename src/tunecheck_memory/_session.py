@@ -16,11 +16,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
+from msgspec import structs
+
+from tunecheck._errors import ConfigurationError, EndpointError, RunError
 from tunecheck._json import JSON, whole_number
 from tunecheck._targets import CallsMade, CostTracker
 from tunecheck.endpoints._base import Completion
-from tunecheck_memory._agents import Agent, AgentReply
+from tunecheck_memory._agents import Agent
 from tunecheck_memory._clock import Clock
 from tunecheck_memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck_memory._event_log import PROMPT_SIZE, Event, EventLog
@@ -120,12 +122,6 @@ class Session:
             return next(schedule) if outcome is None else schedule.send(outcome)
         except StopIteration:
             return None
-        except TunecheckError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a kind of tests may be somebody's own code
-            raise RunError(
-                f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
-            ) from error
 
     async def _recorded(self, event: Event) -> Outcome:
         if event.outcome is None:  # in flight when the process died
@@ -177,8 +173,7 @@ class Session:
             if isinstance(effect, Send):
                 async with _one_call(self.costs) as count:
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-                    told = {name: getattr(reply, name) for name in AgentReply.__slots__}
-                    outcome = Outcome(self.clock.exchanged(), **told)
+                    outcome = structs.replace(reply, at_us=self.clock.exchanged())
                     if _was_asked(outcome):
                         count(outcome.made)
                 return outcome

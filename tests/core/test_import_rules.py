@@ -32,7 +32,6 @@ DEEP = {
 COMPUTED = {
     "tunecheck._lazy",  # the names of a package's own stub file
     "tunecheck.endpoints._python",  # a function that a user's definition names
-    "tunecheck.formats.__init__",
     "tunecheck.formats._source_calls",
     "tunecheck.plugins._interface",  # what plug-ins register
 }

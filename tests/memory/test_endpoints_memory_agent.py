@@ -41,7 +41,8 @@ from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
-from tunecheck_memory._agents import AgentReply, RememberingAgent
+from tunecheck_memory._agents import RememberingAgent
+from tunecheck_memory._effects import Outcome
 
 Start = Callable[..., "tuple[FaultServer, MemoryAgentEndpoint]"]
 
@@ -323,7 +324,7 @@ async def test_the_agent_may_adopt_a_suggested_reply(start: Start) -> None:
 async def test_declined_content_is_the_agents_empty_answer(start: Start) -> None:
     _, endpoint = start(always(filtered()))
     reply = await RememberingAgent(endpoint, "c").reply("x", key="k", at_us=NOON_US)
-    assert reply == AgentReply("", declined=True, asked=1)
+    assert reply == Outcome(NOON_US, "", declined=True, asked=1)
 
 
 async def test_two_conversations_at_once_keep_their_own_names(start: Start) -> None:

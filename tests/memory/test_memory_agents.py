@@ -43,12 +43,12 @@ from tunecheck.endpoints._definition import load_endpoint
 from tunecheck_memory._agents import (
     MAX_REPLY_CHARACTERS,
     MESSAGE_TOKENS,
-    AgentReply,
     EndpointAgent,
     RememberingAgent,
     Window,
     agent_for,
 )
+from tunecheck_memory._effects import Outcome
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)
@@ -84,7 +84,7 @@ def tokens(messages: Sequence[Any]) -> int:
     return sum(len(text.split()) + MESSAGE_TOKENS for text in contents(messages))
 
 
-async def say(agent: EndpointAgent, *messages: str) -> list[AgentReply]:
+async def say(agent: EndpointAgent, *messages: str) -> list[Outcome]:
     return [await agent.reply(text, key=f"k{index}", at_us=NOON_US) for index, text in enumerate(messages)]
 
 
@@ -257,14 +257,14 @@ async def test_a_reset_forgets_all_but_the_system_message() -> None:
 async def test_a_reply_carries_what_the_service_said_of_it() -> None:
     endpoint = Asked(Completion("hi", usage=Usage(12, 3), latency_ms=40.0, simulated=True))
     (reply,) = await say(EndpointAgent(endpoint, Words()), "hello")
-    assert reply == AgentReply("hi", 40.0, 12, 3, simulated=True)
+    assert reply == Outcome(NOON_US, "hi", 40.0, 12, 3, simulated=True)
 
 
 async def test_a_suggested_reply_is_adopted_without_asking() -> None:
     endpoint = Asked()
     agent = EndpointAgent(endpoint, Words())
     reply = await agent.reply("Q: 1+1, A: 2", key="k", at_us=NOON_US, suggested='["2"]')
-    assert reply == AgentReply('["2"]', adopted=True)
+    assert reply == Outcome(NOON_US, '["2"]', adopted=True)
     assert endpoint.requests == []
     await say(agent, "and?")
     assert endpoint.last == ["Q: 1+1, A: 2", '["2"]', "and?"]
@@ -272,7 +272,7 @@ async def test_a_suggested_reply_is_adopted_without_asking() -> None:
 
 async def test_an_empty_suggested_reply_is_one() -> None:
     agent = EndpointAgent(endpoint := Asked(), Words())
-    assert await agent.reply("x", key="k", at_us=NOON_US, suggested="") == AgentReply("", adopted=True)
+    assert await agent.reply("x", key="k", at_us=NOON_US, suggested="") == Outcome(NOON_US, "", adopted=True)
     assert endpoint.requests == []
 
 
@@ -280,7 +280,7 @@ async def test_a_declined_message_is_answered_with_nothing_and_not_sent_again() 
     endpoint = Asked(Completion("a"), ContentFilterError("declined"))
     agent = EndpointAgent(endpoint, Words())
     replies = await say(agent, "one", "something terrible", "three")
-    assert replies[1] == AgentReply("", declined=True, asked=replies[1].asked)
+    assert replies[1] == Outcome(replies[1].at_us, "", declined=True, asked=replies[1].asked)
     assert replies[1].asked > len("oneasomething terrible")
     assert endpoint.last == ["one", "a", "three"]
 
@@ -310,7 +310,7 @@ async def test_a_reply_beyond_all_measure_is_an_error() -> None:
     with pytest.raises(ReplyError, match="1,048,577 characters"):
         await say(agent, "one")
     (longest,) = await say(EndpointAgent(Asked(Completion("x" * MAX_REPLY_CHARACTERS)), Words()), "one")
-    assert len(longest.text) == MAX_REPLY_CHARACTERS
+    assert len(longest.text or "") == MAX_REPLY_CHARACTERS
 
 
 async def test_half_a_character_is_replaced() -> None:

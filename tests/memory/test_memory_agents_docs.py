@@ -88,10 +88,10 @@ async def test_the_pages_own_agent_keeps_the_protocol(tmp_path: Path) -> None:
         assert said.text == again.text == "You have told me 1 things; the first was: I live in Oslo."
         assert (await first.reply("Q", key="2", at_us=NOON_US, suggested="A")).adopted
         await first.advance(NOON_US, NOON_US + 1_000_000, "3")
-        assert "2 things" in (await first.reply("And?", key="4", at_us=NOON_US)).text
-        assert "1 things" in (await other.reply("I live in Rome.", key="5", at_us=NOON_US)).text
+        assert "2 things" in ((await first.reply("And?", key="4", at_us=NOON_US)).text or "")
+        assert "1 things" in ((await other.reply("I live in Rome.", key="5", at_us=NOON_US)).text or "")
         await first.reset("6", NOON_US)
-        assert "the first was: Anew." in (await first.reply("Anew.", key="7", at_us=NOON_US)).text
+        assert "the first was: Anew." in ((await first.reply("Anew.", key="7", at_us=NOON_US)).text or "")
         await endpoint.close()
 
 

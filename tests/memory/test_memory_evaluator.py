@@ -225,9 +225,7 @@ def test_another_prompt_in_the_workspace_is_taken(tmp_path: Path, monkeypatch: p
 
 
 def load_prompt_file(name: str) -> str:
-    import tunecheck
-
-    return str(Path(tunecheck.__file__).parent / "prompts" / "files" / f"memory_{name}.prompty")
+    return str(ROOT / "src" / "tunecheck_memory" / "data" / "prompts" / f"memory_{name}.prompty")
 
 
 @pytest.mark.parametrize("name", PROMPTS)

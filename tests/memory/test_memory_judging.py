@@ -24,7 +24,7 @@ from tunecheck_memory._restaurant.word_judge import WordJudge
 from tunecheck_memory._session import Judge
 from tunecheck_memory._wording import load_wording
 
-FILES = ROOT / "src" / "tunecheck" / "prompts" / "files"
+FILES = ROOT / "src" / "tunecheck_memory" / "data" / "prompts"
 PURPOSES = ("follows_role", "extraction", "noticed", "recalls")
 MENU = load_wording().restaurant.menu
 

@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError, RunError, StopRunError, Thrott
 from tunecheck._records import RecordFile
 from tunecheck._targets import CallsMade
 from tunecheck_memory._clock import START_US, RealClock, VirtualClock
-from tunecheck_memory._effects import Consult, Jump, Register, ResetAgent, Send
+from tunecheck_memory._effects import Consult, Jump, Outcome, Register, ResetAgent, Send
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
@@ -379,14 +379,13 @@ def test_a_judge_s_calls_stand_in_the_test_s_own_log(unbroken: Had) -> None:
 
 
 def test_a_declined_reply_is_observed_as_such(tmp_path: Path) -> None:
-    from tunecheck_memory._agents import AgentReply
 
     class Declining(Scripted):
         declined: list[str] = []  # noqa: RUF012 - of the one instance
 
-        async def reply(self, message: str, **more: Any) -> AgentReply:
+        async def reply(self, message: str, **more: Any) -> Outcome:
             await super().reply(message, **more)
-            return AgentReply("", declined=len(self.asked) == 3)
+            return Outcome(more["at_us"], "", declined=len(self.asked) == 3)
 
         def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
             if declined:

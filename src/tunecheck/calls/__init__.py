@@ -5,26 +5,6 @@ _writing writes calls in wire formats; `tunecheck.calls.matching` compares them.
 reads calls.
 """
 
-from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
-from tunecheck.calls._python_text import bind_positional, positional_count
-from tunecheck.calls._schemas import TOOL_COLUMNS, FunctionDefinition, ToolDefinitions
-from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, quoted
-from tunecheck.calls._writing import FORMATS, canonical_text, write_calls
+from tunecheck._lazy import attach_stub
 
-__all__ = [
-    "FORMATS",
-    "MAX_CHARACTERS",
-    "TOOL_COLUMNS",
-    "FunctionCall",
-    "FunctionDefinition",
-    "Reading",
-    "ToolDefinitions",
-    "UnreadableError",
-    "bind_positional",
-    "canonical_text",
-    "plain_name",
-    "positional_count",
-    "quoted",
-    "tool_name",
-    "write_calls",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -6,3 +6,7 @@ comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown
 A run goes through here so: `_reading` opens it, `_building` makes a table of numbers, `_pairing` finds each row's
 partner, `_measuring` tests a metric and puts it into a word, `_changes` lists the rows.
 """
+
+from tunecheck._lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """Data sets: rows from files, frames and iterables, the defaults they declare, and converters of other formats."""
 
-from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._reading import Dataset, open_dataset
+from tunecheck._lazy import attach_stub
 
-__all__ = ["Dataset", "DatasetDefaults", "open_dataset"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,19 +1,5 @@
 """Stateful services that a model's calls run against, BFCL's eight and your own."""
 
-from tunecheck.simulators._backend import Backend, Result, find_simulator
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._recorded import Recorded
-from tunecheck.simulators._resources import Action, Resource, Resources
+from tunecheck._lazy import attach_stub
 
-__all__ = [
-    "Action",
-    "Backend",
-    "Recorded",
-    "Resource",
-    "Resources",
-    "Result",
-    "Simulator",
-    "SimulatorError",
-    "find_simulator",
-    "tool",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -12,3 +12,7 @@ pass_at_k(trials, k), pass_hat_k(trials, k)
 
 What is not defined (of no rows, of one conversation, of values that are not numbers) is None, and `remark` says why.
 """
+
+from tunecheck._lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

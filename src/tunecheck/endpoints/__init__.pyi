@@ -1,0 +1,38 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ._answers import (
+    UnreadableReplyError as UnreadableReplyError,
+    content_parts as content_parts,
+    keys_of as keys_of,
+    read_usage as read_usage,
+    says_error as says_error,
+)
+from ._auth import installed as installed
+from ._base import (
+    ChatRequest as ChatRequest,
+    Completion as Completion,
+    DirectCalls as DirectCalls,
+    Endpoint as Endpoint,
+    ModelCalls as ModelCalls,
+    Price as Price,
+    Usage as Usage,
+    masked as masked,
+    time_text as time_text,
+)
+from ._chat import ChatEndpoint as ChatEndpoint
+from ._check import CheckReport as CheckReport, check_endpoint as check_endpoint
+from ._client import Client as Client, Exchange as Exchange
+from ._config import Definition as Definition, EndpointConfig as EndpointConfig, Place as Place, Text as Text
+from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
+from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
+from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
+from ._prices import read_prices as read_prices
+from ._recorded import content_key as content_key
+from ._replay import ReplayEndpoint as ReplayEndpoint
+from ._target import (
+    AskingTarget as AskingTarget,
+    EndpointTarget as EndpointTarget,
+    openai_tools as openai_tools,
+    read_messages as read_messages,
+)
+from ._urls import is_loopback as is_loopback

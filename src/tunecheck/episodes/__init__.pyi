@@ -1,0 +1,70 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ._benchmark import (
+    BenchmarkDialect as BenchmarkDialect,
+    benchmark_of as benchmark_of,
+    find_benchmark as find_benchmark,
+)
+from ._data_check import (
+    ASKS as ASKS,
+    PROBLEMS as PROBLEMS,
+    CheckedRow as CheckedRow,
+    EntryCheck as EntryCheck,
+    PlayedCall as PlayedCall,
+    checked_rows as checked_rows,
+    findings as findings,
+    reports_failure as reports_failure,
+)
+from ._decoding import (
+    NO_CALL as NO_CALL,
+    CallMode as CallMode,
+    at_most_max_calls as at_most_max_calls,
+    decode_entries as decode_entries,
+    decode_step as decode_step,
+    entries_of as entries_of,
+    mode_of as mode_of,
+)
+from ._dialects import (
+    Dialect as Dialect,
+    TextDialect as TextDialect,
+    ToolsDialect as ToolsDialect,
+    answer_step as answer_step,
+    answer_text as answer_text,
+)
+from ._expected_answers import question_row as question_row, step_row as step_row
+from ._inference_log import UNKNOWN as UNKNOWN, Course as Course
+from ._nested import Decoded as Decoded, NestedCall as NestedCall, make_call as make_call
+from ._output import BY_STEP as BY_STEP, OUTPUT_COLUMNS as OUTPUT_COLUMNS, REASONING as REASONING
+from ._playing import (
+    Attempt as Attempt,
+    Called as Called,
+    GroundTruth as GroundTruth,
+    Replay as Replay,
+    Services as Services,
+)
+from ._scenario import Offer as Offer, Scenario as Scenario, Tool as Tool, read_scenario as read_scenario
+from ._speakers import Message as Message, RecordedModel as RecordedModel
+from ._state_check import (
+    PASSED as PASSED,
+    Given as Given,
+    Results as Results,
+    StateCheck as StateCheck,
+    Turn as Turn,
+    made_results as made_results,
+    missing_result as missing_result,
+    no_call as no_call,
+    results_of as results_of,
+    wrong_state as wrong_state,
+)
+from ._states import (
+    ABSENT as ABSENT,
+    Change as Change,
+    changes as changes,
+    copied as copied,
+    deviations as deviations,
+    leaves as leaves,
+    path_text as path_text,
+)
+from ._target import STEP_LIMIT as STEP_LIMIT, ConversationTarget as ConversationTarget
+from ._verdicts import INVALID_ENTRY as INVALID_ENTRY, RowVerdict as RowVerdict, shown as shown, unscored as unscored
+from ._wording import OwnWording as OwnWording, Wording as Wording

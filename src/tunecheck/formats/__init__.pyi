@@ -1,0 +1,16 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ..calls import Reading as Reading
+from ._choosing import AUTO as AUTO, chosen as chosen
+from ._profiles import Profile as Profile, Thought as Thought
+from ._prompts import ToolPrompt as ToolPrompt
+from ._reading import (
+    read_calls as read_calls,
+    read_python_calls as read_python_calls,
+    thought_of as thought_of,
+    tools_of as tools_of,
+    without_thoughts as without_thoughts,
+)
+from ._shapes import AnyOf as AnyOf, JsonCalls as JsonCalls, NamedCalls as NamedCalls, PythonCalls as PythonCalls
+from ._source_calls import decode_source_text as decode_source_text
+from ._tagged import TaggedCalls as TaggedCalls

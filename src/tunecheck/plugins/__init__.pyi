@@ -1,0 +1,113 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from .._causes import CAUSES as CAUSES, cause_named as cause_named, in_order as in_order, refuses as refuses
+from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
+from .._disk import (
+    cache_folder as cache_folder,
+    is_held as is_held,
+    lock as lock,
+    open_regular as open_regular,
+    read_regular as read_regular,
+    replacing as replacing,
+    sha256_of as sha256_of,
+    write_file as write_file,
+)
+from .._errors import told_as as told_as
+from .._faults import Verdict as Verdict, to_json as to_json
+from .._files import (
+    FORMAT_VERSION as FORMAT_VERSION,
+    CategorySummary as CategorySummary,
+    EvaluatorEntry as EvaluatorEntry,
+    Failure as Failure,
+    LeftOut as LeftOut,
+    MemoryFigures as MemoryFigures,
+    MemorySummary as MemorySummary,
+    MetricEntry as MetricEntry,
+    ModelsSummary as ModelsSummary,
+    ModelSummary as ModelSummary,
+    RunFile as RunFile,
+    VerdictLine as VerdictLine,
+    check_first_record as check_first_record,
+    check_version as check_version,
+    read_object as read_object,
+)
+from .._fingerprints import fingerprint as fingerprint
+from .._json import (
+    JSON as JSON,
+    MISSING as MISSING,
+    Missing as Missing,
+    canonical as canonical,
+    content_hash as content_hash,
+    converted as converted,
+    dumps as dumps,
+    dumps_line as dumps_line,
+    loads as loads,
+    plain as plain,
+    real_number as real_number,
+    value_of as value_of,
+    whole_number as whole_number,
+)
+from .._lazy import attach_stub as attach_stub
+from .._literals import read_constants as read_constants, text_constants as text_constants
+from .._loops import ForeignLoop as ForeignLoop
+from .._messages import (
+    clean as clean,
+    command_line as command_line,
+    counted as counted,
+    did_you_mean as did_you_mean,
+    printable as printable,
+)
+from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
+from .._targets import (
+    CallsMade as CallsMade,
+    CostTracker as CostTracker,
+    EndpointUsage as EndpointUsage,
+    TargetOutput as TargetOutput,
+)
+from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
+from .._version import is_shipped as is_shipped
+from ._files import WORKSPACE_MODULES as WORKSPACE_MODULES, load_file as load_file, offered_by as offered_by
+from ._installed import (
+    AbsentPlugin as AbsentPlugin,
+    absent_plugins as absent_plugins,
+    command_groups as command_groups,
+    installed_plugins as installed_plugins,
+    kinds as kinds,
+)
+from ._interface import (
+    ClusterRule as ClusterRule,
+    Code as Code,
+    Extension as Extension,
+    Figures as Figures,
+    MakeTarget as MakeTarget,
+    MakeUploader as MakeUploader,
+    ObjectionRule as ObjectionRule,
+    OpenMirror as OpenMirror,
+    PairTable as PairTable,
+    Panel as Panel,
+    Plugin as Plugin,
+    RunnerLike as RunnerLike,
+    RunSource as RunSource,
+    UploaderLike as UploaderLike,
+)
+from ._names import (
+    Candidate as Candidate,
+    absence_hint as absence_hint,
+    added_options as added_options,
+    check as check,
+    cluster_rules as cluster_rules,
+    codes as codes,
+    dialect as dialect,
+    discover as discover,
+    figures as figures,
+    find as find,
+    load as load,
+    mirror as mirror,
+    objection_rules as objection_rules,
+    panels as panels,
+    runner as runner,
+    sources as sources,
+    tables as tables,
+    target as target,
+    uploader as uploader,
+)
