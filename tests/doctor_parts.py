@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.answers import Verdict
+from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.examination import examine
 from tunecheck_serve._script import ScriptSource, read_script
 
@@ -48,7 +48,7 @@ def model(folder: Path, top: str = "", rules: str = "") -> ScriptSource:
     return ScriptSource(read_script(path))
 
 
-async def verdicts(url: str, **definition: Any) -> Mapping[str, Verdict]:
+async def verdicts(url: str, **definition: Any) -> Mapping[str, Diagnosis]:
     """What the doctor finds at this address, by check."""
     written = {"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0, **definition}
     found = await examine(load_endpoint(written), written)

@@ -16,7 +16,7 @@ from tests.serve_parts import Starter, servers, serving
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.answers import Verdict
+from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.examination import examine
 
@@ -128,7 +128,7 @@ async def test_parameters_that_are_renamed_are_written_so(tmp_path: Path, starte
     assert (found.status, found.change) == ("warn", {"parameters": {"max_completion_tokens": 500}})
 
 
-def statuses(found: Mapping[str, Verdict], status: str) -> set[str]:
+def statuses(found: Mapping[str, Diagnosis], status: str) -> set[str]:
     return {check for check, verdict in found.items() if verdict.status == status}
 
 

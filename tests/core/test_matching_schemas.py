@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from tests.matching_parts import call, passes, tools
 
 from tunecheck._json import JSON
-from tunecheck.calls._schemas import Check, FunctionDefinition, ToolDefinitions
+from tunecheck.calls._schemas import FunctionDefinition, SchemaCheck, ToolDefinitions
 from tunecheck.calls.matching import match_calls
 
 PARAMETERS: dict[str, Any] = {
@@ -28,7 +28,7 @@ OPENAI = {"type": "function", "function": BARE}
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
-def checked(schema: JSON, arguments: dict[str, JSON]) -> Check:
+def checked(schema: JSON, arguments: dict[str, JSON]) -> SchemaCheck:
     definition = tools(schema).get("f")
     assert definition is not None
     return definition.check(arguments)
@@ -88,7 +88,7 @@ def test_what_is_no_definition_is_refused_with_its_place(value: object, message:
 def test_a_function_without_a_schema_takes_anything(parameters: JSON) -> None:
     definition = ToolDefinitions.read([{"name": "f", "parameters": parameters}]).get("f")
     assert definition == FunctionDefinition("f", {})
-    assert definition.check({"x": 1}) == Check()
+    assert definition.check({"x": 1}) == SchemaCheck()
 
 
 def test_of_two_definitions_of_a_name_the_first_counts() -> None:
@@ -138,7 +138,7 @@ def test_leaderboard_type_names_are_understood() -> None:
         },
         "required": ["a"],
     }
-    assert checked(schema, {"a": 1.5, "b": [1], "c": {"x": None}, "type": "dict"}) == Check()
+    assert checked(schema, {"a": 1.5, "b": [1], "c": {"x": None}, "type": "dict"}) == SchemaCheck()
     assert len(checked(schema, {"a": "x", "b": [1.5]}).violations) == 2
 
 
@@ -257,7 +257,7 @@ def test_a_schema_may_refer_to_itself() -> None:
     for _ in range(8):
         value = {"v": 1, "left": value, "right": {"v": 2}}
     assert isinstance(value, dict)
-    assert checked(tree, value) == Check()
+    assert checked(tree, value) == SchemaCheck()
     assert checked(tree, {"left": {"left": {"v": "x"}}}).violations
 
 
@@ -299,7 +299,7 @@ def test_a_schema_deep_in_itself_is_refused_for_deep_values() -> None:
     assert isinstance(value, dict)
     schema: JSON = {"properties": {"a": inner}}
     assert "too large" in (checked(schema, value).problem or "")
-    assert checked(schema, {"a": {"a": {}}}) == Check()
+    assert checked(schema, {"a": {"a": {}}}) == SchemaCheck()
 
 
 def test_a_long_text_under_many_rules_is_refused() -> None:
@@ -309,19 +309,19 @@ def test_a_long_text_under_many_rules_is_refused() -> None:
     assert isinstance(schema, dict)
     schema["$defs"] = {"x": {"type": "string"}}
     assert "too large" in (checked(schema, {"a": "x" * 1_000_000}).problem or "")
-    assert checked(schema, {"a": "x"}) == Check()
+    assert checked(schema, {"a": "x"}) == SchemaCheck()
 
 
 def test_how_large_arguments_miss_thousands_of_names_is_not_listed() -> None:
     schema: JSON = {"required": [f"a{n}" for n in range(3_000)]}
-    assert checked(schema, {"x": [1] * 3_000}) == Check(("the arguments do not fit the schema",))
+    assert checked(schema, {"x": [1] * 3_000}) == SchemaCheck(("the arguments do not fit the schema",))
     assert "required" in checked(schema, {"x": 1}).violations[0]
 
 
 def test_an_id_is_one_by_the_draft_that_the_schema_names() -> None:
-    assert checked({"properties": {"a": {"id": "http://x/", "type": "string"}}}, {"a": "x"}) == Check()
+    assert checked({"properties": {"a": {"id": "http://x/", "type": "string"}}}, {"a": "x"}) == SchemaCheck()
     draft_4: JSON = {"$schema": DRAFT_4, "properties": {"a": {"$id": "http://x/", "type": "string"}}}
-    assert checked(draft_4, {"a": "x"}) == Check()
+    assert checked(draft_4, {"a": "x"}) == SchemaCheck()
 
 
 def test_a_pattern_that_would_take_forever_elsewhere_takes_no_time() -> None:

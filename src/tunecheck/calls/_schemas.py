@@ -49,14 +49,14 @@ class FunctionDefinition:
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, dict) else ()
 
-    def check(self, arguments: Mapping[str, JSON]) -> Check:
+    def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
         """Whether these arguments keep to the schema. Never raises; equal schemas are compiled once."""
         if not self.parameters:
-            return Check()
+            return SchemaCheck()
         try:
             text = canonical(self.parameters)
         except (TypeError, ValueError) as error:
-            return Check(problem=f"the schema of {self.name} cannot be used: {error}"[:300])
+            return SchemaCheck(problem=f"the schema of {self.name} cannot be used: {error}"[:300])
         return check(self.name, text, arguments)
 
 
@@ -313,7 +313,7 @@ _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple":
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SchemaCheck:
     """What came of a validation: the first few violations, or the problem why there was none."""
 
     violations: tuple[str, ...] = ()
@@ -335,29 +335,29 @@ class _Compiled:
     required: int = 0
 
 
-def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> Check:
+def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaCheck:
     """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises."""
     compiled = (_cached if len(schema) <= _CACHED_BYTES else _compile)(schema)
     if compiled.validator is None:
-        return Check(problem=f"the schema of {name} cannot be used: {compiled.problem}")
+        return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
     size, depth = _measure(arguments)
     visits = size * compiled.places * max(compiled.ways, 1) ** min(depth, 64) if compiled.places else size
     recursion = depth * compiled.depth if compiled.ways else compiled.depth
     if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
-        return Check(problem=f"the arguments of {name} are too large to be checked against its schema")
+        return SchemaCheck(problem=f"the arguments of {name} are too large to be checked against its schema")
     explain = visits <= _EXPLAINED_VISITS and size * compiled.required <= _MOST_COPIES
     try:
         return _validate(compiled.validator, dict(arguments), explain=explain)
     except (ValueError, TypeError, OverflowError) as error:  # a lone surrogate, a number the validator cannot hold
-        return Check(problem=f"the arguments of {name} cannot be checked: {error}"[:_MOST_CHARACTERS])
+        return SchemaCheck(problem=f"the arguments of {name} cannot be checked: {error}"[:_MOST_CHARACTERS])
 
 
-def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *, explain: bool) -> Check:
+def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *, explain: bool) -> SchemaCheck:
     if validator.is_valid(arguments):
-        return Check()
+        return SchemaCheck()
     if not explain:
-        return Check(violations=("the arguments do not fit the schema",))
-    return Check(violations=tuple(islice(map(_violation, validator.iter_errors(arguments)), _MOST_VIOLATIONS)))
+        return SchemaCheck(violations=("the arguments do not fit the schema",))
+    return SchemaCheck(violations=tuple(islice(map(_violation, validator.iter_errors(arguments)), _MOST_VIOLATIONS)))
 
 
 def _violation(error: jsonschema_rs.ValidationError) -> str:

@@ -20,7 +20,7 @@ _RESPONSES = "/responses"
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ServiceOperation:
     """Another operation of a service that has chat completions; `body` is what every body of it holds.
 
     `counts_tokens`: whether calls are to say what they are expected to use, for a limit of tokens.
@@ -71,7 +71,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)
         return _responses_url(url) if self._is_responses else url
 
-    def beside(self, operation: str) -> Operation:
+    def beside(self, operation: str) -> ServiceOperation:
         """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
 
         An address that was given with that operation already is recognised.
@@ -83,7 +83,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
         url = _beside(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
-        return Operation(url, body, self._client.at(url), self.config.limits.tokens_per_minute is not None)
+        return ServiceOperation(url, body, self._client.at(url), self.config.limits.tokens_per_minute is not None)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:

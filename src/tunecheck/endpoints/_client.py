@@ -20,11 +20,11 @@ from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
-from tunecheck.endpoints._failures import Failure, answer_failure, error_failure, is_page, reply_failure, request_id
+from tunecheck.endpoints._failures import CallFailure, answer_failure, error_failure, is_page, reply_failure, request_id
 from tunecheck.endpoints._limits import TOKEN_BURST_S, Backoff, Clock, SharedLimits, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
-from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
+from tunecheck.endpoints._transport import AttemptFailed, HttpTransport, Reply
 
 MOST_REFUSALS = 10
 """Refused calls (401, 403, no quota left, a long wait asked for) in a row after which the run stops: every further one
@@ -146,7 +146,7 @@ class Client:
             await live.transport.close()
 
     def _open(self) -> _Live:
-        transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
+        transport = HttpTransport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
         if transport.proxy_secret is not None:
             self.redactor.add(transport.proxy_secret)
         return _Live(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
@@ -196,7 +196,7 @@ class Client:
             if outcome.overload:
                 await live.gate.rejoin(sent)
 
-    async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | Failure:
+    async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | CallFailure:
         started = self.clock.now()
         try:
             reply = await live.transport.post(call.body, headers)
@@ -205,10 +205,10 @@ class Client:
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
             error = kind(message)
             error.cause = None if failed.sent else "unreachable"
-            return Failure(error, retry=failed.sort != "certificate")
+            return CallFailure(error, retry=failed.sort != "certificate")
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
-    def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | Failure:
+    def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:
         self.last_headers = reply.headers
         wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
         failure = reply_failure(reply, self.who, self.redactor, wait_s)
@@ -238,7 +238,7 @@ class Client:
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
         except FilteredError as error:
             filtered = ContentFilterError(f"{self.who}: {error}", status=reply.status, request_id=id_)
-            return Failure(filtered, retry=False)
+            return CallFailure(filtered, retry=False)
         except ValueError as error:
             lasting = not isinstance(error, UnreadableReplyError) or error.lasting
             if not lasting and isinstance(value, dict) and value.get("error"):
@@ -246,7 +246,7 @@ class Client:
             problem = self.redactor.line(str(error))
             return answer_failure(reply, self.who, problem, self.redactor, retry=not lasting)
 
-    def _worth_waiting(self, failure: Failure) -> Failure:
+    def _worth_waiting(self, failure: CallFailure) -> CallFailure:
         """The failure; without a retry where the service asks for a longer wait than a run can stand still for."""
         asked, most = failure.retry_after_s, self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
@@ -254,7 +254,7 @@ class Client:
         problem = f"it asks to wait {asked:,.0f} s, and a call waits {most:g} s at most: go on later with --resume"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
-    def _no_json(self, reply: Reply) -> Failure:
+    def _no_json(self, reply: Reply) -> CallFailure:
         if is_page(reply):
             return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor)
         said = self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace")))
@@ -270,7 +270,7 @@ class Client:
 class _Live:
     """The state of one event loop: connections, limits, and the count of refusals."""
 
-    def __init__(self, transport: Transport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
+    def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
         self.transport = transport
         # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
@@ -286,7 +286,7 @@ class _Live:
         if self._tokens:
             await self._tokens.take(tokens)
 
-    def settle(self, outcome: Exchange[A] | Failure, expected: int) -> None:
+    def settle(self, outcome: Exchange[A] | CallFailure, expected: int) -> None:
         """Count what an attempt used in place of what was expected."""
         if self._tokens:
             self._tokens.give_back(expected - _used(outcome, expected))
@@ -313,9 +313,9 @@ def _with(error: EndpointError, more: str) -> EndpointError:
     return again
 
 
-def _used(outcome: Exchange[A] | Failure, expected: int) -> int:
+def _used(outcome: Exchange[A] | CallFailure, expected: int) -> int:
     """The tokens that an attempt used: as the service counted, else as expected; none where it failed."""
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, CallFailure):
         return 0
     usage = read_usage(outcome.reply)
     if usage.input_tokens is None and usage.output_tokens is None:

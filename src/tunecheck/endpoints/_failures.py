@@ -52,7 +52,7 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CallFailure:
     """An attempt that gave no answer.
 
     `retry`: another one may; `overload`: the service is overloaded or throttles; `refused`: every further call would be
@@ -75,7 +75,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
     return None
 
 
-def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float | None) -> Failure | None:
+def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float | None) -> CallFailure | None:
     """What a reply's status says, None where it says that the body is the answer."""
     if 200 <= reply.status < 300:
         return None
@@ -86,14 +86,18 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
     return error_failure(reply, body, who, redactor, retry_after)
 
 
-def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None) -> Failure:
+def error_failure(
+    reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
+) -> CallFailure:
     """What a reply means that is an error by its status, or by its body where the status says 200."""
     status = _own_status(reply, body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
     if not _FILTER_CODES.isdisjoint(codes):
         text = redactor.line(_filter_reason(body))
-        return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
+        return CallFailure(
+            ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False
+        )
     spent = not _SPENT_CODES.isdisjoint(codes)
     if 300 <= status < 400:
         # The query of a redirect may carry a token.
@@ -114,7 +118,7 @@ def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_
         for key in ("code", "param")
     )
     for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
-    return Failure(
+    return CallFailure(
         error,
         retry=not for_good and (status < 300 or is_passing(status)),
         retry_after_s=retry_after,
@@ -187,7 +191,7 @@ def _filter_reason(body: JSON) -> str:
     return next((text for text in _told(body, "message") if isinstance(text, str)), "content filter")
 
 
-def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> Failure:
+def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> CallFailure:
     """The failure of a 2xx reply whose body is not an answer."""
     id_ = request_id(reply.headers, redactor)
-    return Failure(ReplyError(f"{who}: {problem}", status=reply.status, request_id=id_), retry)
+    return CallFailure(ReplyError(f"{who}: {problem}", status=reply.status, request_id=id_), retry)

@@ -61,7 +61,7 @@ class PythonEndpoint(Endpoint):
         self.concurrency = config.limits.concurrency
         self._clock = Clock()
         self._redactor = Redactor()
-        self._live: PerLoop[_Live] = PerLoop()
+        self._live: PerLoop[_PythonState] = PerLoop()
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
@@ -96,12 +96,12 @@ class PythonEndpoint(Endpoint):
             live.threads.shutdown()
             await live.loop.close()
 
-    def _open(self) -> _Live:
+    def _open(self) -> _PythonState:
         most = self.concurrency or 1
         # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
-        return _Live(AdaptiveGate(most, start=most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
+        return _PythonState(AdaptiveGate(most, start=most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
 
-    async def _called(self, request: ChatRequest, live: _Live) -> object:
+    async def _called(self, request: ChatRequest, live: _PythonState) -> object:
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -129,7 +129,7 @@ class PythonEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, slots=True)
-class _Live:
+class _PythonState:
     """What the calls of one event loop share: synchronous functions run in threads, asynchronous ones in `loop`."""
 
     gate: AdaptiveGate

@@ -83,7 +83,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), position
 
 
-class _Parts:
+class _StreamedParts:
     """The parts of a list that come in pieces: a piece goes on with the part of its index, else with the last one."""
 
     def __init__(self) -> None:
@@ -114,8 +114,8 @@ def _merge(held: dict[str, object], piece: Mapping[str, JSON]) -> None:
     """Add what a piece brings: texts are collected, lists go by index, of other values the first one stays."""
     for key, value in piece.items():
         before = held.get(key)
-        if isinstance(value, list) or isinstance(before, _Parts):
-            parts = before if isinstance(before, _Parts) else _Parts()
+        if isinstance(value, list) or isinstance(before, _StreamedParts):
+            parts = before if isinstance(before, _StreamedParts) else _StreamedParts()
             parts.add(["".join(before)] if isinstance(before, list) else [])
             parts.add(value if isinstance(value, list) else [value])
             held[key] = parts
@@ -131,7 +131,7 @@ def _merge(held: dict[str, object], piece: Mapping[str, JSON]) -> None:
 def _whole(value: object) -> JSON:
     if isinstance(value, list):
         return "".join(value)
-    if isinstance(value, _Parts):
+    if isinstance(value, _StreamedParts):
         return [{key: _whole(item) for key, item in part.items() if key != "index"} for part in value.items]
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}

@@ -80,7 +80,7 @@ class Bounds:
     reply_bytes: int
 
 
-class Transport:
+class HttpTransport:
     """Posts bodies to one address. Made inside the event loop that it is used in."""
 
     def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:

@@ -13,7 +13,7 @@ _OPENING = re.compile(r"\s*+(?:```(?:json|python)?\s*+)?")
 _FENCE_END = re.compile(r"(?:\s*+```)?")
 
 
-class Shape(Protocol):
+class TextShape(Protocol):
     """How one call, or one list of calls, is written."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
@@ -60,7 +60,7 @@ class Profile:
     """
 
     name: str
-    shape: Shape
+    shape: TextShape
     marks: tuple[str, ...] = ()
     closes: tuple[str, ...] = ()
     thoughts: tuple[Thought, ...] = ()

@@ -8,7 +8,7 @@ from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode, decode_at, kind_of, place, quoted, skip_space
 from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._profiles import Shape
+from tunecheck.formats._profiles import TextShape
 from tunecheck.formats._spellings import take_named
 
 _CALL = re.compile(rf"\[?\s*+{CALL}")
@@ -137,7 +137,7 @@ class PythonCalls:
 class AnyOf:
     """Whichever of several shapes begins; the first where none does."""
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[TextShape, ...]
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """One of them does."""

@@ -15,7 +15,7 @@ from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching._pairing import Positions, pair_up
-from tunecheck.calls.matching._values import Comparison, Difference, MatchPolicy
+from tunecheck.calls.matching._values import Difference, MatchPolicy, ValueComparison
 
 _PREFIX = "functions."
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million
@@ -90,7 +90,7 @@ def match_calls(
             [named_arguments(call, definitions) if "0" in call.arguments else call for call in calls]
             for calls in (actual, expected)
         )
-    compare = Comparison(policy)
+    compare = ValueComparison(policy)
     unknown, violations, checked, problems = _held_against(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only = _pair(compare, expected[0], actual[0], definitions)  # most rows: there is nothing to assign
@@ -116,7 +116,7 @@ def match_calls(
 
 
 def _pair(
-    comparison: Comparison, expected: FunctionCall, actual: FunctionCall, definitions: ToolDefinitions | None
+    comparison: ValueComparison, expected: FunctionCall, actual: FunctionCall, definitions: ToolDefinitions | None
 ) -> Pair:
     definition = definitions.get(expected.name) if definitions else None
     schema = definition.schema if definition else None

@@ -11,7 +11,7 @@ from tunecheck._json import JSON, canonical
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
-from tunecheck.calls.matching._values import Comparison, MatchPolicy, frozen
+from tunecheck.calls.matching._values import MatchPolicy, ValueComparison, frozen
 
 _Cost = TypeVar("_Cost", int, int | None)
 
@@ -30,7 +30,7 @@ _CLOSE = 400
 
 
 @dataclass(slots=True)
-class Pairing:
+class CallPairing:
     """Positions of calls that go together, that go together out of order, and whose name alone differs."""
 
     pairs: Positions = field(default_factory=list)
@@ -44,7 +44,7 @@ def pair_up(
     actual: Sequence[FunctionCall],
     policy: MatchPolicy,
     definitions: ToolDefinitions | None = None,
-) -> Pairing:
+) -> CallPairing:
     """Pair expected and actual calls.
 
     Of all ways to pair as many calls of the same function as possible (in order: without crossing), the one with the
@@ -77,8 +77,8 @@ class _Pairs:
         self.actual = actual
         self.policy = policy
         self.definitions = definitions
-        self.comparison = Comparison(policy, explain=False)
-        self.pairing = Pairing()
+        self.comparison = ValueComparison(policy, explain=False)
+        self.pairing = CallPairing()
         self.open_expected = list(range(len(expected)))
         self.open_actual = list(range(len(actual)))
 

@@ -153,7 +153,7 @@ class Difference:
         return "".join(parts).removeprefix(".")
 
 
-class Comparison:
+class ValueComparison:
     """Compares values under one policy; the work of one instance is bounded, and what is beyond counts as different.
 
     Where it need not explain, it looks for the first difference only and does not ask of what kind it is.

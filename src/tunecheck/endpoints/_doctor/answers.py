@@ -19,7 +19,7 @@ Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Diagnosis:
     """What one check found: the evidence, what to do, and the keys of the definition to set."""
 
     status: Status
@@ -29,7 +29,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DoctorAnswer:
     """What came back to one question: a completion, or the error that it ended in."""
 
     request: ChatRequest
@@ -113,14 +113,14 @@ class Answers:
     `sends_tools`: whether requests hold the tools at all; `as_text`: whether calls are expected in the answer's text.
     """
 
-    by_question: Mapping[str, Answer]
+    by_question: Mapping[str, DoctorAnswer]
     definition: Mapping[str, JSON]
     headers: Mapping[str, str]
     facts: ApiFacts
     sends_tools: bool
     as_text: bool
 
-    def __getitem__(self, question: str) -> Answer:
+    def __getitem__(self, question: str) -> DoctorAnswer:
         return self.by_question[question]
 
     @property
@@ -135,16 +135,16 @@ class Answers:
         return self.facts.parameters_of(self.parameters)
 
     @property
-    def answered(self) -> list[Answer]:
+    def answered(self) -> list[DoctorAnswer]:
         return [answer for answer in self.by_question.values() if not answer.error]
 
     @cached_property
-    def with_calls(self) -> list[Answer]:
+    def with_calls(self) -> list[DoctorAnswer]:
         """The answers that call one of the tools that were offered."""
         return [answer for answer in self.answered if answer.request.tools and answer.calls]
 
     @property
-    def left_in_text(self) -> list[Answer]:
+    def left_in_text(self) -> list[DoctorAnswer]:
         """Those of them whose calls stand in the text alone."""
         return [answer for answer in self.with_calls if not answer.completion.tool_calls]
 

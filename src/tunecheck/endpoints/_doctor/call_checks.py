@@ -7,7 +7,7 @@ from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.endpoints._doctor import questions
-from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict, decoded
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, decoded
 from tunecheck.formats._choosing import AUTO, chosen
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
@@ -15,9 +15,9 @@ _COMMON_FORM = "hermes"
 """The form of calls that most models were shown, for one whose family is not known."""
 
 
-def tools_are_shown(answers: Answers) -> Verdict:
+def tools_are_shown(answers: Answers) -> Diagnosis:
     if not answers.sends_tools:
-        return Verdict(
+        return Diagnosis(
             "warn",
             "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
             "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
@@ -27,10 +27,10 @@ def tools_are_shown(answers: Answers) -> Verdict:
         return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
-        return Verdict("warn", "the service does not report prompt tokens, so that nobody can tell")
+        return Diagnosis("warn", "the service does not report prompt tokens, so that nobody can tell")
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
     if _are_shown(answers):
-        return Verdict("pass", evidence)
+        return Diagnosis("pass", evidence)
     advice = "use a chat template that shows tools (vLLM: --chat-template; llama.cpp: --chat-template-file)"
     return _told_in_text(answers, evidence, advice)
 
@@ -41,16 +41,16 @@ def _are_shown(answers: Answers) -> bool:
     return with_tool - without >= _FEWEST_TOKENS_OF_A_TOOL
 
 
-def _told_in_text(answers: Answers, evidence: str, advice: str) -> Verdict:
+def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     """What to do about tools that do not reach the model, where they are not told in text already."""
     if answers.definition.get("tools") == "text":
-        return Verdict("fail", evidence)
+        return Diagnosis("fail", evidence)
     form = str(answers.definition.get("format", AUTO))
     if form == AUTO:
         form = next((str(answer.in_text.format) for answer in answers.left_in_text), _COMMON_FORM)
     profile = chosen(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
-    return Verdict("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
+    return Diagnosis("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
 
 
 _TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
@@ -89,33 +89,33 @@ _TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
 """The tool parsers of vLLM and SGLang that read each family's calls, by the name of its format."""
 
 
-def calls_are_parsed(answers: Answers) -> Verdict:
+def calls_are_parsed(answers: Answers) -> Diagnosis:
     called, left = answers.with_calls, answers.left_in_text
     if left and not answers.as_text:
         return _left_in_text(left[0])
     if called:
         first = called[0]
         read = " (read from the text)" * (first.is_read_from_text or first in left)
-        return Verdict("pass", f"{first.shown()}{read}")
+        return Diagnosis("pass", f"{first.shown()}{read}")
     asked = [answer for answer in answers.answered if answer.request.tools]
     broken = next((answer for answer in asked if answer.in_text.problem and not answer.ended_by_length), None)
     if broken is not None:
         evidence = f"there is a call that cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
-        return Verdict("fail", evidence)
+        return Diagnosis("fail", evidence)
     evidence = f"none of {len(asked)} questions with tools was answered with a call: {answers['call'].shown()}"
     if not _are_shown(answers):
-        return Verdict("skip", evidence)
-    return Verdict("fail", evidence, "was it trained to call functions? Is it the right chat template?")
+        return Diagnosis("skip", evidence)
+    return Diagnosis("fail", evidence, "was it trained to call functions? Is it the right chat template?")
 
 
-def _left_in_text(answer: Answer) -> Verdict:
+def _left_in_text(answer: DoctorAnswer) -> Diagnosis:
     family = str(answer.in_text.format)
     of_vllm, of_sglang = _TOOL_PARSERS.get(family, ("NAME", ""))
     advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {of_vllm}"
     advice += f"; SGLang: --tool-call-parser {of_sglang}" * bool(of_sglang)
     change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
     evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
-    return Verdict("fail", evidence, advice, change)
+    return Diagnosis("fail", evidence, advice, change)
 
 
 def _is_profile(name: str) -> bool:
@@ -125,7 +125,7 @@ def _is_profile(name: str) -> bool:
         return False
 
 
-def arguments_are_json(answers: Answers) -> Verdict:
+def arguments_are_json(answers: Answers) -> Diagnosis:
     of_the_api = (answer for answer in answers.answered if not (answer.ended_by_length or answer.is_read_from_text))
     written = [call for answer in of_the_api for call in answer.written]
     for name, arguments in written:
@@ -133,8 +133,8 @@ def arguments_are_json(answers: Answers) -> Verdict:
         if found is not None:
             status, problem, advice = found
             shown = clean(arguments if isinstance(arguments, str) else dumps(arguments).decode(), 100)
-            return Verdict(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
-    return Verdict("pass", "JSON objects as text") if written else Verdict("skip", "no whole answer has tool_calls")
+            return Diagnosis(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
+    return Diagnosis("pass", "JSON objects as text") if written else Diagnosis("skip", "no whole answer has tool_calls")
 
 
 def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
@@ -149,7 +149,7 @@ def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
     return "fail", "are no JSON object", "use the tool parser of the model's family, or guided decoding of arguments"
 
 
-def names_are_kept(answers: Answers) -> Verdict:
+def names_are_kept(answers: Answers) -> Diagnosis:
     for answer in answers.with_calls:
         offered = [str(function.get("name")) for function in _functions(answer)]
         for call in answer.calls:
@@ -160,17 +160,17 @@ def names_are_kept(answers: Answers) -> Verdict:
             evidence = f"{meant} was offered, and {clean(call.name, 60)} called"
             if call.name == tool_name(meant):
                 advice = "this API has no dots in names: such a call counts as one of the dotted function (names=auto)"
-                return Verdict("warn", evidence, advice)
-            return Verdict("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")
+                return Diagnosis("warn", evidence, advice)
+            return Diagnosis("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")
     dotted = answers["dotted"]
     if dotted.error:
         advice = "rename functions with dots in your data; BFCL's are asked for with underscores"
-        return Verdict("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
+        return Diagnosis("warn", f"a function name with a dot is refused: {dotted.refusal}", advice)
     dots = "with a dot, too" if dotted.calls else "the one with a dot was not called"
-    return Verdict("pass", f"names are called as they were offered; {dots}")
+    return Diagnosis("pass", f"names are called as they were offered; {dots}")
 
 
-def _functions(answer: Answer) -> list[Mapping[str, JSON]]:
+def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
     functions = (tool.get("function") for tool in answer.request.tools or ())
     return [function for function in functions if isinstance(function, dict)]
 
@@ -178,22 +178,22 @@ def _functions(answer: Answer) -> list[Mapping[str, JSON]]:
 _MODEL_OR_PARSER = "is the raw text right, the tool parser is wrong; else the prompt template, or the model"
 
 
-def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Verdict]:
+def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Diagnosis]:
     """A check that a question brings this call."""
 
-    def check(answers: Answers) -> Verdict:
+    def check(answers: Answers) -> Diagnosis:
         answer = answers[question]
         arguments = answer.call(name)
         if arguments is None:
-            return Verdict("fail", f"{name} was not called, but: {answer.shown()}", _MODEL_OR_PARSER)
+            return Diagnosis("fail", f"{name} was not called, but: {answer.shown()}", _MODEL_OR_PARSER)
         wrong = [key for key, value in wanted.items() if not _same(arguments.get(key), value)]
         if wrong:
             pairs = ", ".join(
                 f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(wanted[key]).decode()}"
                 for key in wrong
             )
-            return Verdict("fail", pairs, _MODEL_OR_PARSER)
-        return Verdict("pass", answer.shown())
+            return Diagnosis("fail", pairs, _MODEL_OR_PARSER)
+        return Diagnosis("pass", answer.shown())
 
     return check
 
@@ -203,40 +203,40 @@ def _same(value: JSON, wanted: JSON) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def enum_is_obeyed(answers: Answers) -> Verdict:
+def enum_is_obeyed(answers: Answers) -> Diagnosis:
     arguments = answers["call"].call("get_weather")
     if arguments is None:
-        return Verdict("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)
+        return Diagnosis("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)
     unit = arguments.get("unit")
     if unit == "celsius":
-        return Verdict("pass", 'unit is "celsius", one of the two that are allowed')
+        return Diagnosis("pass", 'unit is "celsius", one of the two that are allowed')
     shown = clean(dumps(unit).decode(), 60)
     status: Status = "warn" if unit is None else "fail"
-    return Verdict(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
+    return Diagnosis(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
 
 
-def calls_in_parallel(answers: Answers) -> Verdict:
+def calls_in_parallel(answers: Answers) -> Diagnosis:
     answer = answers["parallel"]
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
-        return Verdict("pass", answer.shown())
+        return Diagnosis("pass", answer.shown())
     evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
-    return Verdict("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
+    return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
 
 
-def results_are_understood(answers: Answers) -> Verdict:
+def results_are_understood(answers: Answers) -> Diagnosis:
     answer = answers["result"]
     if str(questions.TEMPERATURE) in answer.text:
-        return Verdict("pass", answer.shown())
+        return Diagnosis("pass", answer.shown())
     if answer.calls:
         advice = "the chat template leaves out messages of the role tool: the model does not see results"
-        return Verdict("fail", f"it asks again for what it was given: {answer.shown()}", advice)
-    return Verdict("fail", f"the result ({questions.TEMPERATURE}) is not in the answer: {answer.shown()}")
+        return Diagnosis("fail", f"it asks again for what it was given: {answer.shown()}", advice)
+    return Diagnosis("fail", f"the result ({questions.TEMPERATURE}) is not in the answer: {answer.shown()}")
 
 
-def no_needless_call(answers: Answers) -> Verdict:
+def no_needless_call(answers: Answers) -> Diagnosis:
     answer = answers["greeting"]
     if answer.calls:
         advice = 'is tool_choice set to "required"? Rows without a call can never pass then'
-        return Verdict("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
-    return Verdict("pass", answer.shown())
+        return Diagnosis("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
+    return Diagnosis("pass", answer.shown())

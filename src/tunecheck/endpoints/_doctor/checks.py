@@ -12,43 +12,43 @@ from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor import call_checks, questions
-from tunecheck.endpoints._doctor.answers import Answer, Answers, Verdict
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer
 from tunecheck.endpoints._doctor.call_checks import calls_as
 
 
-def _system_is_obeyed(answers: Answers) -> Verdict:
+def _system_is_obeyed(answers: Answers) -> Diagnosis:
     answer = answers["system"]
     if questions.CODE_WORD.lower() in answer.text.lower():
-        return Verdict("pass", answer.shown())
+        return Diagnosis("pass", answer.shown())
     evidence = f"{questions.CODE_WORD} is not in the answer: {answer.shown()}"
     with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
     if with_it != without and without is not None:
         shown = f"the model is shown it ({with_it} prompt tokens with it, {without} without)"
-        return Verdict("warn", f"{shown}, and does not follow it: {evidence}")
+        return Diagnosis("warn", f"{shown}, and does not follow it: {evidence}")
     advice = "the chat template may leave out the role system: put what it says before the user's first message"
-    return Verdict("fail", evidence, advice)
+    return Diagnosis("fail", evidence, advice)
 
 
 _HIDDEN_TOKENS = 40
 """So many more tokens than the answer has characters are not explained by counting."""
 
 
-def _reasoning_is_kept_apart(answers: Answers) -> Verdict:
+def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
         advice = (
             "vLLM, SGLang: --reasoning-parser NAME (qwen3, deepseek_r1, …); Tunecheck tells it from the answer itself"
         )
-        return Verdict("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
+        return Diagnosis("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
     swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if swallowed is not None:
         evidence = (
             f"a whole answer stands in the reasoning, its text is empty: {clean(swallowed.completion.reasoning, 120)}"
         )
-        return Verdict("fail", evidence, "leave the reasoning parser out, or choose that of the model's family")
+        return Diagnosis("fail", evidence, "leave the reasoning parser out, or choose that of the model's family")
     given = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
     if given:
-        return Verdict("pass", f"given apart: {clean(given, 100)}")
+        return Diagnosis("pass", f"given apart: {clean(given, 100)}")
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
@@ -56,11 +56,11 @@ def _reasoning_is_kept_apart(answers: Answers) -> Verdict:
         if uncounted or usage.reasoning_tokens:
             advice = "turn its return on, where the service has it: it is paid for, and tells why an answer is wrong"
             evidence = f"{tokens} output tokens for {length} characters: there is reasoning, and it is not given"
-            return Verdict("warn", evidence, advice)
-    return Verdict("pass", f"none is seen in {len(answers.answered)} answers")
+            return Diagnosis("warn", evidence, advice)
+    return Diagnosis("pass", f"none is seen in {len(answers.answered)} answers")
 
 
-def _nothing_is_cut_off(answers: Answers) -> Verdict:
+def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     cut = sorted(
         (answer for answer in answers.answered if answer.ended_by_length), key=lambda each: repeats_itself(each.text)
     )
@@ -70,41 +70,43 @@ def _nothing_is_cut_off(answers: Answers) -> Verdict:
     if str(questions.LAST_NUMBER) not in text:
         reason = answers["count"].completion.finish_reason
         advice = "some servers cut off and say stop: check their limit of output tokens"
-        return Verdict("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
-    return Verdict("pass", f"{answers['count'].completion.usage.output_tokens or len(text) // 4} tokens in one answer")
+        return Diagnosis("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
+    return Diagnosis(
+        "pass", f"{answers['count'].completion.usage.output_tokens or len(text) // 4} tokens in one answer"
+    )
 
 
-def _cut_off(answers: Answers, cut: Answer) -> Verdict:
+def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     tokens = cut.completion.usage.output_tokens
     limit = output_limit(answers.parameters)
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     evidence += f" (the definition allows {limit})" * (limit is not None)
     if repeats_itself(cut.text):
-        return Verdict("fail", f"an answer repeats itself until it is {evidence}", CAUSES["loop"].advice)
+        return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", CAUSES["loop"].advice)
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     change: Mapping[str, JSON] = {"parameters": {**sent, key: max(4096, 2 * (limit or 0))}}
-    return Verdict("fail", evidence, "raise the server's own limit as well, where it has one", change)
+    return Diagnosis("fail", evidence, "raise the server's own limit as well, where it has one", change)
 
 
 _ENDS = frozenset({"stop", "end_turn", "eos", "eos_token", "complete"})
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_call"})
 
 
-def _finish_reasons_are_true(answers: Answers) -> Verdict:
+def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
     said = answers["greeting"].completion.finish_reason
     whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
     called = next((completion for completion in whole if completion.tool_calls), None)
     if said is None or (called is not None and called.finish_reason is None):
         if answers.as_text:
-            return Verdict("skip", "this kind of endpoint gives none")
-        return Verdict("warn", "no finish_reason is given: cut-off answers look whole")
+            return Diagnosis("skip", "this kind of endpoint gives none")
+        return Diagnosis("warn", "no finish_reason is given: cut-off answers look whole")
     if called is not None and str(called.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
-        return Verdict("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
+        return Diagnosis("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
     if said.lower() not in _ENDS:
-        return Verdict("warn", f"a whole answer ends with finish_reason {clean(said)}")
+        return Diagnosis("warn", f"a whole answer ends with finish_reason {clean(said)}")
     of_call = "no whole call was made" if called is None else f"{clean(called.finish_reason)} after a call"
-    return Verdict("pass", f"{of_call}, {clean(said)} after a text")
+    return Diagnosis("pass", f"{of_call}, {clean(said)} after a text")
 
 
 _STOP_TOKEN = re.compile(
@@ -113,7 +115,7 @@ _STOP_TOKEN = re.compile(
 )
 
 
-def _stop_tokens_are_taken_away(answers: Answers) -> Verdict:
+def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
     for answer in answers.answered:
         found = _STOP_TOKEN.search(answer.raw_text)
         if found is not None:
@@ -122,89 +124,89 @@ def _stop_tokens_are_taken_away(answers: Answers) -> Verdict:
             listed = stops if isinstance(stops, list) else [] if stops is None else [stops]
             change: Mapping[str, JSON] = {"parameters": {**given, "stop": [*listed, found[0]]}}
             advice = "the server does not know the model's end of turn: set it in its generation_config.json"
-            return Verdict("fail", f"{found[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
+            return Diagnosis("fail", f"{found[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
-        return Verdict("skip", "no answer has text")
-    return Verdict("pass", "none in any text")
+        return Diagnosis("skip", "no answer has text")
+    return Diagnosis("pass", "none in any text")
 
 
 _REPEAT = "measure with --repeat, and compare runs with that in mind"
 
 
-def _answers_repeat(answers: Answers) -> Verdict:
+def _answers_repeat(answers: Answers) -> Diagnosis:
     once, again = answers["primes"], answers["primes again"]
     if once.error or again.error:
-        return Verdict("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
+        return Diagnosis("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
     if "temperature" in answers.facts.parameters:
-        return Verdict("warn", "temperature 0 is not taken: answers are drawn, and differ from run to run", _REPEAT)
+        return Diagnosis("warn", "temperature 0 is not taken: answers are drawn, and differ from run to run", _REPEAT)
     if not (once.text or again.text):
-        return Verdict("skip", "neither of the two answers has text")
+        return Diagnosis("skip", "neither of the two answers has text")
     if once.text == again.text:
-        return Verdict("pass", f"twice the same at temperature 0: {once.shown()}")
-    return Verdict("warn", f"two answers at temperature 0: {once.shown()} / {again.shown()}", _REPEAT)
+        return Diagnosis("pass", f"twice the same at temperature 0: {once.shown()}")
+    return Diagnosis("warn", f"two answers at temperature 0: {once.shown()} / {again.shown()}", _REPEAT)
 
 
-def _streams_are_the_same(answers: Answers) -> Verdict:
+def _streams_are_the_same(answers: Answers) -> Diagnosis:
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
-        return Verdict("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
+        return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
     if not streamed.answers_something and whole.answers_something:
-        return Verdict("fail", f"streamed, nothing comes; whole, it is {whole.shown()}", "leave stream: out")
+        return Diagnosis("fail", f"streamed, nothing comes; whole, it is {whole.shown()}", "leave stream: out")
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
-        return Verdict("warn", "no tokens are reported in streams: cost is estimated by characters")
+        return Diagnosis("warn", "no tokens are reported in streams: cost is estimated by characters")
     if not whole.calls:
-        return Verdict("skip", f"there is no call to compare; a text comes as a stream: {streamed.shown()}")
+        return Diagnosis("skip", f"there is no call to compare; a text comes as a stream: {streamed.shown()}")
     if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
         advice = "the server's tool parser loses parts of calls in streams: ask without stream:, or update it"
-        return Verdict("fail", f"streamed, the call is {streamed.shown()}; whole, it is {whole.shown()}", advice)
+        return Diagnosis("fail", f"streamed, the call is {streamed.shown()}; whole, it is {whole.shown()}", advice)
     first = streamed.completion.first_token_ms
-    return Verdict("pass", "the same call as a stream" + (f", its first token after {first:.0f} ms" if first else ""))
+    return Diagnosis("pass", "the same call as a stream" + (f", its first token after {first:.0f} ms" if first else ""))
 
 
-def _lost(whole: Answer, streamed: Answer) -> bool:
+def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
     """Whether arguments that are there as a whole are not there in a stream."""
     return any(one.arguments and not other.arguments for one, other in zip(whole.calls, streamed.calls, strict=True))
 
 
-def _usage_is_reported(answers: Answers) -> Verdict:
+def _usage_is_reported(answers: Answers) -> Diagnosis:
     usage = answers["untooled"].completion.usage
     if usage.input_tokens is None or usage.output_tokens is None:
-        return Verdict("warn", "no tokens are reported: cost and token limits are estimated by characters")
-    return Verdict("pass", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
+        return Diagnosis("warn", "no tokens are reported: cost and token limits are estimated by characters")
+    return Diagnosis("pass", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
 
 
-def _rate_limits_are_known(answers: Answers) -> Verdict:
+def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     headers = {name.lower(): value for name, value in answers.headers.items()}
     told = headers.get("x-ratelimit-limit-requests")
     limits = answers.definition.get("limits")
     written = limits.get("requests_per_minute") if isinstance(limits, dict) else None
     if told is None:
-        return Verdict("pass", "none are told in headers: 429 is waited for and concurrency lowered")
+        return Diagnosis("pass", "none are told in headers: 429 is waited for and concurrency lowered")
     evidence = f"{clean(told, 20)} requests a minute"
     if told.isdecimal() and isinstance(written, (int, float)) and written > int(told):
         given = limits if isinstance(limits, dict) else {}
         change: Mapping[str, JSON] = {"limits": {**given, "requests_per_minute": int(told)}}
-        return Verdict("warn", f"{evidence} are allowed, and the definition asks for {written:g}", "", change)
-    return Verdict("pass", evidence)
+        return Diagnosis("warn", f"{evidence} are allowed, and the definition asks for {written:g}", "", change)
+    return Diagnosis("pass", evidence)
 
 
-def _parameters_are_taken(answers: Answers) -> Verdict:
+def _parameters_are_taken(answers: Answers) -> Diagnosis:
     facts, given = answers.facts, answers.parameters
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)
     if refused:
         advice = "each run finds this out once, and leaves out or renames what is refused"
-        return Verdict("warn", "; ".join(f"{name} is not taken" for name in refused), advice, {"parameters": sent})
+        return Diagnosis("warn", "; ".join(f"{name} is not taken" for name in refused), advice, {"parameters": sent})
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
     if limit is not None and longest > limit:
         advice = "the limit may have another name here: max_tokens, max_completion_tokens, max_new_tokens"
-        return Verdict("warn", f"the limit of {limit} tokens is not kept: an answer has {longest}", advice)
-    return Verdict("pass", ", ".join(given) or "none are given")
+        return Diagnosis("warn", f"the limit of {limit} tokens is not kept: an answer has {longest}", advice)
+    return Diagnosis("pass", ", ".join(given) or "none are given")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """A check by name, with the questions that must have been answered for it.
 
     `of` what it is: any answers, those to questions with tools, or calls. `whole`: it says nothing of an answer that
@@ -213,27 +215,27 @@ class Check:
 
     name: str
     needs: tuple[str, ...]
-    judge: Callable[[Answers], Verdict]
+    judge: Callable[[Answers], Diagnosis]
     of: Literal["answers", "tools", "calls"] = "calls"
     whole: bool = False
     of_chat: bool = False
     refused: str = ""
 
-    def verdict(self, answers: Answers) -> Verdict:
+    def verdict(self, answers: Answers) -> Diagnosis:
         """What it finds; a question that ended in an error is a failure, and without what it looks at it says so."""
         without_tools = None if self.of == "answers" else answers.without_tools
         if without_tools:
-            return Verdict("skip", without_tools)
+            return Diagnosis("skip", without_tools)
         if self.of_chat and answers.as_text:
-            return Verdict("skip", "only chat completions are asked for streams")
+            return Diagnosis("skip", "only chat completions are asked for streams")
         error = next((answers[name].error for name in self.needs if answers[name].error), None)
         if error is not None:
-            return Verdict("fail", clean(str(error), 200), self.refused or advice_on(error), remedy_for(error))
+            return Diagnosis("fail", clean(str(error), 200), self.refused or advice_on(error), remedy_for(error))
         if self.of == "calls" and not answers.with_calls:
-            return Verdict("skip", "no question was answered with a call")
+            return Diagnosis("skip", "no question was answered with a call")
         verdict = self.judge(answers)
         if verdict.status != "pass" and self.whole and any(answers[name].ended_by_length for name in self.needs):
-            return Verdict("skip", f"the answer was cut off: {answers[self.needs[0]].shown()}")
+            return Diagnosis("skip", f"the answer was cut off: {answers[self.needs[0]].shown()}")
         return verdict
 
 
@@ -242,17 +244,17 @@ _NO_RESULTS = "the chat template has no place for the role tool: conversations c
 _MESSAGE = {"text": questions.QUOTED}
 
 CHECKS = (
-    Check("tools are shown to the model", (), call_checks.tools_are_shown, "answers"),
-    Check("calls are parsed", ("call",), call_checks.calls_are_parsed, "tools"),
-    Check("arguments are JSON", ("call",), call_checks.arguments_are_json),
-    Check("names are kept", ("call",), call_checks.names_are_kept),
-    Check("enums are obeyed", ("call",), call_checks.enum_is_obeyed, whole=True),
-    Check("types are kept", ("typed",), calls_as("typed", "set_thermostat", questions.SETTINGS), whole=True),
-    Check("nested arguments", ("nested",), calls_as("nested", "create_event", questions.EVENT), whole=True),
-    Check("quotes and scripts", ("quoted",), calls_as("quoted", "send_message", _MESSAGE), whole=True),
-    Check("long lists of tools", ("long",), calls_as("long", *questions.MANY_CALL), whole=True),
-    Check("parallel calls", ("parallel",), call_checks.calls_in_parallel, whole=True),
-    Check(
+    DoctorCheck("tools are shown to the model", (), call_checks.tools_are_shown, "answers"),
+    DoctorCheck("calls are parsed", ("call",), call_checks.calls_are_parsed, "tools"),
+    DoctorCheck("arguments are JSON", ("call",), call_checks.arguments_are_json),
+    DoctorCheck("names are kept", ("call",), call_checks.names_are_kept),
+    DoctorCheck("enums are obeyed", ("call",), call_checks.enum_is_obeyed, whole=True),
+    DoctorCheck("types are kept", ("typed",), calls_as("typed", "set_thermostat", questions.SETTINGS), whole=True),
+    DoctorCheck("nested arguments", ("nested",), calls_as("nested", "create_event", questions.EVENT), whole=True),
+    DoctorCheck("quotes and scripts", ("quoted",), calls_as("quoted", "send_message", _MESSAGE), whole=True),
+    DoctorCheck("long lists of tools", ("long",), calls_as("long", *questions.MANY_CALL), whole=True),
+    DoctorCheck("parallel calls", ("parallel",), call_checks.calls_in_parallel, whole=True),
+    DoctorCheck(
         "tool results are understood",
         ("result",),
         call_checks.results_are_understood,
@@ -260,15 +262,15 @@ CHECKS = (
         whole=True,
         refused=_NO_RESULTS,
     ),
-    Check("no needless calls", ("greeting",), call_checks.no_needless_call),
-    Check("finish reasons are true", ("greeting",), _finish_reasons_are_true, "tools", whole=True),
-    Check("streams are the same", ("call",), _streams_are_the_same, "tools", whole=True, of_chat=True),
-    Check("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", whole=True),
-    Check("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, "answers"),
-    Check("nothing is cut off", ("count",), _nothing_is_cut_off, "answers"),
-    Check("stop tokens are taken away", ("untooled",), _stop_tokens_are_taken_away, "answers"),
-    Check("parameters are taken", (), _parameters_are_taken, "answers"),
-    Check("answers repeat", (), _answers_repeat, "answers"),
-    Check("usage is reported", ("untooled",), _usage_is_reported, "answers"),
-    Check("rate limits", ("untooled",), _rate_limits_are_known, "answers"),
+    DoctorCheck("no needless calls", ("greeting",), call_checks.no_needless_call),
+    DoctorCheck("finish reasons are true", ("greeting",), _finish_reasons_are_true, "tools", whole=True),
+    DoctorCheck("streams are the same", ("call",), _streams_are_the_same, "tools", whole=True, of_chat=True),
+    DoctorCheck("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", whole=True),
+    DoctorCheck("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, "answers"),
+    DoctorCheck("nothing is cut off", ("count",), _nothing_is_cut_off, "answers"),
+    DoctorCheck("stop tokens are taken away", ("untooled",), _stop_tokens_are_taken_away, "answers"),
+    DoctorCheck("parameters are taken", (), _parameters_are_taken, "answers"),
+    DoctorCheck("answers repeat", (), _answers_repeat, "answers"),
+    DoctorCheck("usage is reported", ("untooled",), _usage_is_reported, "answers"),
+    DoctorCheck("rate limits", ("untooled",), _rate_limits_are_known, "answers"),
 )

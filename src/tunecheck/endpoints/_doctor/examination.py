@@ -11,7 +11,7 @@ from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._check import advice_on
-from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.questions import QUESTIONS
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
@@ -22,11 +22,11 @@ _FIRST = ("untooled", "call")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """A check by name, and what it found."""
 
     check: str
-    verdict: Verdict
+    verdict: Diagnosis
 
     def as_json(self) -> dict[str, JSON]:
         verdict = self.verdict
@@ -45,7 +45,7 @@ class Examination:
 
     endpoint: str
     kind: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     changes: Mapping[str, JSON]
     """The keys of the definition to set, those of several findings laid over each other."""
     simulated: bool
@@ -86,7 +86,7 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
     free = asyncio.Semaphore(10_000 if endpoint.holds_back else endpoint.concurrency or _AT_ONCE)
 
-    async def answers_to(names: Iterable[str]) -> dict[str, Answer]:
+    async def answers_to(names: Iterable[str]) -> dict[str, DoctorAnswer]:
         listed = list(names)
         answers = await asyncio.gather(*(_answer(endpoint, QUESTIONS[name], free) for name in listed))
         return dict(zip(listed, answers, strict=True))
@@ -110,15 +110,17 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     )
 
 
-def _findings(answers: Answers) -> Iterator[Finding]:
+def _findings(answers: Answers) -> Iterator[DoctorFinding]:
     error = answers["untooled"].error
     if error is not None:
-        yield Finding("it answers", Verdict("fail", clean(str(error), 300), advice_on(error), remedy_for(error)))
+        yield DoctorFinding(
+            "it answers", Diagnosis("fail", clean(str(error), 300), advice_on(error), remedy_for(error))
+        )
         return
-    yield from (Finding(check.name, check.verdict(answers)) for check in CHECKS)
+    yield from (DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS)
 
 
-def _changes(findings: Iterable[Finding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
+def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
     """All that is to be set; of parameters, what each finding changes in those that are taken."""
     changes: dict[str, JSON] = {}
     for finding in findings:
@@ -130,9 +132,9 @@ def _changes(findings: Iterable[Finding], taken: Mapping[str, JSON]) -> dict[str
     return changes
 
 
-async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> Answer:
+async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> DoctorAnswer:
     async with free:
         try:
-            return Answer(question, await ask(endpoint, question))
+            return DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
-            return Answer(question, error=error)
+            return DoctorAnswer(question, error=error)

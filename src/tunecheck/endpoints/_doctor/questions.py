@@ -114,7 +114,7 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
         ),
         "greeting": _asked("Hello! Please just greet me back.", *TOOLS),
         "systemless": _asked(_WHICH_WORD),
-        "system": _asked(_WHICH_WORD, system=f"Answer every question with the word {CODE_WORD}."),
+        "system": _asked(_WHICH_WORD, system=f"DoctorAnswer every question with the word {CODE_WORD}."),
         "primes": _PRIMES,
         "primes again": _PRIMES,
         "count": _asked(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),

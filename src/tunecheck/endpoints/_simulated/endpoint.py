@@ -25,7 +25,7 @@ from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
-from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Situation
+from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
 from tunecheck.formats._reading import read_calls
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
@@ -134,9 +134,9 @@ class SimulatedEndpoint(Endpoint):
             "ground_truth": list(self._columns),
         }
 
-    def _answer(self, request: ChatRequest, rng: Random) -> Draft:
+    def _answer(self, request: ChatRequest, rng: Random) -> SimulatedAnswer:
         if request.row is None:
-            return Draft(text=_NO_ROW)
+            return SimulatedAnswer(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
         at = rng.random()
@@ -163,13 +163,13 @@ def _checked(rates: Mapping[str, object]) -> dict[str, float]:
     return checked
 
 
-def _ground_truth(row: Row, columns: tuple[str, ...]) -> Draft:
+def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
     for column in columns:
         value = row.values.get(column)
         if value is not None:
             reading = read_calls(value)
             text = reading.text if reading.calls else value if isinstance(value, str) else dumps(value).decode()
-            return Draft(text or None, reading.calls)
+            return SimulatedAnswer(text or None, reading.calls)
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
         f"row {row.id}: no ground truth in the column {names} to simulate an answer from; "

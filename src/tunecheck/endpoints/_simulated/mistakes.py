@@ -25,7 +25,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SimulatedAnswer:
     """What the model says: text, calls, or both."""
 
     text: str | None = None
@@ -46,16 +46,16 @@ class Situation:
         return cls(said[-1][-2000:] if said else "", dict(_functions(tools or ())))
 
 
-Mistake: TypeAlias = Callable[[Draft, Situation, Random], Draft | None]
+Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAnswer | None]
 """A wrong answer made of a right one; None where this mistake cannot be made."""
 
 
-def number_as_string(draft: Draft, _: Situation, rng: Random) -> Draft | None:
+def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """A number among the arguments becomes text: 5 is "5"."""
     return _change_one(draft, rng, lambda _, value: as_number_text(value))
 
 
-def number_conversion(draft: Draft, _: Situation, rng: Random) -> Draft | None:
+def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """A number is given in another unit: 5 percent as 0.05, 250000 as 250 thousand."""
 
     def converted(path: Path, value: JSON) -> JSON:
@@ -64,12 +64,12 @@ def number_conversion(draft: Draft, _: Situation, rng: Random) -> Draft | None:
     return _change_one(draft, rng, converted)
 
 
-def date_format(draft: Draft, _: Situation, rng: Random) -> Draft | None:
+def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """A date or a time is written in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM."""
     return _change_one(draft, rng, lambda _, value: other_date_or_time(value, rng))
 
 
-def wrong_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
+def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """One value is another one of its type: another choice of its enum, a number beside it, other words."""
     places = [
         (index, path, value)
@@ -87,7 +87,7 @@ def wrong_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | N
     return None if other is None else _with_value(draft, index, path, other)
 
 
-def missing_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
+def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """An argument is left out, a required one where the schema says which those are."""
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
@@ -99,7 +99,7 @@ def missing_argument(draft: Draft, situation: Situation, rng: Random) -> Draft |
     return _with_arguments(draft, index, arguments)
 
 
-def extra_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
+def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """An argument is added that nobody asked for: an optional one of the schema, else one the function has not."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
@@ -116,7 +116,7 @@ def extra_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | N
     return _with_arguments(draft, index, {**call.arguments, name: value})
 
 
-def wrong_function(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
+def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Another of the functions on offer is called, else one whose name is nearly right."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
@@ -125,22 +125,22 @@ def wrong_function(draft: Draft, situation: Situation, rng: Random) -> Draft | N
     return _with_call(draft, index, replace(call, name=rng.choice(others or near[:1] or [f"get_{call.name}"])))
 
 
-def answered_instead_of_called(draft: Draft, _: Situation, rng: Random) -> Draft | None:
+def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """The model talks where it should have called."""
     subject = re.sub(r"[_.\W]+", " ", draft.calls[0].name).strip() or "do that"
-    return Draft(text=rng.choice(_REFUSALS).format(subject=subject))
+    return SimulatedAnswer(text=rng.choice(_REFUSALS).format(subject=subject))
 
 
-def called_instead_of_answered(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
+def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """The model calls one of the functions on offer where it should have answered."""
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))
     arguments = _invented({**situation.functions[name], "type": "object"}, situation.said, rng)
-    return Draft(calls=(FunctionCall(name, _object(arguments)),))
+    return SimulatedAnswer(calls=(FunctionCall(name, _object(arguments)),))
 
 
-def reworded(draft: Draft, _: Situation, rng: Random) -> Draft | None:
+def reworded(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """A text answer says the same in other words."""
     text = paraphrase(draft.text or "", rng)
     return None if text is None else replace(draft, text=text)
@@ -178,13 +178,13 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][^\W\d_]{2,}")  # a capital within a 
 _RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECASE)
 
 
-def _change_one(draft: Draft, rng: Random, change: Callable[[Path, JSON], JSON]) -> Draft | None:
+def _change_one(draft: SimulatedAnswer, rng: Random, change: Callable[[Path, JSON], JSON]) -> SimulatedAnswer | None:
     changes = [(index, path, change(path, value)) for index, path, value in _places(draft)]
     possible = [each for each in changes if each[2] is not None]
     return _with_value(draft, *rng.choice(possible)) if possible else None
 
 
-def _places(draft: Draft) -> Iterator[tuple[int, Path, JSON]]:
+def _places(draft: SimulatedAnswer) -> Iterator[tuple[int, Path, JSON]]:
     for index, call in enumerate(draft.calls):
         for path, value in _leaves(call.arguments):
             yield index, path, value
@@ -203,7 +203,7 @@ def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
         yield path, value
 
 
-def _with_value(draft: Draft, index: int, path: Path, value: JSON) -> Draft:
+def _with_value(draft: SimulatedAnswer, index: int, path: Path, value: JSON) -> SimulatedAnswer:
     return _with_arguments(draft, index, _object(_replaced(draft.calls[index].arguments, path, value)))
 
 
@@ -217,11 +217,11 @@ def _replaced(value: JSON, path: Path, new: JSON) -> JSON:
     return value
 
 
-def _with_arguments(draft: Draft, index: int, arguments: dict[str, JSON]) -> Draft:
+def _with_arguments(draft: SimulatedAnswer, index: int, arguments: dict[str, JSON]) -> SimulatedAnswer:
     return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
 
 
-def _with_call(draft: Draft, index: int, call: FunctionCall) -> Draft:
+def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> SimulatedAnswer:
     return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
 
 
