@@ -44,13 +44,13 @@ from tunecheck.cli import (
 from tunecheck.views import console
 
 if TYPE_CHECKING:
-    from tunecheck._files import ModelsSummary, ModelSummary
     from tunecheck.episodes._decoding import CallMode
     from tunecheck.episodes._target import ConversationTarget
     from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._entries import CheckRow
     from tunecheck_bfcl._evaluation import BfclOutcome
+    from tunecheck_bfcl._files import ModelsSummary, ModelSummary
     from tunecheck_bfcl._scoring import Scores
     from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
@@ -207,8 +207,8 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
     from tunecheck._disk import write_file
-    from tunecheck._files import ModelsSummary
     from tunecheck.runs._store import dumps_readably
+    from tunecheck_bfcl._files import ModelsSummary
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
     summaries: dict[str, ModelSummary] = {}

@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from tunecheck._files import CategorySummary, ModelSummary, VerdictLine
 from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck_bfcl._files import CategorySummary, ModelSummary, VerdictLine
 from tunecheck_bfcl._verdicts import verdict_line
 
 _SIMPLE = ("simple_python", "simple_java", "simple_javascript")

@@ -1,7 +1,7 @@
 """Verdicts with the leaderboard's error types for single questions."""
 
-from tunecheck._files import VerdictLine
 from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck_bfcl._files import VerdictLine
 
 _CODES = {
     "ast_decoder": "unreadable_call",

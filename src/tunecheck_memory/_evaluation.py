@@ -9,7 +9,6 @@ from typing import Unpack
 
 from tunecheck._disk import is_held
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import LeftOut, MemorySummary
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
@@ -21,6 +20,7 @@ from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
+from tunecheck_memory._files import LeftOut, MemorySummary
 from tunecheck_memory._filler import FillerPool, load_filler
 from tunecheck_memory._kind import Kind, Making
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions

@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 
 from tunecheck._disk import write_file
 from tunecheck._errors import ConfigurationError, TunecheckError, told_as
-from tunecheck._files import FORMAT_VERSION, LeftOut, NewerFileError, read_object
+from tunecheck._files import FORMAT_VERSION, NewerFileError, read_object
 from tunecheck._json import JSON, plain
 from tunecheck.runs._store import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet
 from tunecheck_memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
+from tunecheck_memory._files import LeftOut
 from tunecheck_memory._kind import Making
 from tunecheck_memory._model import Definition
 

@@ -20,12 +20,12 @@ from msgspec import structs
 
 from tunecheck._disk import write_file
 from tunecheck._errors import RunError
-from tunecheck._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck._json import JSON, real_number
 from tunecheck.runs._store import Run, dumps_readably
 from tunecheck_memory._configuration import Configuration
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
+from tunecheck_memory._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
 from tunecheck_memory._model import Definition
 from tunecheck_memory._session_state import SessionState

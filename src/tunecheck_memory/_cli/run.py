@@ -39,10 +39,10 @@ from tunecheck.cli import (
 from tunecheck.views import console
 
 if TYPE_CHECKING:
-    from tunecheck._files import MemorySummary
     from tunecheck.endpoints._base import Endpoint
     from tunecheck_memory._clock import ClockName
     from tunecheck_memory._evaluation import MemoryOutcome
+    from tunecheck_memory._files import MemorySummary
     from tunecheck_memory._making import Mode
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
