@@ -1,8 +1,10 @@
 """Why a row failed, in one code: the causes in the order in which they are looked for, what to try, and their words."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
+
+from tunecheck.plugins import codes
 
 Side: TypeAlias = Literal["serving", "model"]
 """What has to change: how the model is served, or the model."""
@@ -99,7 +101,14 @@ _ALL = (
 )
 
 CAUSES: dict[str, Cause] = {cause.code: cause for cause in _ALL}
-"""Every cause by its code, in their order: a row has the first that holds."""
+"""Every cause of the core by its code, in their order: a row has the first that holds."""
+
+
+def causes() -> Mapping[str, Cause]:
+    """Return every cause by its code: the core's in their order, then those that plug-ins bring."""
+    brought = {code: Cause(code, each.title, each.side, each.advice) for code, each in codes().items() if each.side}
+    return {**CAUSES, **brought}
+
 
 CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
 """The `finish_reason`s that say that an answer was cut off at the token limit, in the words of any service."""
@@ -118,7 +127,7 @@ METRIC = "cause."
 
 def cause_named(code: str) -> Cause:
     """The cause of that code; of a kind that is not listed, the same with the kind as its title."""
-    known = CAUSES.get(code)
+    known = CAUSES.get(code) or causes().get(code)
     if known is not None:
         return known
     head, _, kind = code.partition(".")

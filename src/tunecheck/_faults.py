@@ -13,6 +13,7 @@ import msgspec
 from tunecheck._causes import CAUSES
 from tunecheck._json import JSON, converted, dumps, plain
 from tunecheck._messages import clean
+from tunecheck.plugins import codes
 
 CODES: dict[str, str] = {
     "missing_call": "missing call",
@@ -176,6 +177,8 @@ def title(code: str) -> str:
     known = CODES.get(code)
     if known is not None:
         return known
+    if (brought := codes().get(code)) is not None:
+        return brought.title
     head, _, kind = code.partition(".")
     kind = clean(kind.replace("_", " "), _LONGEST_CODE)
     if head == "judged":

@@ -287,3 +287,18 @@ def test_a_plugin_brings_what_it_names(install: Install) -> None:
     assert next(iter(installed_plugins())).plugin.name == "core"
     result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_size"}, workers=0)
     assert result["metrics"]["n.size"] == 4  # type: ignore[index]
+
+
+def test_a_plugin_s_codes_have_titles_and_its_causes_count(install: Install, tmp_path: Path) -> None:
+    source = (
+        "from tunecheck import Fault, verdict\n"
+        "from tunecheck.plugins import Code, Extension, Plugin\n"
+        "PLUGIN = Plugin('acme', 'An example.', evaluators={'acme_polite': Extension('acme_pack:polite', '')},\n"
+        "    codes={'acme_rude': Code('was rude', 'model', 'train on kinder answers')})\n"
+        "def polite(*, response):\n"
+        "    return verdict('polite', passed=False, faults=[Fault(code='acme_rude')])\n"
+    )
+    install("acme_pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    result = evaluate(data=[{"response": "no"}], evaluators={"p": "acme_polite"}, workers=0, results_dir=tmp_path)
+    assert result["rows"][0]["outputs.p.polite_reason"] == "was rude"  # type: ignore[index]
+    assert result["metrics"]["cause.acme_rude"] == 1.0  # type: ignore[index]

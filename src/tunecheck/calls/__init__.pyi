@@ -1,6 +1,5 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._arithmetic import Folded as Folded, checked as checked, computed as computed
 from ._model import FunctionCall as FunctionCall, Reading as Reading, plain_name as plain_name, tool_name as tool_name
 from ._python_text import bind_positional as bind_positional, positional_count as positional_count
 from ._schemas import (

@@ -12,5 +12,4 @@ from ._reading import (
     without_thoughts as without_thoughts,
 )
 from ._shapes import AnyOf as AnyOf, JsonCalls as JsonCalls, NamedCalls as NamedCalls, PythonCalls as PythonCalls
-from ._source_calls import decode_source_text as decode_source_text
 from ._tagged import TaggedCalls as TaggedCalls

@@ -16,7 +16,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CAUSES, CUT_OFF, asks_back, error_cause, place_of, refuses, repeats_itself
+from tunecheck._causes import CUT_OFF, asks_back, causes, error_cause, place_of, refuses, repeats_itself
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
@@ -136,7 +136,7 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
     code = _CAUSES.get(fault.code, fault.code)
-    if code in CAUSES or code.startswith("wrong_argument."):
+    if code in causes() or code.startswith("wrong_argument."):
         yield fault if code == fault.code else replace(fault, code=code)
 
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tunecheck._causes import CAUSES
+from tunecheck._causes import causes
 from tunecheck._json import JSON, loads
 from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun
@@ -143,7 +143,7 @@ def _causes(coded: Coded) -> JSON:
     counts = _counted(coded)
     sides: dict[str, JSON] = {}
     for side in ("serving", "model"):
-        listed = [cause for cause in CAUSES.values() if cause.side == side and counts[cause.title]]
+        listed = [cause for cause in causes().values() if cause.side == side and counts[cause.title]]
         if listed:
             listed.sort(key=lambda cause: -counts[cause.title])
             sides[side] = [[cause.title, counts[cause.title], cause.advice] for cause in listed]

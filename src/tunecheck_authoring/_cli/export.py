@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._causes import CAUSES, cause_named
+from tunecheck._causes import cause_named, causes
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted, did_you_mean
@@ -60,16 +60,16 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     form = next((known for known in FORMS if known == options.to), None)
     if form is None:
         raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
-    causes = options.cause or []
-    unknown = next((code for code in causes if code not in CAUSES and "." not in code), None)
+    wanted = options.cause or []
+    unknown = next((code for code in wanted if code not in causes() and "." not in code), None)
     if unknown is not None:
-        raise ConfigurationError(f"there is no cause {unknown!r}{did_you_mean(unknown, CAUSES)}")
+        raise ConfigurationError(f"there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
     plan = ExportPlan(
         form=form,
         out=options.out or Path("datasets") / f"{run.id}-{form}.jsonl",
-        causes=causes,
+        causes=wanted,
         evaluator=options.evaluator,
         question=options.question,
         rest=options.leave_test_set,

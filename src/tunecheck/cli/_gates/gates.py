@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._causes import CAUSES, METRIC
+from tunecheck._causes import METRIC, causes
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -127,8 +127,8 @@ class Gate:
 
     def _check_cause(self) -> None:
         code = self.metric.removeprefix(METRIC)
-        if code not in CAUSES:
-            hint = did_you_mean(code, CAUSES)
+        if code not in causes():
+            hint = did_you_mean(code, causes())
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no cause {code!r}{hint}")
 
     def check(
