@@ -7,6 +7,7 @@ for row in data.rows(): ...            # streaming; memory stays flat
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -75,23 +76,14 @@ class Dataset:
     `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is its file, if it is one.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        defaults: DatasetDefaults | None = None,
-        limit: int | None = None,
-        number_ids: bool = False,
-    ) -> None:
-        """`number_ids`: a row with the id of an earlier one is called `<id>@<its number>` instead of refused."""
-        if limit is not None and limit < 1:
-            raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+    def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None) -> None:
         self.name: str = source.name
         self.path: Path | None = source.path
         self.defaults = defaults or DatasetDefaults()
         self._source = source
-        self._limit = limit
-        self._number_ids = number_ids
+        self._limit: int | None = None
+        self._number_ids = False
+        """A row with the id of an earlier one is called `<id>@<its number>` instead of refused."""
         self._found: Scan | None = None
         self._state: object = None
 
@@ -110,23 +102,26 @@ class Dataset:
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
         """The same rows under other defaults, and another name: how a loader in code declares its own."""
-        dataset = Dataset(self._source, defaults=defaults, limit=self._limit, number_ids=self._number_ids)
-        dataset.name = name or self.name
-        return dataset
+        return self._with(defaults=defaults, name=name or self.name)
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
-        """The first rows of it only, with repeated ids numbered; None and False leave it as it is."""
+        """The first rows of it only, with repeated ids numbered; None and False leave it as it is.
+
+        Raises:
+            ConfigurationError: the limit is below 1.
+        """
+        if limit is not None and limit < 1:
+            raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
         if limit is None and (self._number_ids or not number_ids):
             return self
-        lower = limit if limit is None or self._limit is None else min(limit, self._limit)
-        dataset = Dataset(
-            self._source,
-            defaults=self.defaults,
-            limit=self._limit if lower is None else lower,
-            number_ids=number_ids or self._number_ids,
-        )
-        dataset.name = self.name
-        return dataset
+        limits = [each for each in (self._limit, limit) if each is not None]
+        return self._with(_limit=min(limits, default=None), _number_ids=number_ids or self._number_ids)
+
+    def _with(self, **changes: object) -> Dataset:
+        """A copy that is scanned again."""
+        other = copy.copy(self)
+        vars(other).update(changes, _found=None, _state=None)
+        return other
 
     def scan(self) -> Scan:
         """Read everything once and check it; later calls give the same answer without reading again.

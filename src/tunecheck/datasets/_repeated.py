@@ -22,7 +22,7 @@ class RepeatedDataset(Dataset):
     """
 
     def __init__(self, inner: Dataset, times: int) -> None:
-        super().__init__(inner._source, defaults=inner.defaults, limit=inner._limit)
+        super().__init__(inner._source, defaults=inner.defaults)
         self.name = inner.name
         self.times = times
         self._inner = inner
