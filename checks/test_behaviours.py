@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import serving
 
 from tunecheck import (
@@ -26,7 +27,6 @@ from tunecheck import (
 )
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.formats._reading import without_thoughts
-from tunecheck_serve._script import ScriptSource, read_script
 
 Calls = list[tuple[str, dict[str, Any]]]
 Values = dict[str, Any]

@@ -49,7 +49,6 @@ WRITTEN_BY_US = {
 WRITTEN_BY_PEOPLE = {
     "memory-configuration.yml": "tunecheck_memory._configuration:ConfigurationFile",
     "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
-    "serve-script.yaml": "tunecheck_serve._script:ScriptFile",
     "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
     "evaluate-config.yaml": "tunecheck.cli._evaluate.command:evaluate",
 }

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.scripted_rules import ScriptSource, read_script
+
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.examination import examine
-from tunecheck_serve._script import ScriptSource, read_script
 
 COUNT = " ".join(map(str, range(1, 201)))
 RULES = r"""

@@ -1,4 +1,4 @@
-"""What the tests of scripted judges share: a workspace whose judge is a real `tunecheck serve --script` process."""
+"""What the tests of scripted judges share: a workspace whose judge is a real server, a process of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli_parts import Said, command, environment, inside, write_lines
+from tests.cli_parts import Said, environment, inside, write_lines
 from tests.pipeline_parts import strict_json, strict_lines
+from tests.scripted_server import scripted_command
 
 __all__ = ["KEY", "JudgedWorkspace", "health", "serving"]
 
@@ -25,10 +26,8 @@ def serving(folder: Path, rules: Sequence[Mapping[str, Any]], *options: str) -> 
     """The address of a server that answers by these rules, to whoever has the key; a process of its own."""
     script = folder / "script.yaml"
     script.write_text(json.dumps({"name": "judge-model", "rules": list(rules)}), "utf-8")  # JSON is YAML
-    arguments = ("serve", "--script", str(script), "--port", "0", "--quiet", "--key-env", KEY_VARIABLE, *options)
-    server = subprocess.Popen(
-        command(*arguments), cwd=folder, env=environment(JUDGE_KEY=KEY), stdout=subprocess.PIPE, text=True
-    )
+    command = scripted_command(script, "--key-env", KEY_VARIABLE, *options)
+    server = subprocess.Popen(command, cwd=folder, env=environment(JUDGE_KEY=KEY), stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout
         found = re.search(r"http://[\d.:]+", server.stdout.readline())

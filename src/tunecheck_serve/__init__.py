@@ -1,4 +1,4 @@
-"""`tunecheck serve`: local servers with recorded, simulated or scripted answers, and services of other plug-ins.
+"""`tunecheck serve`: local servers with recorded or simulated answers, and services of other plug-ins.
 
 A plug-in that brings a service registers a subclass of Service under `own_kinds={"services": …}`.
 """

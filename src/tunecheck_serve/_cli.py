@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class ServeOptions(CommandOptions):
     replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
-    script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")
     service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
     evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
@@ -73,13 +72,12 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 def _source(options: ServeOptions) -> AnswerSource | Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints._replay import ReplayEndpoint
-    from tunecheck_serve._script import ScriptSource, read_script
     from tunecheck_serve._sources import EndpointSource
 
-    sources = (options.replay, options.simulated, options.script, options.service, options.evaluator)
+    sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
         raise ConfigurationError(
-            "say what to serve: --replay FILE, --simulated DATASET, --script FILE, --service NAME, or --evaluator NAME"
+            "say what to serve: --replay FILE, --simulated DATASET, --service NAME, or --evaluator NAME"
         )
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
@@ -89,8 +87,6 @@ def _source(options: ServeOptions) -> AnswerSource | Service:
         raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
     if options.service is not None:
         return _service(options.service)
-    if options.script is not None:
-        return ScriptSource(read_script(options.script))
     if options.simulated is not None:
         endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
         return _rows(endpoint, options.simulated)
@@ -146,7 +142,7 @@ def _what(options: ServeOptions, source: AnswerSource | Service) -> tuple[str, s
     paths = "/score, /v1/chat/completions"
     if options.replay is not None:
         return f"answers of {options.replay}", paths
-    return "SIMULATED answers" + ("" if options.script is None else f" by the script {options.script}"), paths
+    return "SIMULATED answers", paths
 
 
 def _log(served: Served) -> None:

@@ -1,11 +1,10 @@
 """What goes over the wire of the local server: requests read and checked, replies whole and streamed, errors."""
 
 import hashlib
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from tunecheck._json import JSON, canonical, loads
@@ -103,30 +102,21 @@ def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as OpenAI's API words it; `inner` is what Azure adds as its `innererror`."""
+    """An error as OpenAI's API words it."""
 
     status: int
     message: str
     type: str | None = "invalid_request_error"
     code: str | None = None
     param: str | None = None
-    retry_after_s: float | None = None
-    inner: Mapping[str, JSON] | None = None
 
     def body(self) -> dict[str, JSON]:
         error: dict[str, JSON] = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
-        if self.inner is not None:
-            error |= {"status": self.status, "innererror": dict(self.inner)}
         return {"error": error}
 
     def headers(self) -> dict[str, str]:
-        """When to come back, as services say it: in whole seconds, and to the millisecond where that is not exact."""
-        seconds = self.retry_after_s
-        if seconds is None:
-            return {"Retry-After": "1"} if self.status in (429, 503) else {}
-        # OpenAI's own clients read retry-after-ms first; Retry-After can only say whole seconds.
-        exact = {} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:.0f}"}
-        return {"Retry-After": str(math.ceil(seconds)), **exact}
+        """When to come back, as services say it: in whole seconds."""
+        return {"Retry-After": "1"} if self.status in (429, 503) else {}
 
 
 class ProblemError(Exception):
@@ -138,13 +128,6 @@ class ProblemError(Exception):
 class BadRequestError(ProblemError):
     def __init__(self, text: str) -> None:
         super().__init__(Problem(400, text))
-
-
-@dataclass(frozen=True, slots=True)
-class Scripted(Completion):
-    """An answer with more texts beside its own: `refusal`, `reasoning_content`."""
-
-    beside: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def model_list(name: str) -> dict[str, JSON]:
@@ -196,9 +179,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 
 def _beside(completion: Completion) -> Mapping[str, JSON]:
-    """What stands in a message beside text and calls: the reasoning as it was recorded, a refusal."""
-    if isinstance(completion, Scripted):
-        return completion.beside
+    """What a message holds beside text and calls: the reasoning as it was recorded."""
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 

@@ -1,14 +1,12 @@
-"""What this package brings to Tunecheck: local servers with recorded, simulated or scripted answers."""
+"""What this package brings to Tunecheck: local servers with recorded or simulated answers."""
 
 from tunecheck.plugins import Extension, Plugin
 
 PLUGIN = Plugin(
     "serve",
-    "Local servers with recorded, simulated or scripted answers.",
+    "Local servers with recorded or simulated answers.",
     commands={
-        "serve": Extension(
-            "tunecheck_serve._cli:serve", "Serve recorded, simulated or scripted answers over HTTP until Ctrl-C."
-        )
+        "serve": Extension("tunecheck_serve._cli:serve", "Serve recorded or simulated answers over HTTP until Ctrl-C.")
     },
     own_kinds={"services": {}},
 )

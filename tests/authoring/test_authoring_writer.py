@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 from tests.authoring_parts import calls_of, lines, passes, workspace
+from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import serving
 
 from tunecheck import FunctionCall
 from tunecheck.cli._app import main
-from tunecheck_serve._script import ScriptSource, read_script
 
 COMMAND = ["datasets", "author", "loans", "--simulator", "library", "--tasks", "4", "--variants", "none", "--overwrite"]
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.cli_parts import FIRST_TIME, Said, command, environment, here, process, write_lines
 from tests.core.test_schemas import check
+from tests.scripted_server import scripted_command
 
 JUDGE = '''
 """A judge of this workspace: asks a model whether the response is right."""
@@ -76,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def serving(folder: Path, script: str = "script.yaml", *options: str) -> Iterator[str]:
     """A scripted server, and `endpoints/judge.yaml` that names it."""
     server = subprocess.Popen(
-        command("serve", "--script", script, "--port", "0", "--quiet", *options), cwd=folder, env=environment(),
+        scripted_command(script, *options), cwd=folder, env=environment(),
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -10,13 +10,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, command, environment, inside
+from tests.cli_parts import ROOT, environment, inside
+from tests.scripted_server import scripted_command
 
 from tunecheck.evaluators._judges.shipped import KINDS
 from tunecheck.plugins import find
 from tunecheck.prompts._loading import load_prompt
 
 PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")
+PRETENDED = """\
+name: pretend
+rules:
+  - when: {system: customer service, user: {any: [Sure, Thank, "You're welcome", happy, Lovely]}}
+    answer: {reason: It is friendly., score: 5}
+  - when: {system: customer service}
+    answer: {reason: It gives the facts and no more., score: 3}
+  - when: {user: "2025-"}
+    answer:
+      reason: The date stands in another form than the tool reads.
+      differences: [{where: date, expected: "2025-12-06", actual: "06/12/2025", kind: date format}]
+      score: 0.5
+  - answer:
+      reason: The same in other words.
+      differences: [{where: the whole, expected: "…", actual: "…", kind: wording}]
+      score: 0.9
+"""
+"""What the model of the page's judge answers."""
+
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
@@ -32,10 +52,9 @@ def plain(text: str) -> list[str]:
 
 @contextmanager
 def serving(script: Path) -> Iterator[str]:
-    """`tunecheck serve --script` as a process of its own; gives its address."""
-    argv = command("serve", "--script", str(script), "--port", "0")
+    """The address of a server of scripted answers, a process of its own."""
     with subprocess.Popen(
-        argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        scripted_command(script), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:
         try:
             assert server.stdout is not None
@@ -55,8 +74,8 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
     assert inside(tmp_path, "init", ".").code == 0
     (prompt,) = blocks("prompty")
     (tmp_path / "prompty" / "politeness.prompty").write_text(prompt, "utf-8")
-    definition, script, prices = blocks("yaml")
-    (tmp_path / "pretend.yaml").write_text(script, "utf-8")
+    definition, prices = blocks("yaml")
+    (tmp_path / "pretend.yaml").write_text(PRETENDED, "utf-8")
     (tmp_path / "prices.yaml").write_text(prices, "utf-8")
     (labels,) = blocks("jsonl")
     (tmp_path / "labels.jsonl").write_text(labels, "utf-8")

@@ -1,4 +1,4 @@
-"""`tunecheck evaluate … --judge` against a real `tunecheck serve --script`: what each sort of reply becomes."""
+"""`tunecheck evaluate … --judge` against a real server of scripted answers: what each sort of reply becomes."""
 
 from __future__ import annotations
 

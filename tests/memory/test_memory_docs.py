@@ -20,7 +20,7 @@ from checks.goodai_replay import main as replay_main
 from checks.goodai_rescore import rescore_file
 from tests.agent_parts import serving as serving_agent
 from tests.cli_parts import ROOT, Said, command, environment, inside
-from tests.core.test_judges_docs import RUN_ID, serving as serving_script
+from tests.core.test_judges_docs import RUN_ID
 from tests.report_parts import browser_at_work, looking_at
 
 from tunecheck._errors import ConfigurationError
@@ -114,15 +114,13 @@ def test_the_pages_commands_print_what_it_shows(tmp_path: Path) -> None:
     assert inside(tmp_path, "init", ".").code == 0
     with serving_agent() as url:
         added = write_files(tmp_path, url)
-        with serving_script(tmp_path / "pretend.yaml") as pretended:
-            replace(tmp_path / "endpoints" / "pretended.yaml", "http://127.0.0.1:8000", pretended)
-            for number, (line, output) in enumerate(each for each in shown_commands() if not needs_reference(each[0])):
-                if number == 1:
-                    with (tmp_path / "benchmark.yml").open("a", encoding="utf-8") as file:
-                        file.write(added)
-                said = run(tmp_path, line)
-                assert said.code == (2 if output.startswith("error: ") else 0), (line, said.err)
-                assert plain(said.out + said.err) == plain(output), line
+        for number, (line, output) in enumerate(each for each in shown_commands() if not needs_reference(each[0])):
+            if number == 1:
+                with (tmp_path / "benchmark.yml").open("a", encoding="utf-8") as file:
+                    file.write(added)
+            said = run(tmp_path, line)
+            assert said.code == (2 if output.startswith("error: ") else 0), (line, said.err)
+            assert plain(said.out + said.err) == plain(output), line
 
 
 def test_the_pages_commands_on_the_references_files_print_what_it_shows(tmp_path: Path, shared_data: Path) -> None:
@@ -267,9 +265,7 @@ def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: 
     assert run(workspace, f"{BEGIN} --quiet").code == 0
     for setting in re.findall(r"`--set (memory\.\w+=true)`", PAGE):
         assert inside(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
-    with serving_script(workspace / "pretend.yaml") as pretended:
-        replace(workspace / "endpoints" / "pretended.yaml", "http://127.0.0.1:8000", pretended)
-        judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended")
+    judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended.yaml")
     assert judged.code == 0, judged.err
     assert "mean delayed recall" in judged.out
 
@@ -305,7 +301,7 @@ def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
     help_text = inside(tmp_path, "memory", "run", "--help").out
     here = "\n".join(line.split(" | ")[-1] for line in PAGE.splitlines())  # there, on the left, are the reference's own
     named = set(re.findall(r"(?<![\w-])--[a-z]{2,}(?:-[a-z]+)*", here))
-    of_others = {"--service", "--script", "--port", "--evaluators", "--set", "--fail-under"}
+    of_others = {"--service", "--port", "--evaluators", "--set", "--fail-under"}
     of_others |= {"--configuration", "--out", "--compat"}  # of the scripts in checks/
     assert len(named) > 20
     assert {option for option in named - of_others if f"{option} " not in help_text} == set()

@@ -380,7 +380,7 @@ def test_it_ends_when_it_is_asked_to() -> None:
 
 
 def test_it_is_served_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "serve", "--service", "memory-agent", "--script", "x.yaml")
+    said = here(capsys, "serve", "--service", "memory-agent", "--replay", "x.jsonl")
     assert said.code == 2
     assert "--service NAME" in said.err
 

@@ -1,20 +1,19 @@
-"""`tunecheck serve --script` plays what real servers do wrong: to requests, and to what their model says."""
+"""Scripted servers play what real servers do wrong: to requests, and to what their model says."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import Starter, asking, posted, servers
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck.formats import read_calls
-from tunecheck_serve._script import ScriptSource, read_script
 
 TOOLS: Any = [{"type": "function", "function": {"name": name}} for name in ("maps.find", "plan")]
 
@@ -204,12 +203,3 @@ def test_a_behaviour_that_there_is_not_is_named(tmp_path: Path, text: str, compl
     with pytest.raises(ConfigurationError) as caught:
         served(tmp_path, text)
     assert complaint in str(caught.value)
-
-
-def test_the_script_of_the_documentation_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
-    (written,) = re.findall(r"```yaml\n(name: qwen.*?)```\n", page, re.DOTALL)
-    path = tmp_path / "script.yaml"
-    path.write_text(written, "utf-8")
-    script = read_script(path)
-    assert [rule.behaviour.calls_in_text for rule in script.rules] == ["hermes", "hermes", None]

@@ -1,11 +1,9 @@
-"""`tunecheck serve --script`: rules over real HTTP, as the official client and our own endpoints meet them."""
+"""Scripted answers: rules over real HTTP, as the official client and our own endpoints meet them."""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
 import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,14 +12,12 @@ from typing import Any
 import openai
 import pytest
 from hypothesis import given, strategies as st
-from tests.cli_parts import command, environment
-from tests.platforms import posix_only
+from tests.scripted_rules import ScriptSource, Words, read_script
 from tests.serve_parts import Starter, asking, got, posted, servers
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ThrottledError
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck_serve._script import ScriptSource, Words, read_script
 
 VERDICT = {"difference": 1, "reason": "the same city"}
 AS_JSON = '{"difference":1,"reason":"the same city"}'
@@ -340,64 +336,3 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, complaint:
         read_script(script(tmp_path, text))
     assert complaint in str(caught.value)
     assert "script.yaml" in str(caught.value)
-
-
-def test_the_script_in_the_documentation_is_one(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
-    (written,) = re.findall(r"```yaml\n(name: judge.*?\nrules:.*?)```\n", page, re.DOTALL)
-    rules = read_script(script(tmp_path, written)).rules
-    assert [rule.name for rule in rules[:2]] == ["storm", "rule 2"]
-    assert len(rules) == 8
-
-
-# -- the command ------------------------------------------------------------------------------------------------------
-
-
-@posix_only
-async def test_the_command_serves_a_script_and_says_that_it_is_simulated(tmp_path: Path) -> None:
-    script(tmp_path, "rules: [{answer: {difference: 1, reason: the same city}}]")
-    with subprocess.Popen(
-        command("serve", "--script", "script.yaml", "--port", "0"),
-        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
-        try:
-            assert server.stdout
-            line = server.stdout.readline()
-            assert "serving SIMULATED answers by the script script.yaml on " in line
-            address = re.search(r"http://[\d.]+:\d+", line)
-            assert address
-            async with client_of(address[0]) as client:
-                reply = await client.chat.completions.create(model="m", messages=asking("x"))
-            assert reply.choices[0].message.content == AS_JSON
-            server.send_signal(signal.SIGINT)
-            assert server.wait(timeout=20) == 0
-        finally:
-            server.kill()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--script", "script.yaml", "--replay", "x.jsonl"), "say what to serve"),
-        (("--script", "script.yaml", "--dataset", "x.jsonl"), "--dataset says which rows the ids of --replay are"),
-        (("--script", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
-        (
-            ("--script", "script.yaml"),
-            "script.yaml, line 1: Object contains unknown field `anser` - at `$.rules[0]`; did you mean 'answer'?",
-        ),
-    ],
-)
-def test_a_script_that_cannot_be_served_is_one_line_and_exit_code_2(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    complaint: str,
-) -> None:
-    from tests.cli_parts import here
-
-    monkeypatch.chdir(tmp_path)
-    script(tmp_path, "rules: [{anser: x}]")
-    said = here(capsys, "serve", *arguments)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert complaint in said.err

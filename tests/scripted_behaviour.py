@@ -10,9 +10,9 @@ from tunecheck._describe import Written
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._writing import write_calls
-from tunecheck.endpoints._base import ChatRequest, Usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
-from tunecheck_serve._wire import Problem, ProblemError, Scripted
+from tunecheck_serve._wire import Problem, ProblemError
 
 TOKEN = 4
 """Characters of a token: the usual rule of thumb for English."""
@@ -127,7 +127,7 @@ class Behaviour(Written, frozen=True, kw_only=True):
         if self.names is not None and self.names != "underscored" and "{}" not in self.names:
             raise place.at("names").error("must be underscored, or a text with {}, the place of the name")
 
-    def served(self, said: Said, turn: int) -> Scripted:
+    def served(self, said: Said, turn: int) -> Completion:
         """The answer that reaches the client; `turn` counts how often this one was given before."""
         said = self._model(said, turn)
         called = "tool_calls" if said.calls and self.calls_in_text is None else "stop"
@@ -147,13 +147,13 @@ class Behaviour(Written, frozen=True, kw_only=True):
         beside: dict[str, JSON] = {} if said.refusal is None else {"refusal": said.refusal}
         if thought is not None and self.reasoning != "dropped":
             beside[self.reasoning] = thought
-        return Scripted(
+        return Completion(
             text=text,
             tool_calls=tuple(calls),
             usage=Usage(output_tokens=written // TOKEN + 1),
             finish_reason=self.finish_reason or finish_reason,
             simulated=True,
-            beside=beside,
+            reasoning_fields=beside,
         )
 
     def _model(self, said: Said, turn: int) -> Said:

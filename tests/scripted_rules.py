@@ -1,9 +1,10 @@
-"""Scripted answers for `tunecheck serve --script`: a YAML file of rules; the first that holds for a request answers it.
+"""A model that answers by a YAML file of rules: the first rule that holds for a request answers it.
 
 Texts are looked for as they stand: there are no patterns that could take long.
 """
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from tests.scripted_behaviour import TOKEN, Behaviour, Said, ServerConfig
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
@@ -21,7 +23,6 @@ from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
-from tunecheck_serve._behaviour import TOKEN, Behaviour, Said, ServerConfig
 from tunecheck_serve._sources import AnswerSource
 from tunecheck_serve._wire import Problem, ProblemError
 
@@ -52,6 +53,29 @@ _FILTERED_PROMPT = (
     "Please modify your prompt and retry."
 )
 _CATEGORIES = ("hate", "self_harm", "sexual", "violence")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedProblem(Problem):
+    """An error with what only some services say; `inner` is what Azure adds as its `innererror`."""
+
+    retry_after_s: float | None = None
+    inner: Mapping[str, JSON] | None = None
+
+    def body(self) -> dict[str, JSON]:
+        error: dict[str, JSON] = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        if self.inner is not None:
+            error |= {"status": self.status, "innererror": dict(self.inner)}
+        return {"error": error}
+
+    def headers(self) -> dict[str, str]:
+        seconds = self.retry_after_s
+        if seconds is None:
+            return Problem.headers(self)
+        # OpenAI's own clients read retry-after-ms first; Retry-After can only say whole seconds.
+        exact = {} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:.0f}"}
+        return {"Retry-After": str(math.ceil(seconds)), **exact}
+
 
 Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -268,7 +292,7 @@ def _filtered(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
     verdicts: dict[str, JSON] = {name: {"filtered": False, "severity": "safe"} for name in _CATEGORIES}
     verdicts["violence"] = {"filtered": True, "severity": "high"}
     inner: dict[str, JSON] = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": verdicts}
-    return Problem(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
+    return ScriptedProblem(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
 
 
 def _failing(config: RuleConfig) -> Problem:
@@ -276,9 +300,9 @@ def _failing(config: RuleConfig) -> Problem:
     if status == 429:
         text = config.message or "rate limit reached (scripted)"
         code = config.code or "rate_limit_exceeded"
-        return Problem(status, text, "requests", code, retry_after_s=config.retry_after)
+        return ScriptedProblem(status, text, "requests", code, retry_after_s=config.retry_after)
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    return Problem(
+    return ScriptedProblem(
         status, config.message or f"a scripted {status}", kind, config.code, retry_after_s=config.retry_after
     )
 
