@@ -8,7 +8,6 @@ replies, where the last of two equal keys wins and NaN is null; arguments of a c
 import json
 import math
 import re
-from collections.abc import Iterable
 from typing import NoReturn
 
 from tunecheck import _json as jsontext
@@ -31,7 +30,6 @@ MAX_CALLS = 1_000
 """Most calls in one reading: matching several calls with each other costs the cube of their number."""
 
 _SHOWN = 60  # characters of a name that a problem repeats: it stays one readable line
-_SAFE_BITS = 14_000  # integers of fewer bits have fewer digits than the interpreter's limit for text, 4,300
 
 
 class UnreadableError(ValueError):
@@ -75,79 +73,48 @@ def exact(value: object) -> JSON:
     Raises:
         UnreadableError: it holds what JSON has no form for (NaN included), or goes beyond the bounds above.
     """
-    return _Copy().of(value, 0)
+    return _exact(value, [MAX_VALUES], 0)
 
 
-class _Copy:
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = MAX_VALUES
-
-    def of(self, value: object, depth: int) -> JSON:
-        if type(value) is str or value is None or isinstance(value, bool):
-            return value
-        if type(value) is int:
-            return _integer(value)
-        if isinstance(value, str):  # the text itself, whatever a subclass (an enumeration) calls its text
-            return str.__str__(value)
-        if isinstance(value, int):
-            return _integer(int.__int__(value))
-        if isinstance(value, float):
-            return _finite(float.__float__(value))
-        if isinstance(value, dict):
-            self._enter(dict.__len__(value), depth)
-            return self._object(dict.items(value), depth + 1)
-        if isinstance(value, (list, tuple)):
-            self._enter(len(value), depth)
-            return [self.of(item, depth + 1) for item in value]
-        return _foreign(value)
-
-    def _enter(self, size: int, depth: int) -> None:
-        self.left -= size
+def _exact(value: object, left: list[int], depth: int) -> JSON:
+    """Copy a value; `left` holds how many more values there may be."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value  # type: ignore[return-value]  # as nearly all are
+    if isinstance(value, (dict, list, tuple)):
+        left[0] -= len(value)
         if depth >= MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
-        if self.left < 0:
+        if left[0] < 0:
             raise UnreadableError(f"more than {MAX_VALUES} values")
+        if isinstance(value, dict):
+            return _exact_object(value, left, depth + 1)
+        return [_exact(item, left, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UnreadableError(f"{value} is not a JSON number")
+    try:
+        return jsontext.plain(value)  # the plain number or text of a subclass or of numpy's scalars
+    except Exception:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
+        what = "an integer with too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
+        raise UnreadableError(what) from None
 
-    def _object(self, items: Iterable[tuple[object, object]], depth: int) -> JSON:
-        copied: dict[str, JSON] = {}
-        for key, item in items:
-            name = key if type(key) is str else _key(key)
-            if name in copied:
-                raise UnreadableError(f"the key {quoted(name)} is given twice")
-            copied[name] = item if type(item) is str else self.of(item, depth)
-        return copied
+
+def _exact_object(value: dict[object, object], left: list[int], depth: int) -> dict[str, JSON]:
+    copied: dict[str, JSON] = {}
+    for key, item in dict.items(value):
+        name = key if type(key) is str else _key(key)
+        if name in copied:
+            raise UnreadableError(f"the key {quoted(name)} is given twice")
+        copied[name] = _exact(item, left, depth)
+    return copied
 
 
 def _key(key: object) -> str:
     if isinstance(key, str):
-        return key if type(key) is str else str.__str__(key)
+        return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
-        return str(_integer(int.__int__(key)))  # as `jsontext.plain` has it
+        return str(_exact(key, [0], 0))  # as `jsontext.plain` has it
     raise UnreadableError(f"{kind_of(key)} is not a key of an object")
-
-
-def _integer(number: int) -> int:
-    if number.bit_length() > _SAFE_BITS:
-        try:
-            str(number)
-        except ValueError:
-            raise UnreadableError("an integer with too many digits") from None
-    return number
-
-
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
-        raise UnreadableError(f"{number} is not a JSON number")
-    return number
-
-
-def _foreign(value: object) -> JSON:
-    try:
-        return jsontext.plain(value)  # a numpy scalar has a plain number
-    except Exception:  # noqa: BLE001 - an object of any class may raise anything when asked what it is
-        raise UnreadableError(f"{kind_of(value)} has no JSON form") from None
 
 
 _COUNTED = (

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -210,23 +210,20 @@ class _Pairs:
         return None
 
     def _cost(self, row: int, column: int, schema: Schema | None) -> int:
+        """Return the cost of the arguments that differ."""
         expected, actual = self.expected[row].arguments, self.actual[column].arguments
-        cost = 0
-        for name, value in expected.items():
-            if name in actual:
-                if not self.comparison.same_argument(name, value, actual[name], schema):
-                    cost += _cost_of_wrong(value, actual[name])
-            elif not self.comparison.may_lack(name, value, schema):
-                cost += self._cost_of_absent(name, value, schema)
-        for name, value in actual.items():
-            if name not in expected and not self.comparison.is_like_absent(name, value, schema):
-                cost += self._cost_of_absent(name, value, schema)
-        return cost
+        names = {str(one.place[0]) for one in self.comparison.arguments(expected, actual, schema)}
+        return sum(self._cost_of(name, expected, actual, schema) for name in names)
 
-    def _cost_of_absent(self, name: str, value: JSON, schema: Schema | None) -> int:
-        """An argument left out stands for its default, here as everywhere."""
-        default = schema.default(name) if schema and self.policy.use_defaults else None
-        return _ABSENT if default is None else _cost_of_wrong(value, default[0])
+    def _cost_of(
+        self, name: str, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
+    ) -> int:
+        if name in expected and name in actual:
+            return _cost_of_wrong(expected[name], actual[name])
+        default = (
+            schema.default(name) if schema and self.policy.use_defaults else None
+        )  # what is left out stands for it
+        return _ABSENT if default is None else _cost_of_wrong({**expected, **actual}[name], default[0])
 
 
 def _content(call: FunctionCall) -> bytes:

@@ -171,25 +171,18 @@ class ValueComparison:
         """The differences of a call's arguments, in the order of the expected ones, then the unexpected."""
         return self._members(expected, actual, schema, (), any_of=self._policy.alternatives)
 
-    def same_argument(self, name: str, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
-        """Whether the argument of that name is right."""
-        if plainly_same(expected, actual) and not self._policy.alternatives:
-            return True
-        inner = schema.property(name) if schema else None
-        return _none(self._rule(any_of=self._policy.alternatives)(expected, actual, inner, (name,)))
-
-    def may_lack(self, name: str, expected: JSON, schema: Schema | None) -> bool:
+    def _may_lack(self, name: str, expected: JSON, schema: Schema | None) -> bool:
         """Whether the expected argument may be left out."""
         if not self._policy.alternatives:
-            return self.is_like_absent(name, expected, schema)
+            return self._is_like_absent(name, expected, schema)
         accepted = expected if isinstance(expected, list) else [expected]
-        return _MAY_BE_LEFT_OUT in accepted or any(self.is_like_absent(name, one, schema) for one in accepted)
+        return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, schema) for one in accepted)
 
-    def is_like_absent(self, name: str, value: JSON, schema: Schema | None) -> bool:
+    def _is_like_absent(self, name: str, value: JSON, schema: Schema | None) -> bool:
         """Whether the value says no more than leaving it out does."""
-        return (value is None and self._policy.null_equals_absent) or self.is_default(name, value, schema)
+        return (value is None and self._policy.null_equals_absent) or self._is_default(name, value, schema)
 
-    def is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:
+    def _is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:
         """Whether the value is what the schema says of an optional argument that is left out."""
         if schema is None or not self._policy.use_defaults:
             return False
@@ -216,13 +209,13 @@ class ValueComparison:
         differ = self._rule(any_of=any_of)
         for name, value in expected.items():
             if name not in actual:
-                if not (self.may_lack if any_of else self.is_like_absent)(name, value, schema):
+                if not (self._may_lack if any_of else self._is_like_absent)(name, value, schema):
                     yield Difference((*place, name), "missing", expected=value, any_of=any_of)
             elif any_of or not plainly_same(value, actual[name]):
                 inner = schema.property(name) if schema else None
                 yield from differ(value, actual[name], inner, (*place, name))
         for name, value in actual.items():
-            if name not in expected and not self.is_like_absent(name, value, schema):
+            if name not in expected and not self._is_like_absent(name, value, schema):
                 yield Difference((*place, name), "unexpected", actual=value)
 
     def _value(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
@@ -281,14 +274,14 @@ class ValueComparison:
         if not self._step(_weight(expected) + _weight(actual)):
             yield Difference(place, "wrong", "other", expected, actual)
             return
-        lacking, added = _multiset_difference(expected, actual)
+        lacking = _left_over(expected, actual)
         if not lacking:
             if not self._policy.ignore_list_order:
                 yield Difference(place, "wrong", "list_order", expected, actual)
             return
         if self._policy.ignore_list_order:
             exact = self._policy.transitive  # else an equal item may be another one's only partner
-            one, other = (lacking, added) if exact else (expected, actual)
+            one, other = (lacking, _left_over(actual, expected)) if exact else (expected, actual)
             if self._same_in_any_order(one, other, schema, place, differ):
                 return
         yield first
@@ -335,19 +328,14 @@ def _weight(items: list[JSON]) -> int:
     return len(waiting)
 
 
-def _multiset_difference(expected: list[JSON], actual: list[JSON]) -> tuple[list[JSON], list[JSON]]:
-    """The items of each list that are left when exactly equal ones are taken away in pairs."""
-    keys = [frozen(item) for item in expected], [frozen(item) for item in actual]
-    lacking, added = Counter(keys[0]), Counter(keys[1])
-    common = lacking & added
-    return _without(expected, keys[0], Counter(common)), _without(actual, keys[1], common)
-
-
-def _without(items: list[JSON], keys: list[object], taken: Counter[object]) -> list[JSON]:
+def _left_over(items: list[JSON], others: list[JSON]) -> list[JSON]:
+    """Return the items without those that the other list holds as well, one for one."""
+    counts = Counter(map(frozen, others))
     left: list[JSON] = []
-    for item, key in zip(items, keys, strict=True):
-        if taken[key] > 0:
-            taken[key] -= 1
+    for item in items:
+        key = frozen(item)
+        if counts[key]:
+            counts[key] -= 1
         else:
             left.append(item)
     return left
