@@ -19,9 +19,6 @@ from tunecheck.prompts._folder import PromptFolder
 MAX_BYTES = 1 << 20
 """Largest prompt file, and largest file that one refers to."""
 
-OPENAI_URL = "https://api.openai.com/v1"
-"""Where a configuration of OpenAI's goes that names no address."""
-
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
 _NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
 """A first line that is meant to open a front matter, and does not."""

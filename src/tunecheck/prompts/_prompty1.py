@@ -19,9 +19,10 @@ from tunecheck._json import JSON, loads, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, file_value, request_parameters
+from tunecheck.prompts._front_matter import Front, file_value, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
+from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
 from tunecheck.prompts._secrets import refuse_secrets, take_secrets
 from tunecheck.prompts._template import Template
@@ -187,44 +188,30 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         problem = "a connection of prompt flow cannot be looked up: write the endpoint here"
         raise front.error((*path, "connection"), problem)
     azure = given.get("azure_deployment") or given.get("azure_endpoint")
-    implied = "azure_openai" if azure else "openai" if given.get("model") else ""
+    implied = AZURE if azure else OPENAI if given.get("model") else ""
     kind = front.filled_text(*path, "type") or implied
-    if kind == "azure_openai":
-        return _azure(front, given)
-    if kind == "openai":
-        return _openai(front, given)
-    known = ("azure_openai", "openai")
-    raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
-
-
-def _azure(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    # Azure's loader takes all else from the environment where only the deployment is named.
-    path = ("model", "configuration")
-    bare = not {key for key, value in given.items() if value} - {"type", "azure_deployment", "model"}
-    key = "${env:AZURE_OPENAI_API_KEY}" if bare else front.filled_text(*path, "api_key")
-    endpoint = "${env:AZURE_OPENAI_ENDPOINT}" if bare else front.filled_text(*path, "azure_endpoint")
+    if kind not in (AZURE, OPENAI):
+        known = (AZURE, OPENAI)
+        raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
+    # Azure's loader takes all else from the environment where only the model is named.
+    prefix = "AZURE_OPENAI" if kind == AZURE else "OPENAI"
+    bare = {name for name, value in given.items() if value} <= {"type", "azure_deployment", "model"}
+    key = f"${{env:{prefix}_API_KEY}}" if bare else front.filled_text(*path, "api_key")
+    if kind == OPENAI:
+        url = front.filled_text(*path, "base_url") or OPENAI_URL
+        return definition_of(kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front))
+    endpoint = f"${{env:{prefix}_ENDPOINT}}" if bare else front.filled_text(*path, "azure_endpoint")
     if endpoint is None:
         raise front.error((*path, "azure_endpoint"), "is missing")
-    return {
-        "kind": "azure_openai",
-        "url": endpoint,
-        "deployment": front.required_text(*path, "azure_deployment"),
-        "api_version": front.filled_text(*path, "api_version") or "2024-02-01",
-        "auth": {"type": "key", "value": key} if key else {"type": "entra"},
-        **_http_headers(front),
-    }
-
-
-def _openai(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    path = ("model", "configuration")
-    bare = not {key for key, value in given.items() if value} - {"type", "model"}
-    key = "${env:OPENAI_API_KEY}" if bare else front.filled_text(*path, "api_key")
-    definition: dict[str, JSON] = {
-        "kind": "openai",
-        "url": front.filled_text(*path, "base_url") or OPENAI_URL,
-        "model": front.required_text(*path, "model"),
-    }
-    return definition | ({"auth": {"type": "key", "value": key}} if key else {}) | _http_headers(front)
+    return definition_of(
+        kind,
+        endpoint,
+        front.required_text(*path, "azure_deployment"),
+        api_version=front.filled_text(*path, "api_version") or "2024-02-01",
+        key=key,
+        entra=True,
+        headers=_http_headers(front),
+    )
 
 
 def _http_headers(front: Front) -> dict[str, JSON]:
@@ -232,7 +219,7 @@ def _http_headers(front: Front) -> dict[str, JSON]:
     organization = front.filled_text("model", "configuration", "organization")
     if organization is not None:
         headers = {"OpenAI-Organization": organization, **headers}
-    return {"headers": headers} if headers else {}
+    return headers
 
 
 # -- from a rendered template to messages

@@ -17,9 +17,10 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, request_parameters
+from tunecheck.prompts._front_matter import Front, request_parameters
 from tunecheck.prompts._images import ImageFiles, is_url
 from tunecheck.prompts._judge_section import read_judge
+from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
 from tunecheck.prompts._properties import Property, read_properties, read_tools
 from tunecheck.prompts._secrets import refuse_secrets, take_secrets
@@ -44,6 +45,9 @@ _OPTIONS: Mapping[str, str] = MappingProxyType({
 """Options of a model by their names in OpenAI's API."""
 
 _RICH = ("thread", "image", "audio", "file")
+
+_API_VERSION = "2024-12-01-preview"
+"""The version of Azure's API that the package asks for."""
 
 
 def is_prompty2(front: Front) -> bool:
@@ -176,33 +180,18 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         problem = f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}"
         raise front.error(("model", "connection", "kind"), problem)
     provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
-    if provider in ("foundry", "azure"):
-        return _azure(front, kind)
+    key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))
     if provider == "openai":
-        endpoint = front.filled_text("model", "connection", "endpoint") or OPENAI_URL
-        return {"kind": "openai", "url": endpoint, "model": front.required_text("model", "id"), **_key(front)}
-    problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
-    raise front.error(("model", "provider"), problem)
-
-
-def _azure(front: Front, kind: str) -> dict[str, JSON]:
-    endpoint = front.filled_text("model", "connection", "endpoint")
+        return definition_of(OPENAI, endpoint or OPENAI_URL, front.required_text("model", "id"), key=key)
+    if provider not in ("foundry", "azure"):
+        problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
+        raise front.error(("model", "provider"), problem)
     if endpoint is None:
         raise front.error(("model", "connection", "endpoint"), "is missing")
-    definition: dict[str, JSON] = {
-        "kind": "azure_openai",
-        "url": endpoint,
-        "deployment": front.required_text("model", "id"),
-    }
+    deployment = front.required_text("model", "id")
     if kind == "foundry":
-        return {**definition, "auth": {"type": "entra"}}
-    # The version that the package sends.
-    return {**definition, "api_version": "2024-12-01-preview", **_key(front)}
-
-
-def _key(front: Front) -> dict[str, JSON]:
-    key = front.filled_text("model", "connection", "apiKey")
-    return {"auth": {"type": "key", "value": key}} if key else {}
+        return definition_of(AZURE, endpoint, deployment, entra=True)
+    return definition_of(AZURE, endpoint, deployment, api_version=_API_VERSION, key=key)
 
 
 # -- from a rendered template to messages

@@ -14,7 +14,7 @@ from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
-from tunecheck.prompts._front_matter import OPENAI_URL
+from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._http_endpoint import GivenSecrets
@@ -24,11 +24,9 @@ ModelConfig: TypeAlias = Endpoint | Mapping[str, object] | str | os.PathLike[str
 """An endpoint; the mapping, file or name of its definition; Azure's `AzureOpenAIModelConfiguration` or
 `OpenAIModelConfiguration`."""
 
-_AZURE = "azure_openai"
-_OPENAI = "openai"
 _KEYS = {
-    _AZURE: ("type", "azure_endpoint", "azure_deployment", "api_key", "api_version", "credential", "extra_headers"),
-    _OPENAI: ("type", "model", "api_key", "base_url", "organization", "extra_headers"),
+    AZURE: ("type", "azure_endpoint", "azure_deployment", "api_key", "api_version", "credential", "extra_headers"),
+    OPENAI: ("type", "model", "api_key", "base_url", "organization", "extra_headers"),
 }
 _API_VERSION = "2024-02-15-preview"
 """Which version Azure AI Evaluation takes where a configuration names none."""
@@ -89,27 +87,23 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
     kind = _kind(config)
     for unknown in config.keys() - set(_KEYS[kind]):
         raise ConfigurationError(f"model_config: unknown key {unknown!r}{did_you_mean(str(unknown), _KEYS[kind])}")
-    name = "azure_deployment" if kind == _AZURE else "model"
-    key, credential = _text(config, "api_key"), config.get("credential")
-    definition: dict[str, object] = {"kind": kind}
-    if kind == _AZURE:
-        definition["url"] = _required_text(config, "azure_endpoint")
-        definition["deployment"] = _required_text(config, name)
-        definition["api_version"] = _text(config, "api_version") or _API_VERSION
-        if key is None:
-            definition["auth"] = {"type": "entra"}
+    key, plain, secrets = _identification(config)
+    if kind == AZURE:
+        name, url = _required_text(config, "azure_deployment"), _required_text(config, "azure_endpoint")
+        version = _text(config, "api_version") or _API_VERSION
+        entra = key is None and secrets.key is None
+        definition = definition_of(kind, url, name, api_version=version, key=key, entra=entra, headers=plain)
     else:
-        definition["url"] = _text(config, "base_url") or OPENAI_URL
-        definition["model"] = _required_text(config, name)
-    secrets = _identification(definition, key, config)
-    read = read_definition(definition, name=_required_text(config, name))
-    return _of_kind(kind, read, secrets=secrets, credential=credential)
+        name = _required_text(config, "model")
+        definition = definition_of(kind, _text(config, "base_url") or OPENAI_URL, name, key=key, headers=plain)
+    read = read_definition(definition, name=name)
+    return _of_kind(kind, read, secrets=secrets, credential=config.get("credential"))
 
 
 def _of_kind(kind: str, read: Definition, *, secrets: GivenSecrets, credential: object = None) -> Endpoint:
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 
-    if kind == _AZURE:
+    if kind == AZURE:
         # The credential is checked when it is asked for a token.
         return AzureOpenAIEndpoint(read, credential=credential, secrets=secrets)  # type: ignore[arg-type]
     return OpenAIEndpoint(read, secrets=secrets)
@@ -118,29 +112,26 @@ def _of_kind(kind: str, read: Definition, *, secrets: GivenSecrets, credential: 
 def _kind(config: Mapping[str, object]) -> str:
     given = config.get("type")
     if given is None:
-        given = _AZURE if "azure_endpoint" in config or "azure_deployment" in config else _OPENAI
+        given = AZURE if "azure_endpoint" in config or "azure_deployment" in config else OPENAI
     if given not in _KEYS:
         raise ConfigurationError(f"model_config: type is not {given!r}{did_you_mean(str(given), _KEYS)}")
     return str(given)
 
 
-def _identification(definition: dict[str, object], key: str | None, config: Mapping[str, object]) -> GivenSecrets:
-    """Put into the definition what may stand in one; what remains is sent without being shown anywhere."""
+def _identification(config: Mapping[str, object]) -> tuple[str | None, dict[str, str], GivenSecrets]:
+    """The key and the headers that may stand in a definition, and what is sent without being shown anywhere."""
     from tunecheck.endpoints._http_endpoint import GivenSecrets
 
-    plain: dict[str, object] = {}
-    hidden: dict[str, Secret] = {}
-    for name, value in _headers(config).items():
-        if looks_secret(name, value) and not ENV_REFERENCE.search(value):
-            hidden[name] = _secret(value)
-        else:
-            plain[name] = value
-    if plain:
-        definition["headers"] = plain
-    if key is not None and ENV_REFERENCE.fullmatch(key):
-        definition["auth"] = {"type": "key", "value": key}
-        key = None
-    return GivenSecrets(None if key is None else _secret(key), hidden)
+    headers, key = _headers(config), _text(config, "api_key")
+    hidden = {
+        name: _secret(value)
+        for name, value in headers.items()
+        if looks_secret(name, value) and not ENV_REFERENCE.search(value)
+    }
+    plain = {name: value for name, value in headers.items() if name not in hidden}
+    if key is None or ENV_REFERENCE.fullmatch(key):
+        return key, plain, GivenSecrets(None, hidden)
+    return None, plain, GivenSecrets(_secret(key), hidden)
 
 
 def _headers(config: Mapping[str, object]) -> dict[str, str]:
