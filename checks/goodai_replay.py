@@ -213,10 +213,10 @@ class _Past:
                 self._sent(task, place)
             case EventType.RESPONSE_MESSAGE:
                 task.reply_tokens = scheduler.settings.tokenizer.count(event.text or "")
-                task.came_to(event.text or "", self._sent_us.get(task.id, event.at_us))
+                task.record_reply(event.text or "", self._sent_us.get(task.id, event.at_us))
             case EventType.LLM_CALL:
                 self._next(task)
-                task.came_to(event.text or "", event.at_us)
+                task.record_reply(event.text or "", event.at_us)
             case EventType.WAIT:
                 step = self._next(task)
                 wait = step if isinstance(step, Wait) else Wait(tokens=1)  # a callback's test, after its script

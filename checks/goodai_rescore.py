@@ -31,7 +31,7 @@ from tunecheck._errors import ConfigurationError, DataError, TunecheckError, tol
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.views import console
-from tunecheck_memory._model import Given
+from tunecheck_memory._model import FinishedTest
 from tunecheck_memory._rules import Undecided, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20
@@ -191,7 +191,7 @@ def _failed(row: dict[str, JSON], error: str) -> Rescored:
     return Rescored({**row, "our_score": None, "our_reasons": [], "our_error": error}, error=error)
 
 
-def given_of_row(row: Mapping[str, JSON]) -> Given:
+def given_of_row(row: Mapping[str, JSON]) -> FinishedTest:
     """What a row is scored by.
 
     Raises:
@@ -205,7 +205,7 @@ def given_of_row(row: Mapping[str, JSON]) -> Given:
         raise DataError('the row has no list of "responses"')
     log = ((line, _AGENT.match(line)) for line in _texts(row.get("log_from_question")))
     since_question = [line[agent.end() :] for line, agent in log if agent is not None]
-    return Given(
+    return FinishedTest(
         title=title,
         expected=expected if isinstance(expected, list) else [] if expected is None else [expected],
         responses=[responses] if isinstance(responses, str) else _texts(responses),

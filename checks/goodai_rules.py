@@ -19,13 +19,13 @@ from tunecheck_memory._kinds.replies import (
 )
 from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
 from tunecheck_memory._lenient_json import MAX_CHARACTERS
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, plain_title
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 
 
-def score_as_benchmark(given: Given) -> Score | Undecided:
+def score_as_benchmark(given: FinishedTest) -> Score | Undecided:
     """Score a test exactly as the benchmark does; its shopping scores may exceed 1."""
     rule = _RULES.get(plain_title(given.title))
     if rule is None or given.points is not None:
@@ -36,25 +36,25 @@ def score_as_benchmark(given: Given) -> Score | Undecided:
         return Undecided(str(error))
 
 
-def _has_text(given: Given) -> float:
+def _has_text(given: FinishedTest) -> float:
     return float(expected_text(given).lower() in last_reply(given).lower())
 
 
-def _has_value(given: Given) -> float:
+def _has_value(given: FinishedTest) -> float:
     return float(expected_text(given) in last_reply(given))
 
 
-def _tells_joke(given: Given) -> float:
+def _tells_joke(given: FinishedTest) -> float:
     if not _has_text(given):
         raise _ASKS_MODEL
     return 1.0
 
 
-def _reads_route(given: Given) -> float:
+def _reads_route(given: FinishedTest) -> float:
     raise _ASKS_MODEL
 
 
-def _names_place(given: Given) -> float:
+def _names_place(given: FinishedTest) -> float:
     place, said = expected_text(given), _read(last_reply(given))
     if not isinstance(said, dict) or "answer" not in said:
         return 0.0
@@ -63,11 +63,11 @@ def _names_place(given: Given) -> float:
     return float(said["answer"].lower() == place)
 
 
-def _chooses_option(given: Given) -> float:
+def _chooses_option(given: FinishedTest) -> float:
     return float(set(re.findall(r"\d+", last_reply(given))) == {expected_text(given).strip()})
 
 
-def _decodes_messages(given: Given) -> float:
+def _decodes_messages(given: FinishedTest) -> float:
     reply, expected = last_reply(given), expected_words(given)
     known = {word for words in expected for word in words}
     others = [words for words in CODES if known.isdisjoint(words)]
@@ -76,7 +76,7 @@ def _decodes_messages(given: Given) -> float:
     return max(0, understood - wrong) / len(expected)
 
 
-def _quotes_in_reply(given: Given) -> float:
+def _quotes_in_reply(given: FinishedTest) -> float:
     quote, turn = expected_quote(given)
     since = texts(given.since_question)
     if not since:
@@ -84,7 +84,7 @@ def _quotes_in_reply(given: Given) -> float:
     return float([number for number, reply in enumerate(since, 1) if quote in letters(reply)] == [turn])
 
 
-def _says_sentence(given: Given) -> float:
+def _says_sentence(given: FinishedTest) -> float:
     expected, threshold = expected_texts(given), trigger_threshold(given)
     if not expected:
         raise NoExpectationError
@@ -94,7 +94,7 @@ def _says_sentence(given: Given) -> float:
     return sum(said) / len(expected)
 
 
-def _lists_names(given: Given) -> float:
+def _lists_names(given: FinishedTest) -> float:
     said = _read(last_reply(given))
     wanted = [name.strip().lower() for name in expected_texts(given)]
     if not isinstance(said, (list, dict)):
@@ -105,7 +105,7 @@ def _lists_names(given: Given) -> float:
     return sum(name in named for name in wanted) / max(len(wanted), len(named))
 
 
-def _lists_items(given: Given) -> float:
+def _lists_items(given: FinishedTest) -> float:
     expected, said = expected_quantities(given), _read(last_reply(given))
     if not isinstance(said, list) or len(said) > MAX_ITEMS:
         return 0.0
@@ -124,7 +124,7 @@ def _lists_items(given: Given) -> float:
     return (present / count + quantities / count + (present == len(said))) / 3
 
 
-_RULES: Mapping[str, Callable[[Given], float]] = {
+_RULES: Mapping[str, Callable[[FinishedTest], float]] = {
     "names": _has_text,
     "namelist": _lists_names,
     "colours": _has_text,

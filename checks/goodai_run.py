@@ -22,7 +22,7 @@ from tunecheck_memory._configuration import UNIVERSAL
 from tunecheck_memory._definitions import read_definitions
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._goodai import TEXT_OF, EventType, LogEvent
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.registry import find_kind, is_kind_file
 from tunecheck_memory._model import Definition
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
@@ -246,7 +246,7 @@ class ScriptedKind(Kind):
         made: type[ScriptedKind] = type("ScriptedKind", (cls,), {"title": title, "name": title})
         return made()
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
 
 

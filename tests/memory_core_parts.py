@@ -14,7 +14,7 @@ from tunecheck._json import JSON
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._goodai import LogEvent, log_events
-from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._kind import GenerationContext, Kind, Scene
 from tunecheck_memory._model import Definition, Wait
 from tunecheck_memory._scheduler import Settings, schedule
 from tunecheck_memory._tasks import Test
@@ -43,7 +43,7 @@ class Small(Kind):
     def __init__(self) -> None:
         self.arguments: Mapping[str, JSON] = {}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         raise NotImplementedError
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tunecheck._json import JSON
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition
 
@@ -19,7 +19,7 @@ SCRIPTED = (
 
 def tests_of(name: str, seed: int = 0, count: int = 1, **arguments: JSON) -> list[Definition]:
     """The first tests of a kind."""
-    return find_kind(name, arguments).definitions(count, Making(seed, 32_000))
+    return find_kind(name, arguments).definitions(count, GenerationContext(seed, 32_000))
 
 
 def test_of(name: str, seed: int = 0, **arguments: JSON) -> Definition:

@@ -9,7 +9,7 @@ from typing import Any
 
 from checks.goodai_rules import score_as_benchmark
 
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._rules import judge_by_words
 
 __all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
@@ -29,9 +29,9 @@ def recorded(shared_data: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def told(title: str, expected: list[Any], *responses: str, **more: Any) -> Given:
+def told(title: str, expected: list[Any], *responses: str, **more: Any) -> FinishedTest:
     """A finished test."""
-    return Given(title, expected, list(responses), **more)
+    return FinishedTest(title, expected, list(responses), **more)
 
 
 def verdict_of(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> Any:

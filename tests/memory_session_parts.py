@@ -12,7 +12,7 @@ from tunecheck_memory._clock import Clock, VirtualClock
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.lists import Shopping
@@ -45,7 +45,7 @@ def some_kinds() -> list[Kind]:
 
 
 def some_tests(examples: int = 2, kinds: Sequence[Kind] | None = None) -> list[Test]:
-    making = Making(seed=3, memory_span=SPAN)
+    making = GenerationContext(seed=3, memory_span=SPAN)
     found = some_kinds() if kinds is None else kinds
     return [Test(definition, kind) for kind in found for definition in kind.definitions(examples, making)]
 

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, real_number
 from tunecheck.comparison._run_table import RunInfo
 from tunecheck.runs._store import Run
-from tunecheck.statistics._results import Result
 from tunecheck.views import Table, Words
-
-if TYPE_CHECKING:
-    from tunecheck_memory._run_files import Scored
 
 _SCORE = "outputs.memory.memory"
 _PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
-
-
-@dataclass(frozen=True, slots=True)
-class DataSetSide(Result):
-    """A data set of a memory run: its tests with a score, their mean and standard deviation; the mean of their spans.
-
-    `tokens` is that mean: how many tokens a test's conversation took from its beginning to its end.
-    """
-
-    scored: int
-    mean: float | None
-    deviation: float | None
-    tokens: float
 
 
 class DataSets:
@@ -94,16 +75,11 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
 
 
 def _sides(info: RunInfo) -> dict[str, JSON]:
-    from tunecheck_memory._run_files import read_scored  # most runs are none of memory
+    """Each data set's figures, with the mean tokens of its tests' conversations from their beginnings to their ends."""
+    from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # most runs are not of memory
 
-    by_title: dict[str, list[Scored]] = {}
-    for test in read_scored(Run(Path(info.place)).rows(), _SCORE):
-        by_title.setdefault(test.title, []).append(test)
-    return {title: _side(tests).as_json() for title, tests in by_title.items()}
-
-
-def _side(tests: list[Scored]) -> DataSetSide:
-    scores = [test.score for test in tests if test.score is not None]
-    mean = math.fsum(scores) / len(scores) if scores else None
-    deviation = None if mean is None else math.sqrt(math.fsum((each - mean) ** 2 for each in scores) / len(scores))
-    return DataSetSide(len(scores), mean, deviation, math.fsum(test.tokens for test in tests) / len(tests))
+    sides: dict[str, JSON] = {}
+    for title, tests in by_title(read_scored(Run(Path(info.place)).rows(), _SCORE)).items():
+        figures, tokens = data_set_figures(tests), math.fsum(test.tokens for test in tests) / len(tests)
+        sides[title] = {"scored": figures.scored, "mean": figures.mean, "deviation": figures.std, "tokens": tokens}
+    return sides

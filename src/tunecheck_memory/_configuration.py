@@ -251,3 +251,11 @@ class _Reader:
 
     def _mistake(self, path: _Path, problem: str) -> ConfigurationError:
         return ConfigurationError(f"{self.document.where(*path)}: {problem}")
+
+
+def settings_text(settings: Mapping[str, JSON]) -> bytes:
+    """Return the YAML text of a configuration's settings."""
+    import yaml
+
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()

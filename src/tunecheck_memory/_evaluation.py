@@ -22,7 +22,7 @@ from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
 from tunecheck_memory._files import LeftOut, MemorySummary
 from tunecheck_memory._filler import FillerPool, load_filler
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 from tunecheck_memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
 from tunecheck_memory._scheduler import Settings
@@ -107,7 +107,7 @@ def run_memory(
     isolated = isolated or read.isolated
     if judge is None:
         _check_unjudged([each.kind for each in read.data_sets], unjudged)
-    making = Making(read.seed, read.memory_span, texts, generator)
+    making = GenerationContext(read.seed, read.memory_span, texts, generator)
     made = _made(read, making, _kept(read, arguments, isolated), definitions, mode, counting)
     settings = _settings(read, load_wording(wording), load_filler(filler), counting, isolated=isolated)
     benchmark = _Benchmark(read, made, settings, judge)
@@ -117,7 +117,12 @@ def run_memory(
 
 
 def _made(
-    read: Configuration, making: Making, kept: Path | None, definitions: Path | None, mode: Mode | None, by: Tokenizer
+    read: Configuration,
+    making: GenerationContext,
+    kept: Path | None,
+    definitions: Path | None,
+    mode: Mode | None,
+    by: Tokenizer,
 ) -> DefinitionSet:
     if kept is not None:
         return make_definitions(read, kept, making, mode="reuse")

@@ -13,7 +13,7 @@ from tunecheck.endpoints._base import Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
 from tunecheck.evaluators._judges.texts import given
-from tunecheck_memory._model import Given, Points, Score
+from tunecheck_memory._model import FinishedTest, Points, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, shipped_kind
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def read_test(
     points: object = None,
     reasons: object = None,
     **row: object,
-) -> Given:
+) -> FinishedTest:
     """The test of a row, whose columns may be values, their JSON text, or missing.
 
     Raises:
@@ -38,7 +38,7 @@ def read_test(
     if not isinstance(title, str) or not title.strip():
         raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
     arguments = _value(row.pop("arguments", None), "arguments")
-    return Given(
+    return FinishedTest(
         title=title.strip(),
         expected=_as_list(expected, "expected"),
         responses=_texts(responses, "responses"),
@@ -206,7 +206,7 @@ class MemoryEvaluator(Evaluator):
         judge = self._judges.judge(test)
         return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
-    def _by_words(self, test: Given, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
+    def _by_words(self, test: FinishedTest, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
         """The verdict, or the inputs of what has to be asked of the judge."""
         own, sure = given(own_score), given(own_sure) is not False
         questions = self._judges.questions(test) if self._judges is not None else []
@@ -227,16 +227,16 @@ class MemoryEvaluator(Evaluator):
             )
         return self._verdict(test, score, "words" if test.points is None else "points")
 
-    def _is_doubtful(self, test: Given) -> bool:
+    def _is_doubtful(self, test: FinishedTest) -> bool:
         kind = shipped_kind(test.title)
         return self._doubtful and kind is not None and not kind().is_verbatim(test)
 
-    def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
+    def _judged(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None
         score, reasons, properties = self._judges.together(test, verdicts)
         return self._verdict(test, Score(score, reasons), "judge", properties)
 
-    def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+    def _verdict(self, test: FinishedTest, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}

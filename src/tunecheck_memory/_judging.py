@@ -17,7 +17,7 @@ from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck_memory._data import DATA
 from tunecheck_memory._kind import Kind
-from tunecheck_memory._model import AskJudge, Given
+from tunecheck_memory._model import AskJudge, FinishedTest
 from tunecheck_memory._rules import shipped_kind, shipped_kinds
 
 _WORKSPACE = Path("prompty")
@@ -116,7 +116,7 @@ class MemoryJudges:
     def described(self) -> dict[str, JSON]:
         return {name: judge.arguments for name, judge in self._judges.items()}
 
-    def questions(self, test: Given) -> list[dict[str, object]]:
+    def questions(self, test: FinishedTest) -> list[dict[str, object]]:
         """The inputs of each question to the judge; none where no answer is expected, or none was given."""
         expected = [
             each if isinstance(each, str) else "" if each is None else dumps(each).decode()
@@ -138,10 +138,12 @@ class MemoryJudges:
             for question, answer, reply in zip(asked, expected, replies, strict=False)
         ]
 
-    def judge(self, test: Given) -> PromptyEvaluator:
+    def judge(self, test: FinishedTest) -> PromptyEvaluator:
         return self._judges[self._name(test)]
 
-    def together(self, test: Given, verdicts: Sequence[Verdict]) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
+    def together(
+        self, test: FinishedTest, verdicts: Sequence[Verdict]
+    ) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
         """The share of answers that are right, the reasons, and the properties of the judge's verdicts.
 
         These are the first verdict's, with the tokens of all. A question that was never answered counts as wrong.
@@ -160,5 +162,5 @@ class MemoryJudges:
     async def close(self) -> None:
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
-    def _name(self, test: Given) -> str:
+    def _name(self, test: FinishedTest) -> str:
         return (shipped_kind(test.title) or Kind).judge_prompt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck_memory._model import Definition, Given, Say, Score, Steps
+from tunecheck_memory._model import Definition, FinishedTest, Say, Score, Steps
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -23,12 +23,8 @@ GROUP = "memory"
 
 
 @dataclass(frozen=True)
-class Making:
-    """What definitions are made with.
-
-    `seed` is the run's; a test's own random numbers come from `Making.random(title, example)`, so that each example is
-    the same whatever else is made. `texts` is where a kind that needs texts finds them; `generator` writes content.
-    """
+class GenerationContext:
+    """What definitions are made from: the run's seed, the memory span, the user's texts and the generator model."""
 
     seed: int
     memory_span: int
@@ -36,7 +32,7 @@ class Making:
     generator: Endpoint | None = None
 
     def random(self, title: str, example: str) -> random.Random:
-        """The random numbers of one example: fixed by seed, kind and example alone."""
+        """Return the random numbers of one example, which depend on seed, kind and example alone."""
         return random.Random(f"{self.seed}/{title}/{example}")
 
 
@@ -75,7 +71,7 @@ class Kind:
     arguments: Mapping[str, JSON] = MappingProxyType({})
     """What it was made with, for definitions, rows and fingerprints."""
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         """Make the first `count` tests, always the same for the same arguments and seed; by default one by one.
 
         Raises:
@@ -83,7 +79,7 @@ class Kind:
         """
         return [self.definition(str(number), making) for number in range(count)]
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         """Make one test, where each can be made by itself; a kind has this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions()")
 
@@ -117,10 +113,10 @@ class Kind:
         """For tests with a callback: whether it has seen enough of the replies since the question, its own first."""
         return True
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Score a finished test by rules; None if only a judge can. A test's own points are its score in any case."""
         return None
 
-    def is_verbatim(self, given: Given) -> bool:
+    def is_verbatim(self, given: FinishedTest) -> bool:
         """False if a judge may know better than the rules, as the replies are worded in another way than expected."""
         return True

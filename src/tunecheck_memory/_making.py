@@ -16,10 +16,10 @@ from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._files import FORMAT_VERSION, NewerFileError, read_object
 from tunecheck._json import JSON, plain
 from tunecheck.runs._store import dumps_readably
-from tunecheck_memory._configuration import Configuration, DataSet
+from tunecheck_memory._configuration import Configuration, DataSet, settings_text
 from tunecheck_memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck_memory._files import LeftOut
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._model import Definition
 
 Mode = Literal["reuse", "regenerate"]
@@ -45,7 +45,7 @@ class DefinitionSet:
 def make_definitions(
     configuration: Configuration,
     folder: Path,
-    making: Making,
+    making: GenerationContext,
     *,
     mode: Mode | None = None,
     count: Callable[[str], int] | None = None,
@@ -119,7 +119,7 @@ def _check_record(configuration: Configuration, folder: Path, absent: Mapping[st
         raise ConfigurationError(f"{folder}: {problem}; {_ADVICE}")
 
 
-def _make_anew(configuration: Configuration, folder: Path, making: Making) -> _ByTitle:
+def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> _ByTitle:
     """Make all data sets but those whose texts are missing; existing definitions go once all are made."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _made(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
@@ -146,9 +146,9 @@ def _remove_definitions(place: Path) -> None:
         place.rmdir()
 
 
-def _made(data_set: DataSet, configuration: Configuration, making: Making) -> list[Definition]:
+def _made(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
     where = f"{configuration.path}: the data set {data_set.title!r} cannot be made"
-    own = Making(data_set.seed, data_set.memory_span, making.texts, making.generator)
+    own = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
         made: object = data_set.kind.definitions(data_set.examples, own)
     except TunecheckError:
@@ -181,11 +181,8 @@ def _checked(title: str, made: object) -> list[Definition]:
 
 
 def _write_record(configuration: Configuration, folder: Path) -> None:
-    import yaml
-
     recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _stored(folder / title)}
-    text = yaml.safe_dump(configuration.settings(), sort_keys=False, allow_unicode=True, width=120)
-    write_file(folder / CONFIG, text.encode())
+    write_file(folder / CONFIG, settings_text(configuration.settings()))
     write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
 
 

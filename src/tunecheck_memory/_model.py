@@ -1,10 +1,11 @@
 """Memory tests as data: definitions, the steps that a test takes, and what comes back from them."""
 
+import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,13 @@ class Wait:
     tokens: int = 0
     seconds: int = 0
     percentage: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"it waits for {value!r:.60} {name}, which must be a whole number from 0")
+        if not is_number(self.percentage) or self.percentage < 0:
+            raise ValueError(f"it waits for {self.percentage!r:.60} percent, which must be a number from 0")
 
     @property
     def is_none(self) -> bool:
@@ -35,6 +43,11 @@ class Say:
     question: bool = False
     register: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.message, str):
+            raise ValueError(f"it says {self.message!r:.60}, which is not text")
+        self.message.encode()  # half a character (a lone surrogate) cannot be sent to anybody
+
 
 @dataclass(frozen=True, slots=True)
 class AskJudge:
@@ -42,6 +55,10 @@ class AskJudge:
 
     purpose: str
     values: Mapping[str, JSON]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
+            raise ValueError("it asks the judge something that is not a purpose with values by name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,14 @@ class Points:
     points: int | float  # as given: an event log keeps what is an integer one
     most: int | float
     reasons: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.points) and is_number(self.most)):
+            raise ValueError(f"it ends with {self.points!r:.60} of {self.most!r:.60} points")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 Step: TypeAlias = Say | Wait | AskJudge
@@ -93,7 +118,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FinishedTest:
     """What a finished test is scored by.
 
     `responses` are the agent's replies to the test's questions, in order; `since_question` every reply of the agent in

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tunecheck_memory._kind import GROUP, Kind
 from tunecheck_memory._kinds.replies import UndecidedError
-from tunecheck_memory._model import Given, Points, Score
+from tunecheck_memory._model import FinishedTest, Points, Score
 from tunecheck_memory.plugin import PLUGIN
 
 _ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
@@ -21,7 +21,7 @@ class Undecided:
     reason: str
 
 
-def judge_by_words(given: Given) -> Score | Undecided:
+def judge_by_words(given: FinishedTest) -> Score | Undecided:
     """Score a finished test by the rules of its kind, found by the test's title.
 
     Never raises for the texts of a test: a reply or an expectation that cannot be read is a reason.
@@ -33,13 +33,13 @@ def judge_by_words(given: Given) -> Score | Undecided:
     return replace(score, score=min(1.0, max(0.0, score.score)))
 
 
-def score_by_words(given: Given) -> Score | None:
+def score_by_words(given: FinishedTest) -> Score | None:
     """The same, with None if the rules cannot decide."""
     score = judge_by_words(given)
     return score if isinstance(score, Score) else None
 
 
-def _score(given: Given) -> Score:
+def _score(given: FinishedTest) -> Score:
     if given.points is not None:
         return _share(given.points)
     kind = shipped_kind(given.title)

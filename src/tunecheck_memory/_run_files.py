@@ -22,7 +22,7 @@ from tunecheck._disk import write_file
 from tunecheck._errors import RunError
 from tunecheck._json import JSON, real_number
 from tunecheck.runs._store import Run, dumps_readably
-from tunecheck_memory._configuration import Configuration
+from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
 from tunecheck_memory._files import LeftOut, MemoryFigures, MemorySummary
@@ -57,8 +57,6 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
 
 def _configuration_text(configuration: Configuration) -> bytes:
     """The configuration with the kinds' topics as incompatibilities: the benchmark knows no topics."""
-    import yaml
-
     settings = configuration.settings()
     config = settings["config"]
     assert isinstance(config, dict)
@@ -67,8 +65,7 @@ def _configuration_text(configuration: Configuration) -> bytes:
     config["incompatibilities"] = [
         [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
     ]
-    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
-    return text.encode()
+    return settings_text(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +80,7 @@ class Scored:
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
     states = [*sessions]
-    by_title: dict[str, list[Scored]] = {}
-    for test in tests:
-        by_title.setdefault(test.title, []).append(test)
-    datasets = {title: _dataset(each) for title, each in by_title.items()}
+    datasets = {title: data_set_figures(each) for title, each in by_title(tests).items()}
     means = [each.mean for each in datasets.values() if each.mean is not None]
     milliseconds = math.fsum(state.generated_ms for state in states)
     generated = sum(state.generated_tokens for state in states)
@@ -108,7 +102,15 @@ def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> Me
     )
 
 
-def _dataset(tests: Sequence[Scored]) -> MemoryFigures:
+def by_title(tests: Iterable[Scored]) -> dict[str, list[Scored]]:
+    """Group tests by their data sets."""
+    groups: dict[str, list[Scored]] = {}
+    for test in tests:
+        groups.setdefault(test.title, []).append(test)
+    return groups
+
+
+def data_set_figures(tests: Sequence[Scored]) -> MemoryFigures:
     scores = [test.score for test in tests if test.score is not None]
     mean = _mean(scores)
     deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))

@@ -122,7 +122,7 @@ class Scheduler:
                     yield from self._fill(_ISOLATED_FILLER)
                     yield from self._ask_callbacks()
                 finished = True
-            if finished or (task.over and task.has_said_all):  # at once, though it was put to wait for its callback
+            if finished or (task.over and task.script_done):  # at once, though it was put to wait for its callback
                 self.waiting.pop(task.id, None)
                 yield from self._finish(task)
 
@@ -173,24 +173,24 @@ class Scheduler:
             begun_us = self.now_us
             if isinstance(step, Say):
                 reply = yield from self._say(Send(task.id, step.message, step.question))
-                task.came_to(reply, begun_us)
+                task.record_reply(reply, begun_us)
                 if step.register:
                     yield from self._note(Register(task.id))
                     task.replies = [reply]
                     self.callbacks[task.id] = task
-                if task.looks_on and self.settings.isolated:
+                if task.waits_for_callback and self.settings.isolated:
                     return False
             elif isinstance(step, AskJudge):
                 outcome = yield from self._note(Consult(task.id, step.purpose, dict(step.values)))
-                task.came_to(outcome.text or "", begun_us)
+                task.record_reply(outcome.text or "", begun_us)
             elif not self.settings.isolated:
                 yield from self._wait(task, step)
                 return False
             elif step.seconds:
                 yield from self._note(Jump(self.now_us + step.seconds * _SECOND))
-        if task.looks_on:
+        if task.waits_for_callback:
             yield from self._wait(task, Wait(tokens=1))
-        return not task.looks_on
+        return not task.waits_for_callback
 
     def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
         tokens = self.to_wait(task, wait)
@@ -199,7 +199,7 @@ class Scheduler:
 
     def _ask_callbacks(self) -> _Doing[None]:
         for id_, task in list(self.callbacks.items()):
-            if task.is_seen():
+            if task.callback_done():
                 task.over = True
                 del self.callbacks[id_]
                 yield from self._note(Deregister(id_))

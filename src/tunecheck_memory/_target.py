@@ -23,7 +23,7 @@ from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._session import Judge, Session
 from tunecheck_memory._session_state import SessionState, TestState
 from tunecheck_memory._tokens import CountingOnce
@@ -329,7 +329,7 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     """The score by a kind's own rules; what these raise becomes the row's error."""
     if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator has the rules that ship
         return None
-    given = Given(
+    given = FinishedTest(
         title=test.definition.title,
         expected=test.definition.expected,
         responses=state.responses,

@@ -1,12 +1,10 @@
 """Tests on their way: what is to be run, and how far each has come."""
 
-import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tunecheck._errors import RunError, TunecheckError
-from tunecheck._json import plain
 from tunecheck_memory._kind import Kind, Scene
 from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
 from tunecheck_memory._wording import Wording
@@ -55,11 +53,11 @@ class Task:
         return self.test.id
 
     @property
-    def looks_on(self) -> bool:
+    def waits_for_callback(self) -> bool:
         return self.replies is not None and not self.over
 
     @property
-    def has_said_all(self) -> bool:
+    def script_done(self) -> bool:
         return self._ended
 
     def next(self) -> Step | None:
@@ -67,58 +65,35 @@ class Task:
             return None
         try:
             step = self._advance()
-            return None if self._ended else _checked_step(step)
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
             raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
+        return step
 
-    def came_to(self, text: str | None, sent_us: int) -> None:
+    def record_reply(self, text: str | None, sent_us: int) -> None:
         self._last = Replied(text, sent_us, self._now_us())
 
-    def is_seen(self) -> bool:
+    def callback_done(self) -> bool:
         return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
 
     def _advance(self) -> Step | None:
         try:
             if self._steps is None:
                 self._steps = self.test.kind.steps(self.test.definition, self._scene)
-                return next(self._steps)
-            last, self._last = self._last, None
-            return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+                step: object = next(self._steps)
+            else:
+                last, self._last = self._last, None
+                step = self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
         except StopIteration as end:
             self._ended = True
-            points = end.value
-        if points is not None and not isinstance(points, Points):
-            raise ValueError(f"it ends with {points!r:.60}, which is not Points")
-        if points is not None and not (_is_number(points.points) and _is_number(points.most)):
-            raise ValueError(f"it ends with {points.points!r:.60} of {points.most!r:.60} points")
-        self.points = points
-        return None
-
-
-def _checked_step(step: object) -> Step:
-    if isinstance(step, Say):
-        if not isinstance(step.message, str):
-            raise ValueError(f"it says {step.message!r:.60}, which is not text")
-        step.message.encode()  # half a character (a lone surrogate) cannot be sent to anybody
-    elif isinstance(step, Wait):
-        for name in ("tokens", "seconds"):
-            value = getattr(step, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"it waits for {value!r:.60} {name}, which must be a whole number from 0")
-        if not _is_number(step.percentage) or step.percentage < 0:
-            raise ValueError(f"it waits for {step.percentage!r:.60} percent, which must be a number from 0")
-    elif isinstance(step, AskJudge):
-        if not isinstance(step.purpose, str) or not isinstance(plain(step.values), dict):
-            raise ValueError("it asks the judge something that is not a purpose with values by name")
-    else:
-        raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
-    return step
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            if end.value is not None and not isinstance(end.value, Points):
+                raise ValueError(f"it ends with {end.value!r:.60}, which is not Points") from None
+            self.points = end.value
+            return None
+        if not isinstance(step, Say | Wait | AskJudge):
+            raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
+        return step
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:

@@ -17,7 +17,7 @@ from tunecheck_memory._data import read_words, spy_words
 from tunecheck_memory._kind import Scene
 from tunecheck_memory._kinds.instructions import ProspectiveMemory, expected_reply
 from tunecheck_memory._kinds.jokes import Jokes
-from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._model import Definition, FinishedTest
 from tunecheck_memory._rules import score_by_words
 from tunecheck_memory._wording import load_wording
 
@@ -288,7 +288,7 @@ def test_each_of_our_jokes_is_recognised_when_it_is_told_again() -> None:
     jokes = read_words("jokes")
     for at, joke in enumerate(jokes):
         told = [joke, *(jokes[(at + ahead) % len(jokes)] for ahead in (1, 7, 19))]
-        score = score_by_words(Given("Jokes", [joke], [joke], script=told))
+        score = score_by_words(FinishedTest("Jokes", [joke], [joke], script=told))
         assert score is not None
         assert score.score == 1, (joke, score)
         assert not [other for other in jokes if other != joke and other in joke]

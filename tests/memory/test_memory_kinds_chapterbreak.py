@@ -10,10 +10,10 @@ from tests.memory_kinds_parts import as_rows
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._model import Definition, FinishedTest
 from tunecheck_memory._rules import score_by_words
 
 
@@ -32,7 +32,7 @@ def write_book(folder: Path, name: str, chapters: int, sentences: int = 30) -> P
 
 
 def make(texts: Path | None, count: int = 1, seed: int = 0, **arguments: JSON) -> list[Definition]:
-    return find_kind("chapterbreak", arguments).definitions(count, Making(seed, 32_000, texts))
+    return find_kind("chapterbreak", arguments).definitions(count, GenerationContext(seed, 32_000, texts))
 
 
 def pages(test: Definition) -> list[str]:
@@ -174,5 +174,5 @@ def test_pages_end_with_sentences_where_there_are_any() -> None:
 def test_the_right_number_scores_and_another_does_not(tmp_path: Path) -> None:
     write_book(tmp_path, "A", 10)
     (test,) = make(tmp_path)
-    scores = [score_by_words(Given(test.title, test.expected, [str(number)])) for number in range(1, 7)]
+    scores = [score_by_words(FinishedTest(test.title, test.expected, [str(number)])) for number in range(1, 7)]
     assert sorted(score.score for score in scores if score) == [0, 0, 0, 0, 0, 1]

@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._kinds.conflicting_personal_info import read_content
 from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition
@@ -34,12 +34,12 @@ def make(folder: Path, nonsense: int = 0, count: int = 1) -> list[Definition]:
     (folder / "writer.py").write_text(WRITER.format(nonsense=nonsense))
     (folder / "writer.yaml").write_text("kind: python\nfunction: writer.py:write\n")
     generator = load_endpoint(folder / "writer.yaml")
-    return find_kind("conflicting_personal_info").definitions(count, Making(0, 32_000, generator=generator))
+    return find_kind("conflicting_personal_info").definitions(count, GenerationContext(0, 32_000, generator=generator))
 
 
 def test_without_a_generator_it_says_what_to_give() -> None:
     with pytest.raises(ConfigurationError, match="with --generator, or existing definitions with --definitions"):
-        find_kind("conflicting_personal_info").definitions(1, Making(0, 32_000))
+        find_kind("conflicting_personal_info").definitions(1, GenerationContext(0, 32_000))
 
 
 def test_the_content_is_told_and_the_current_fact_asked_for(tmp_path: Path) -> None:

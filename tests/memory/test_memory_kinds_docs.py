@@ -17,9 +17,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
 from tunecheck_memory._judging import EndpointJudge
-from tunecheck_memory._kind import Making, Scene
+from tunecheck_memory._kind import GenerationContext, Scene
 from tunecheck_memory._making import make_definitions
-from tunecheck_memory._model import AskJudge, Definition, Given, Points, Replied, Say
+from tunecheck_memory._model import AskJudge, Definition, FinishedTest, Points, Replied, Say
 from tunecheck_memory._scheduler import schedule
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._wording import load_wording
@@ -52,7 +52,7 @@ def configuration(workspace: Path) -> Configuration:
 
 
 def made(configuration: Configuration, title: str) -> list[Definition]:
-    making = Making(seed=configuration.seed, memory_span=configuration.memory_span)
+    making = GenerationContext(seed=configuration.seed, memory_span=configuration.memory_span)
     found = make_definitions(configuration, Path("definitions"), making).definitions
     return [each for each in found if each.title == title]
 
@@ -60,7 +60,7 @@ def made(configuration: Configuration, title: str) -> list[Definition]:
 def score(configuration: Configuration, definition: Definition, *replies: str) -> float | None:
     data_set = configuration.data_set(definition.title)
     assert data_set is not None
-    found = data_set.kind.score(Given(definition.title, definition.expected, replies))
+    found = data_set.kind.score(FinishedTest(definition.title, definition.expected, replies))
     return None if found is None else found.score
 
 
@@ -134,7 +134,7 @@ def test_the_dynamic_kind_keeps_score_itself(configuration: Configuration) -> No
     data_set = configuration.data_set("Limerick")
     assert data_set is not None
     for judged, points in (('{"is_limerick": true}', 1), ('{"is_limerick": 1}', 0), ("?", 0), ("[]", 0)):
-        scene = Scene(lambda: 0, Making(1, 1).random("Limerick", "0"), load_wording())
+        scene = Scene(lambda: 0, GenerationContext(1, 1).random("Limerick", "0"), load_wording())
         steps = data_set.kind.steps(made(configuration, "Limerick")[0], scene)
         first = next(steps)
         assert isinstance(first, Say)

@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import ROOT
 from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, test_of, tests_of
 
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition, Given
+from tunecheck_memory._model import Definition, FinishedTest
 from tunecheck_memory._rules import score_by_words, shipped_kind
 
 kinds = st.sampled_from(SCRIPTED)
@@ -88,7 +88,7 @@ def test_the_expected_answer_scores_full_marks(name: str, seed: int) -> None:
 @given(st.sampled_from([name for name in SCRIPTED if name not in JUDGED]), seeds)
 def test_no_answer_scores_nothing(name: str, seed: int) -> None:
     test = test_of(name, seed)
-    silence = Given(
+    silence = FinishedTest(
         test.title, test.expected, ["I do not know."] * sum(test.is_question), since_question=["…"] * 9,
         script=test.script,
     )  # fmt: skip
@@ -96,8 +96,8 @@ def test_no_answer_scores_nothing(name: str, seed: int) -> None:
     assert score is None or score.score == 0
 
 
-def _answered(test: Definition) -> Given:
-    return Given(
+def _answered(test: Definition) -> FinishedTest:
+    return FinishedTest(
         test.title,
         test.expected,
         right_replies(test) if not test.uses_callback else ["All right."],
@@ -111,7 +111,7 @@ def _answered(test: Definition) -> Given:
 def test_a_kind_is_found_by_its_title_as_well_as_by_its_name(name: str) -> None:
     kind = find_kind(name)
     assert shipped_kind(kind.title) is shipped_kind(name) is type(kind)
-    assert kind.definitions(1, Making(0, 32_000))[0].title == kind.title
+    assert kind.definitions(1, GenerationContext(0, 32_000))[0].title == kind.title
 
 
 def test_those_kinds_say_goodbye_whose_content_would_disturb_the_next() -> None:

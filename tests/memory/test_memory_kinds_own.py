@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition
 
@@ -35,7 +35,7 @@ def write(folder: Path, name: str, content: str) -> str:
 
 
 def make(kind: Kind, count: int = 1, seed: int = 0) -> list[Definition]:
-    return kind.definitions(count, Making(seed, 1000))
+    return kind.definitions(count, GenerationContext(seed, 1000))
 
 
 def test_a_class_in_a_file_beside_the_configuration_is_a_kind(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.memory.test_memory_kinds_chapterbreak import write_book
 from tunecheck._errors import ConfigurationError
 from tunecheck_memory._configuration import read_configuration
 from tunecheck_memory._definitions import read_definitions
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 
 CONFIG = """\
@@ -36,7 +36,7 @@ def make(
 ) -> DefinitionSet:
     config = folder / "config.yml"
     config.write_text(CONFIG.replace("SEED", str(seed)).replace("CHANGES", str(changes)) + more)
-    making = Making(seed, 5000, texts)
+    making = GenerationContext(seed, 5000, texts)
     return make_definitions(read_configuration(config), folder / "definitions", making, mode=mode)
 
 
@@ -157,17 +157,17 @@ def test_published_definitions_are_taken_if_that_is_asked_for(shared_data: Path)
     ltm = shared_data / "ltm"
     configuration = read_configuration(ltm / "configurations" / "benchmark-v3-32k.yml")
     folder = ltm / "tests" / "Benchmark 3 - 32k" / "definitions"
-    made = make_definitions(configuration, folder, Making(0, 32_000), mode="reuse")
+    made = make_definitions(configuration, folder, GenerationContext(0, 32_000), mode="reuse")
     assert (len(made.definitions), made.left_out) == (33, ())
     with pytest.raises(ConfigurationError, match=r"nothing says what its definitions were made of; .* --reuse"):
-        make_definitions(configuration, folder, Making(0, 32_000))
+        make_definitions(configuration, folder, GenerationContext(0, 32_000))
 
 
 def test_the_published_configurations_are_made_without_chapterbreak_which_is_noted(
     shared_data: Path, tmp_path: Path
 ) -> None:
     path = shared_data / "ltm" / "configurations" / "benchmark-v3-32k.yml"
-    made = make_definitions(read_configuration(path), tmp_path, Making(0, 32_000))
+    made = make_definitions(read_configuration(path), tmp_path, GenerationContext(0, 32_000))
     assert len(made.definitions) == 30
     (left_out,) = made.left_out
     assert left_out.title == "ChapterBreak"
@@ -210,7 +210,7 @@ def test_texts_that_are_given_and_wrong_are_an_error(tmp_path: Path) -> None:
 def test_nothing_left_to_run_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("datasets: {datasets: [{name: chapterbreak}]}")
     with pytest.raises(ConfigurationError, match="no data set is left to run"):
-        make_definitions(read_configuration(tmp_path / "a.yml"), tmp_path / "definitions", Making(0, 1))
+        make_definitions(read_configuration(tmp_path / "a.yml"), tmp_path / "definitions", GenerationContext(0, 1))
 
 
 def test_a_data_set_without_generator_stops_everything_before_anything_is_written(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_test_that_its_span_cannot_hold_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("datasets: {args: {memory_span: 300}, datasets: [{name: kv}]}")
     configuration = read_configuration(tmp_path / "a.yml")
     with pytest.raises(ConfigurationError, match=r"'Key-Value Pairs - 0' has [\d,]+ tokens, .* span is 300"):
-        make_definitions(configuration, tmp_path / "d", Making(0, 300), count=lambda text: len(text) // 4)
+        make_definitions(configuration, tmp_path / "d", GenerationContext(0, 300), count=lambda text: len(text) // 4)
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ def test_a_kinds_own_file_that_has_changed_is_a_difference(tmp_path: Path) -> No
 def test_many_tests_of_a_data_set_come_in_the_same_order_made_or_read(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("datasets: {args: {dataset_examples: 12}, datasets: [{name: colours}]}")
     configuration = read_configuration(tmp_path / "a.yml")
-    first = make_definitions(configuration, tmp_path / "d", Making(0, 1)).definitions
-    assert make_definitions(configuration, tmp_path / "d", Making(0, 1)).definitions == first
+    first = make_definitions(configuration, tmp_path / "d", GenerationContext(0, 1)).definitions
+    assert make_definitions(configuration, tmp_path / "d", GenerationContext(0, 1)).definitions == first
     assert len(first) == 12
 
 

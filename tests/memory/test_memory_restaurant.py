@@ -22,7 +22,7 @@ from tests.memory_restaurant_parts import (
 )
 
 from tunecheck._errors import ConfigurationError
-from tunecheck_memory._kind import Making
+from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._menu import Menu
 from tunecheck_memory._model import Definition, Say
 from tunecheck_memory._restaurant.kind import Restaurant
@@ -63,7 +63,7 @@ def test_every_visit_of_the_reference_replays_with_the_same_words_and_the_same_s
 
 
 def test_definitions_are_empty_scripts_numbered_from_0() -> None:
-    made = Restaurant().definitions(3, Making(seed=1, memory_span=1_000))
+    made = Restaurant().definitions(3, GenerationContext(seed=1, memory_span=1_000))
     assert made == [Definition("Restaurant", example) for example in ("0", "1", "2")]
     assert [each.id for each in made] == ["Restaurant - 0", "Restaurant - 1", "Restaurant - 2"]
 

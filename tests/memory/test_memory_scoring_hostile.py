@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck._json import JSON
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._rules import judge_by_words
 
 TITLES = (
@@ -71,7 +71,7 @@ def test_any_row_is_rescored(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("title", TITLES)
 def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
     wrong: Any = [None, 3, ["x"], {"a": 1}]
-    assert is_sound(judge_by_words(Given(title, wrong, wrong, args=wrong, since_question=wrong, script=wrong)))
+    assert is_sound(judge_by_words(FinishedTest(title, wrong, wrong, args=wrong, since_question=wrong, script=wrong)))
 
 
 @pytest.mark.parametrize("title", TITLES[:-2])

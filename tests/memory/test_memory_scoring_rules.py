@@ -467,7 +467,7 @@ def test_a_title_and_the_configurations_name_are_one() -> None:
 
 
 def test_a_kind_scores_by_these_rules() -> None:
-    from tunecheck_memory._model import Given
+    from tunecheck_memory._model import FinishedTest
 
-    given = Given("Colours", ["Red"], ["Red"])
+    given = FinishedTest("Colours", ["Red"], ["Red"])
     assert Colours().score(given) == score_by_words(given) == Score(1.0, ("the reply says 'red'",))

@@ -22,7 +22,7 @@ from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._effects import Send
 from tunecheck_memory._event_log import event_log_path, read_events
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tasks import Test
 
@@ -271,7 +271,7 @@ def test_the_agent_is_sent_no_more_than_its_prompt_size(tmp_path: Path) -> None:
 class Haiku(Colours):
     """A kind of somebody's own, with rules of its own."""
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         return Score(0.25, (f"{len(given.responses)} reply",), sure=False)
 
 
@@ -285,7 +285,7 @@ def test_a_kind_with_rules_of_its_own_is_scored_by_them(tmp_path: Path) -> None:
 
 def test_rules_that_fail_are_the_error_of_that_row_alone(tmp_path: Path) -> None:
     class Broken(Haiku):
-        def score(self, given: Given) -> Score | None:
+        def score(self, given: FinishedTest) -> Score | None:
             raise ZeroDivisionError("no haiku")
 
     tests = [*some_tests(1, [Broken()]), *some_tests(1, some_kinds()[1:])]

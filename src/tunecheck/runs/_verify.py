@@ -15,7 +15,7 @@ from tunecheck._records import WholeRecords
 from tunecheck.pipeline._journal import Recorded
 from tunecheck.runs._store import Run
 
-_LOGS = "memory/session-*/events.jsonl"
+_LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
 _MOST_NAMES = 5
 
 
@@ -60,7 +60,7 @@ def verify(run: Run) -> Verified:
 
 
 def _damaged_logs(run: Run) -> Iterator[str]:
-    """Of a memory run: its sessions' event logs."""
+    """Check the event logs of a run's sessions."""
     for path in sorted(run.folder.glob(_LOGS)):
         with told_as(ConfigurationError, path), open_regular(path) as file:
             damage = WholeRecords(path, file).read()

@@ -20,10 +20,10 @@ from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, loads
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, scripted_test, whole
-from tunecheck_memory._model import Definition, Given, Score, Wait
+from tunecheck_memory._model import Definition, FinishedTest, Score, Wait
 
 OPTIONS = 6
 """How many beginnings there are to choose from."""
@@ -227,7 +227,7 @@ class ChapterBreak(Kind):
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
         self.arguments = {"split": split, "max_message_size": max_message_size}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         """See Kind; the texts are shuffled by the seed, and each is used once."""
         if making.texts is None:
             raise ConfigurationError("chapterbreak needs texts: give the folder that holds them with --texts")
@@ -240,7 +240,7 @@ class ChapterBreak(Kind):
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
-    def _definition(self, example: str, passage: _Passage, making: Making) -> Definition:
+    def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> Definition:
         options = passage.others(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)
@@ -254,7 +254,7 @@ class ChapterBreak(Kind):
         waits = [Wait()] * (len(statements) + 1)
         return scripted_test(self, example, statements, [_QUESTION], [str(answer + 1)], waits=waits)
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Chapter break: the reply names the right option, and no other.
 
         The number of options ("Option 2 of 6") is not a choice. If the reply names options as such, no other number is

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.scripts import scripted_test
 from tunecheck_memory._model import Definition
 
@@ -40,7 +40,7 @@ class ConflictingPersonalInfo(Kind):
     judged = True
     judge_prompt = "memory_conflicting_info"
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         """See Kind; each test asks the generator once, more often where its reply cannot be used.
 
         Raises:
@@ -67,7 +67,7 @@ class ConflictingPersonalInfo(Kind):
         with ThreadPoolExecutor(1) as pool:  # beside a running event loop no other can run on its thread
             return pool.submit(asyncio.run, write()).result()
 
-    async def _definition(self, example: str, making: Making, generator: Endpoint) -> Definition:
+    async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
         from tunecheck.endpoints._base import ChatRequest
 
         random = making.random(self.title, example)

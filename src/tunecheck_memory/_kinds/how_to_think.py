@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.scripts import scripted_test
 from tunecheck_memory._model import Definition
 
@@ -31,7 +31,7 @@ class HowToThink(Kind):
     judged = True
     judge_prompt = "memory_how_to_think"
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         rule, problem, answer = random.choice(_RULES)(random)
         return scripted_test(self, example, [_OPENING.format(rule=rule)], [problem], [answer])

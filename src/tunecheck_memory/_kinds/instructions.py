@@ -8,7 +8,7 @@ import msgspec
 
 from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._data import read_data, read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
@@ -18,7 +18,7 @@ from tunecheck_memory._kinds.replies import (
     texts,
 )
 from tunecheck_memory._kinds.scripts import scripted_test, share, whole
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 FEWEST, MOST = 2, 8
 """The reply that must hold the saying is one of these; the one to the instruction counts as the first."""
@@ -42,7 +42,7 @@ class ProspectiveMemory(Kind):
         """Once the reply that must hold the saying was given, whatever the earlier ones held."""
         return len(replies) >= expected_reply(definition)
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
@@ -51,7 +51,7 @@ class ProspectiveMemory(Kind):
         made = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
         return replace(made, uses_callback=True)
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """1 if the quote is in the nth reply since the request, and in no other; the request's own reply is the first.
 
         Words are compared in small letters, without punctuation. The reply to the request may repeat the quote when it
@@ -116,14 +116,14 @@ class TriggerResponse(Kind):
             "rouge_score_threshold": self.rouge_score_threshold,
         }
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
         order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)
         lines = [random.choice(trigger.lines) for _ in range(self.trigger_activations)]
         return scripted_test(self, example, [order], lines, [trigger.response] * len(lines))
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """The share of replies in which the agreed sentence stands.
 
         A reply has the sentence if it has its words in order, or if ROUGE-L F1 (Lin 2004, with stems) of one of its
@@ -138,14 +138,14 @@ class TriggerResponse(Kind):
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
 
-    def is_verbatim(self, given: Given) -> bool:
+    def is_verbatim(self, given: FinishedTest) -> bool:
         """True if each whole reply has the sentence, or is as like it as the threshold says."""
         threshold = trigger_threshold(given)
         pairs = zip(texts(given.expected), texts(given.responses), strict=False)
         return all(has_sentence(wanted, reply, threshold) for wanted, reply in pairs)
 
 
-def expected_quote(given: Given) -> tuple[str, int]:
+def expected_quote(given: FinishedTest) -> tuple[str, int]:
     """The quote in small letters without punctuation, and the number of the reply that must have it."""
     match given.expected:  # [[quote, author, number of the reply]]
         case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
@@ -193,7 +193,7 @@ _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
 
 
-def trigger_threshold(given: Given) -> float:
+def trigger_threshold(given: FinishedTest) -> float:
     threshold = given.args.get("rouge_score_threshold")
     usable = isinstance(threshold, (int, float)) and not isinstance(threshold, bool) and 0 < threshold <= 1
     return float(threshold) if usable and isinstance(threshold, (int, float)) else THRESHOLD

@@ -9,10 +9,10 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._data import read_words
 from tunecheck_memory._definitions import default_waits
-from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._kind import GenerationContext, Kind, Scene
 from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
 from tunecheck_memory._kinds.scripts import scripted_test, text, whole
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
@@ -56,7 +56,7 @@ class Jokes(Kind):
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         told = random.sample(read_words("jokes"), self.jokes_told)
         asked = random.choice(told)
@@ -65,7 +65,7 @@ class Jokes(Kind):
         waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
         return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well."""
         reply, joke = last_reply(given), expected_text(given)
         prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
@@ -83,7 +83,7 @@ class Jokes(Kind):
             return Score(1.0, ("the joke is told",))
         return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
 
-    def is_verbatim(self, given: Given) -> bool:
+    def is_verbatim(self, given: FinishedTest) -> bool:
         """True if the reply has the joke letter by letter."""
         return expected_text(given).lower() in last_reply(given).lower()
 

@@ -5,12 +5,12 @@ from random import Random
 
 from tunecheck._json import JSON
 from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
 from tunecheck_memory._kinds.scripts import scripted_test, whole
 from tunecheck_memory._kinds.statements import NamesKind
 from tunecheck_memory._lenient_json import read_lenient
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 
 class NameList(NamesKind):
@@ -22,7 +22,7 @@ class NameList(NamesKind):
     _question = "List every name that I have called myself so far, and no other, as a JSON list of texts."
     _asks_all = True
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Names in a JSON list: the share of right ones, of as many as there are in the longer of both lists."""
         reply, expected = last_reply(given), expected_texts(given)
         said = _inner_list(_read(reply))
@@ -77,14 +77,14 @@ class Shopping(Kind):
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
         self.arguments = {"item_changes": item_changes}
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         shopping: dict[str, int] = {}
         statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]
         expected: list[JSON] = [[item, count] for item, count in shopping.items()]
         return scripted_test(self, example, statements, [_SHOPPING_QUESTION], expected)
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """A shopping list: a third for items that are there, a third for quantities, a third for no item too many.
 
         An expected item is in the reply if the name of a listed item holds its name ("toilet paper rolls"). An item
@@ -169,7 +169,7 @@ def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
     return wanted == total
 
 
-def expected_quantities(given: Given) -> dict[str, JSON]:
+def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
     if not isinstance(given.expected, (list, tuple)) or len(given.expected) > MAX_ITEMS:
         raise NoExpectationError
     quantities: dict[str, JSON] = {}

@@ -8,10 +8,10 @@ import msgspec
 
 from tunecheck._json import JSON, dumps
 from tunecheck_memory._data import read_data
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, in_reply, last_reply
 from tunecheck_memory._kinds.scripts import Fact, draw_values, scripted_test, whole
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 _FACTS, _ASKED = 10, 3
 
@@ -31,7 +31,7 @@ class DelayedRecall(Kind):
     judged = True
     resets = True
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)
@@ -62,7 +62,7 @@ class InstructionRecall(Kind):
     judged = True
     resets = True
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
@@ -101,7 +101,7 @@ class KeyValuePairs(Kind):
         self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
         self.arguments = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         asked = random.randrange(len(pairs))
@@ -110,7 +110,7 @@ class KeyValuePairs(Kind):
         statement = _TABLE.format(pairs=dumps(tree).decode())
         return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         reply, value = last_reply(given), expected_text(given)
         return in_reply(value, value.lower() in reply.lower())
 

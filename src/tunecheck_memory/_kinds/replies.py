@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck._json import JSON
-from tunecheck_memory._model import Given, Score
+from tunecheck_memory._model import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
 """As much of a reply as is looked at; the longest recorded one has 8,000."""
@@ -24,12 +24,12 @@ class NoExpectationError(UndecidedError):
         super().__init__("what was expected cannot be read")
 
 
-def last_reply(given: Given) -> str:
+def last_reply(given: FinishedTest) -> str:
     """The reply to the last question."""
     return replies(given)[-1]
 
 
-def replies(given: Given) -> list[str]:
+def replies(given: FinishedTest) -> list[str]:
     """The replies to the questions, at least one."""
     if not (answers := texts(given.responses)):
         raise UndecidedError("there is no reply to score")
@@ -43,7 +43,7 @@ def texts(values: Sequence[JSON]) -> list[str]:
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
 
 
-def expected_texts(given: Given) -> list[str]:
+def expected_texts(given: FinishedTest) -> list[str]:
     expected = given.expected
     if (
         not isinstance(expected, (list, tuple))
@@ -54,7 +54,7 @@ def expected_texts(given: Given) -> list[str]:
     return texts(expected)
 
 
-def expected_text(given: Given) -> str:
+def expected_text(given: FinishedTest) -> str:
     """The last of the expected texts, which answers the last question."""
     expected = expected_texts(given)
     if not expected or not expected[-1].strip():

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from tunecheck_memory._data import read_data, read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, last_reply
 from tunecheck_memory._kinds.scripts import choice, scripted_test
 from tunecheck_memory._lenient_json import read_lenient
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """What may be asked: where the thing is or was, where somebody believes that it is, or either."""
@@ -187,13 +187,13 @@ class SallyAnne(Kind):
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
         self.arguments = {"question_type": question_type}
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         story = tell_story(making.random(self.title, example), self.question_type)
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
         question = _QUESTION.format(question=story.question.text)
         return scripted_test(self, example, statements, [question], [story.question.answer])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case."""
         reply, place = last_reply(given), expected_text(given)
         try:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 from tunecheck_memory._data import read_words, spy_codes, spy_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 _OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
 _MESSAGE = "Message from {name}: {message}"
@@ -24,7 +24,7 @@ class SpyMeeting(Kind):
     title = "Spy Meeting"
     judged_in_parts = True
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         codes = [random.choice(known) for known in spy_codes().values()]
         random.shuffle(codes)
@@ -35,7 +35,7 @@ class SpyMeeting(Kind):
         messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """A third for each message of which the reply has a word; one less where it has a word of another message.
 
         Words count in any case and number, but not if they are denied ("not at dawn"). If all messages are understood,
@@ -108,7 +108,7 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
     return said
 
 
-def expected_words(given: Given) -> list[list[str]]:
+def expected_words(given: FinishedTest) -> list[list[str]]:
     if not isinstance(given.expected, (list, tuple)) or not 0 < len(given.expected) <= len(CODES):
         raise NoExpectationError
     expected: list[list[str]] = []

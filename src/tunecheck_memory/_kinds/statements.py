@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, in_reply, is_denied, last_reply, named, plain_words
 from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 _COLOUR_STATEMENTS = (
     "These days the colour I like best is {colour}.",
@@ -31,13 +31,13 @@ class Colours(Kind):
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
         self.arguments = {"colour_changes": colour_changes}
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
         statements = [random.choice(_COLOUR_STATEMENTS).format(colour=colour) for colour in colours]
         return scripted_test(self, example, statements, [_COLOUR_QUESTION], [colours[-1]])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """The reply says that the last colour is the favourite.
 
         The colour must be a word and not denied. If a reply names several colours, it must settle on this one: it calls
@@ -80,7 +80,7 @@ class NamesKind(Kind):
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
         self.arguments = {"name_changes": name_changes}
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         names = random.sample(read_words("first_names"), self.name_changes)
         statements = [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
@@ -94,7 +94,7 @@ class Names(NamesKind):
     title = "Names"
     _question = "By which name should you call me now?"
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Names: the reply says the last name as a word of its own ("Ann" is not in "Joanna").
 
         A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.

@@ -10,11 +10,11 @@ from random import Random
 from typing import NamedTuple
 
 from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import Kind, Making
+from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
 from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition, Given, Score
+from tunecheck_memory._model import Definition, FinishedTest, Score
 
 LONGEST_TOWN = 40
 """Most places of one town; the list of names has as many and more."""
@@ -58,7 +58,7 @@ class TownKind(Kind):
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
         self.arguments = {"known_locations": known_locations}
 
-    def is_verbatim(self, given: Given) -> bool:
+    def is_verbatim(self, given: FinishedTest) -> bool:
         """False: routes can be worded in many ways."""
         return False
 
@@ -107,7 +107,7 @@ class Locations(TownKind):
     name = "locations"
     title = "Locations"
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
@@ -115,7 +115,7 @@ class Locations(TownKind):
         question = _WAY_BACK.format(start=asked.start, end=asked.end)
         return scripted_test(self, example, statements, [question], [asked.instruction()])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
         reply, expected = last_reply(given), expected_text(given)
         steps = _expected_steps(expected)
@@ -150,14 +150,14 @@ class LocationsDirections(TownKind):
     name = "locations_directions"
     title = "Locations Directions"
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
         question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """The route in the reply leads from the start to the destination, whichever way it takes.
 
         A route that leaves out a distance or a direction leads nowhere.

@@ -8,11 +8,11 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from tunecheck._json import JSON
-from tunecheck_memory._kind import Kind, Making, Scene
+from tunecheck_memory._kind import GenerationContext, Kind, Scene
 from tunecheck_memory._kinds.replies import UndecidedError
 from tunecheck_memory._lenient_json import read_lenient
 from tunecheck_memory._menu import Menu
-from tunecheck_memory._model import AskJudge, Definition, Given, Points, Replied, Say, Score, Step, Steps, Wait
+from tunecheck_memory._model import AskJudge, Definition, FinishedTest, Points, Replied, Say, Score, Step, Steps, Wait
 from tunecheck_memory._wording import fill
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Restaurant(Kind):
     resets = True
     consults = True
 
-    def score(self, given: Given) -> Score | None:
+    def score(self, given: FinishedTest) -> Score | None:
         """The points are the score: a visit counts them while it runs."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
@@ -128,7 +128,7 @@ class Restaurant(Kind):
         menu = wording.restaurant.menu  # read when it is first asked for
         assert menu.dishes
 
-    def definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> Definition:
         """An empty script: everything is said as the visit goes."""
         return Definition(self.title, example)
 
