@@ -58,7 +58,8 @@ class AzureRows(Dataset):
 
     def __init__(self, path: Path, *, numbered: bool) -> None:
         self._is_csv = path.suffix.lower() == ".csv"
-        super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path), number_ids=True)
+        super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path))
+        self._number_ids = True
         self._numbered = numbered
         self.gaps: dict[int, list[str]] = {}
         """By a row's place, its columns that are NaN; known when it was read."""
