@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tunecheck.comparison._comparison import Comparison, MetricComparison
-    from tunecheck.comparison._reading import RunLike
+    from tunecheck.results import RunLike
 
 _MOST_ROWS = 5
 

@@ -23,13 +23,12 @@ from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._messages import counted
 from tunecheck._trust import Trust
-from tunecheck.comparison._clusters import NONE, Clusters, clusters_of, may_cluster
 from tunecheck.comparison._pairing import pair
-from tunecheck.comparison._reading import read_runs
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import Dataset, open_dataset
 from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
+from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_runs
 from tunecheck.runs._store import Run, dumps_readably
 from tunecheck.simulators._backend import Backends
 from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation, with_objects

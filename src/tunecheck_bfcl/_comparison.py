@@ -15,11 +15,8 @@ import msgspec
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
-from tunecheck._json import JSON, dumps, loads
-from tunecheck.comparison._clusters import Clusters
-from tunecheck.comparison._reading import OpenedRun
-from tunecheck.comparison._rows import RawRow
-from tunecheck.comparison._run_table import RowSource
+from tunecheck._json import JSON, loads
+from tunecheck.results import Clusters, OpenedRun, RowSource
 from tunecheck.runs._store import Run
 from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
 
@@ -31,8 +28,6 @@ POOLED_DECLARED = {POOLED: EvaluatorEntry(primary=POOLED, metrics=[MetricEntry(P
 _JUDGED = [f"outputs.{name}.{name}" for name in ("multi_turn_state", "call_check")]
 """Where a row of `bfcl run` has its verdict: by the one evaluator or by the other."""
 
-_NULL = msgspec.Raw(b"null")
-_GIVEN = (msgspec.Raw(b'"pass"'), msgspec.Raw(b'"fail"'))
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
@@ -98,11 +93,11 @@ class BfclScores:
 
     files: Mapping[str, Path]
 
-    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+    def records(self, only: Container[int] | None = None) -> Iterator[dict[str, JSON]]:
         """See RowSource."""
         for number, row in enumerate(self._rows()):
             if only is None or number in only:
-                yield {key: msgspec.Raw(dumps(value)) for key, value in row.items()}
+                yield row
 
     def _rows(self) -> Iterator[dict[str, JSON]]:
         for category, path in self.files.items():
@@ -125,10 +120,10 @@ class PooledRows:
 
     rows: RowSource
 
-    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+    def records(self, only: Container[int] | None = None) -> Iterator[dict[str, JSON]]:
         """See RowSource."""
         for row in self.rows.records(only):
-            judged = next((start for start in _JUDGED if row.get(f"{start}_result", _NULL) in _GIVEN), None)
+            judged = next((start for start in _JUDGED if row.get(f"{start}_result") in ("pass", "fail")), None)
             ends = ("_result", "_reason", "_properties")
             own = {f"{_POOLED_KEY}{end}": row[f"{judged}{end}"] for end in ends if f"{judged}{end}" in row}
             yield {**row, **own} if own else row

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tunecheck._json import JSON, real_number
-from tunecheck.comparison._run_table import RunInfo
+from tunecheck.results import RunInfo
 from tunecheck.runs._store import Run
 from tunecheck.views import Table, Words
 

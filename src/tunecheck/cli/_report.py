@@ -29,8 +29,8 @@ class ReportOptions(ComparingOptions, ResultsOptions):
 def report(options: ReportOptions, invocation: Invocation) -> int:
     """Write a run's report: one HTML file that loads nothing."""
     from tunecheck.cli._running import note_changed
-    from tunecheck.comparison._reading import open_run
     from tunecheck.report._writing import write_report
+    from tunecheck.results import open_run
 
     check_output("--out", options.out)
     others = options.against or []

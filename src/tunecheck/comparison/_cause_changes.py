@@ -12,7 +12,7 @@ from tunecheck.comparison._families import corrected
 
 if TYPE_CHECKING:
     from tunecheck.comparison._pairs import RunPair
-    from tunecheck.comparison._run_table import RunTable
+    from tunecheck.results import RunTable
 
 _NOTHING: frozenset[str] = frozenset()
 

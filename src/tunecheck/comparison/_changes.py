@@ -11,9 +11,8 @@ from tunecheck._messages import counted
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._rows import value_of
-from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
+from tunecheck.results import MetricColumn, RunTable
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask
@@ -134,7 +133,7 @@ class _Side:
         of_row = self._table.items.of_row
         if of_row is None:
             return {}
-        column: Column | None = self._table.columns.get(passes or "")
+        column: MetricColumn | None = self._table.columns.get(passes or "")
         rows: dict[int, int] = {}
         failed: dict[int, int] = {}
         for row, item in enumerate(of_row):
@@ -146,16 +145,11 @@ class _Side:
     def read(self) -> None:
         if not self._wanted:
             return
-        known: dict[tuple[str, tuple[bytes, ...]], tuple[Verdict, Sequence[str]]] = {}
         numbers = sorted(self._wanted)
         for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
             for key, reader in self._wanted[number].items():
-                texts = tuple([bytes(row[name]) if name in row else b"null" for name in reader.keys])
-                if (key, texts) not in known:  # many rows fail alike
-                    values = zip(reader.keys, texts, strict=True)
-                    verdict = reader.read({name: value_of(text) for name, text in values if text != b"null"})
-                    known[key, texts] = verdict, _in_words(verdict)
-                self._verdicts[number, key] = known[key, texts]
+                verdict = reader.read({name: row[name] for name in reader.keys if row.get(name) is not None})
+                self._verdicts[number, key] = verdict, _in_words(verdict)
 
     def verdict(self, key: str, pair: int) -> tuple[Verdict, Sequence[str]]:
         """The verdict, and its faults in words."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
-from tunecheck.comparison._run_table import PASS_RATE, EvaluatorColumns, RunTable
+from tunecheck.results import PASS_RATE, EvaluatorColumns, RunTable
 from tunecheck.runs._manifest import changed_settings
 
 MOST_SHOWN = 40

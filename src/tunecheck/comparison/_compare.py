@@ -18,13 +18,12 @@ from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison, Selection
 from tunecheck.comparison._families import corrected_by_family, primary_of
 from tunecheck.comparison._measuring import Chosen, Settings, decided_metric, judge
-from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._parts import figures_of, parts_of
 from tunecheck.comparison._rankings import history
-from tunecheck.comparison._reading import RunLike
-from tunecheck.comparison._run_table import RunTable
 from tunecheck.comparison._selection import best_of, warnings
+from tunecheck.comparison._settings import open_runs
+from tunecheck.results import RunLike, RunTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tunecheck._faults import Fault
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._run_table import Kind, RunInfo
+from tunecheck.results import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference
 
 Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]

@@ -15,12 +15,11 @@ from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
-from tunecheck.comparison._reading import AboutToRun, RunLike, read_runs
-from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
+from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs
 
 if TYPE_CHECKING:
     from tunecheck.statistics._samples import Floats
@@ -156,7 +155,7 @@ def _figures(table: RunTable, evaluator: str) -> int:
 
 def _chosen(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
-) -> Iterator[tuple[str, Column]]:
+) -> Iterator[tuple[str, MetricColumn]]:
     """The metrics to decide by, and the base's columns of them."""
     names = question.metrics or default_metrics(table, evaluators, primary, better=question.margin is None)
     for chosen in choose_metrics(table, table, names, gated=True)[0]:
@@ -176,7 +175,7 @@ def _about(table: RunTable, what: str) -> ConfigurationError:
     return ConfigurationError(f"the base {table.info.id}: {what}")
 
 
-def _bounds(column: Column) -> tuple[float, float] | None:
+def _bounds(column: MetricColumn) -> tuple[float, float] | None:
     return (0.0, 1.0) if column.kind == "binary" else column.bounds
 
 
@@ -185,7 +184,7 @@ class _Test:
     """One metric: the base's number of each item, and the test, whose scores lie between 0 and 1 and rise."""
 
     name: str
-    column: Column
+    column: MetricColumn
     table: RunTable
     question: Question
     outcome: Outcome = "undecided"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import counted
 from tunecheck.comparison._comparison import JUDGES_DIFFER, MetricComparison, RawFigures
-from tunecheck.comparison._reading import read_run
-from tunecheck.comparison._run_table import PASS_RATE, RunTable
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal import recorded_verdicts
+from tunecheck.results import PASS_RATE, RunTable, read_run
 from tunecheck.runs._calibrations import find_calibration
 from tunecheck.runs._store import Run
 from tunecheck.statistics._results import Estimate, NonInferiority, Result

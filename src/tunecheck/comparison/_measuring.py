@@ -19,7 +19,7 @@ from tunecheck.comparison._comparison import (
     Verdict,
 )
 from tunecheck.comparison._pairing import Pairing
-from tunecheck.comparison._run_table import Column, Kind, RunTable
+from tunecheck.results import Kind, MetricColumn, RunTable
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, SmallestDifference
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Sides:
     kind: Kind
     higher_is_better: bool
     bounds: tuple[float, float] | None
-    metric: Column
+    metric: MetricColumn
     averaged: bool = False
 
     @property
@@ -142,7 +142,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     return Sides(before, after, labels, kind, told.higher_is_better, bounds, told, averaged)
 
 
-def _is_declared(column: Column, base: RunTable, new: RunTable) -> bool:
+def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
     return any(
         table.evaluators[column.evaluator].declared and table.columns.get(column.name) is column
         for table in (base, new)

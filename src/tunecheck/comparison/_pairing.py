@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.comparison._rows import RawRow, value_of
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.results import RunTable
 
 PAIR_BY = ("content", "id")
 """`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""
@@ -139,5 +138,5 @@ def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
 
 def _data(table: RunTable, name: str) -> dict[str, JSON]:
     at = table.row_ids.index(name) if name in table.row_ids else 0
-    row: RawRow = next(table.source.records({at}), {})
-    return {key.removeprefix("inputs."): value_of(row[key]) for key in row if key.startswith("inputs.")}
+    row = next(table.source.records({at}), {})
+    return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._clusters import NONE, Clusters
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import reckoned
 from tunecheck.comparison._measuring import Chosen, Settings, Sides, measure, sides_of
 from tunecheck.comparison._pairing import pair
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.results import NONE, Clusters, RunTable
 
 if TYPE_CHECKING:
     from tunecheck.statistics._samples import Codes

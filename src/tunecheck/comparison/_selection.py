@@ -18,13 +18,12 @@ from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import WORSE, Guard, HeldAgainst, Ranked, Selection
 from tunecheck.comparison._families import corrected, primary_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, judge
-from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
-from tunecheck.comparison._reading import RunLike
 from tunecheck.comparison._row_histories import rows_over_runs
-from tunecheck.comparison._run_table import RunInfo, RunTable
+from tunecheck.comparison._settings import open_runs
 from tunecheck.comparison._wording import OF_JUDGE, headline, short_names, size_text, value_text
+from tunecheck.results import RunInfo, RunLike, RunTable
 from tunecheck.runs._decision import stopped_text
 from tunecheck.runs._store import Run
 

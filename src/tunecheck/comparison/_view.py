@@ -24,7 +24,6 @@ from tunecheck.comparison._comparison import (
     Selection,
 )
 from tunecheck.comparison._measuring import ALONE
-from tunecheck.comparison._run_table import OWN_SOURCES, PASS_RATE, RunInfo
 from tunecheck.comparison._wording import (
     difference_text,
     headline,
@@ -41,6 +40,7 @@ from tunecheck.comparison._wording import (
     value_text,
 )
 from tunecheck.pipeline._finished_rows import fault_groups
+from tunecheck.results import OWN_SOURCES, PASS_RATE, RunInfo
 from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
 from tunecheck.views import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._files import Decision
 from tunecheck._messages import counted
-from tunecheck.comparison._run_table import Kind, RunInfo
+from tunecheck.results import Kind, RunInfo
 from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
 

@@ -175,7 +175,7 @@ class Execution:
         if self.question is None:
             return None
         from tunecheck.comparison._deciding import Deciding
-        from tunecheck.comparison._reading import AboutToRun
+        from tunecheck.results import AboutToRun
 
         mapping = describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, self.keeping.cluster)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import counted
 from tunecheck.comparison._judged import corrections
-from tunecheck.comparison._run_table import PASS_RATE
 from tunecheck.comparison._wording import value_text
+from tunecheck.results import PASS_RATE
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import wilson
 from tunecheck.views import SIMULATED, Chart, Interval, Table, Text, View, html

@@ -66,7 +66,7 @@ class RowsView(Sequence[ResultRow]):
         return len(self._starts) if self._count is None else self._count
 
     def __iter__(self) -> Iterator[ResultRow]:
-        return (_row(line, self.path, number) for number, line in self._lines())
+        return (read_row(line, self.path, number) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
@@ -121,7 +121,7 @@ class RowsSelection:
     positions: Sequence[int]
 
     def __iter__(self) -> Iterator[ResultRow]:
-        return (_row(line, self.path, number) for number, line in self._lines())
+        return (read_row(line, self.path, number) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
@@ -143,7 +143,7 @@ def _picked(
         try:
             barred, *values = msgspec.structs.astuple(decode(line))
         except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
-            row = _row(line, path, number)
+            row = read_row(line, path, number)
             barred, *values = (row.get(column, unset) for column in read)
         output = {name: value for name, value in zip(names, values, strict=True) if value is not unset}
         if output and barred is unset:
@@ -166,10 +166,11 @@ def _refuse(line: bytes) -> msgspec.Struct:
 
 def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
     file.seek(start)
-    return _row(file.readline(), path, number)
+    return read_row(file.readline(), path, number)
 
 
-def _row(line: bytes, path: Path, number: int) -> ResultRow:
+def read_row(line: bytes, path: Path, number: int) -> ResultRow:
+    """A line of a run's results; one that is damaged is a DataError that names it."""
     what = "not a JSON object"
     try:
         row = loads(line)

@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
     from tunecheck._json import JSON
     from tunecheck._targets import Target
-    from tunecheck.comparison._clusters import Clusters
     from tunecheck.comparison._comparison import MetricComparison, Part
     from tunecheck.comparison._pairs import RunPair
-    from tunecheck.comparison._reading import OpenedRun
-    from tunecheck.comparison._run_table import RunInfo
     from tunecheck.endpoints import Endpoint
     from tunecheck.report._panels import PanelReader
+    from tunecheck.results import Clusters, OpenedRun, RunInfo
     from tunecheck.runs._store import Run
     from tunecheck.views import Table
 

@@ -10,7 +10,6 @@ from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Part, RunComparison, Selection
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._run_table import RunInfo, RunTable
 from tunecheck.comparison._wording import regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
@@ -19,6 +18,7 @@ from tunecheck.report._facts import facts_of
 from tunecheck.report._index import Outcomes, listed_outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
 from tunecheck.report._summary import estimated
+from tunecheck.results import RunInfo, RunTable
 from tunecheck.runs._decision import stopped_text
 
 _MOST_NAMED = 100

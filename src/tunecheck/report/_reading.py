@@ -9,9 +9,8 @@ from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.comparison._rows import value_of
-from tunecheck.comparison._run_table import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, counted_metrics
+from tunecheck.results import EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import ValueReader, value_reader
 from tunecheck.runs._verify import changed_since
@@ -60,7 +59,7 @@ class _ForeignRows:
 
     def __iter__(self) -> Iterator[ResultRow]:
         for name, record in zip(self.table.row_ids, self.table.source.records(), strict=False):
-            row: ResultRow = {key: value_of(raw) for key, raw in record.items() if bytes(raw) != b"null"}
+            row: ResultRow = {key: value for key, value in record.items() if value is not None}
             yield row | {"row_id": name}
 
     def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:

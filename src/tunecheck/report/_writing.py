@@ -12,10 +12,8 @@ from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._measuring import Settings
-from tunecheck.comparison._opening import open_runs
 from tunecheck.comparison._pairing import PAIR_BY
-from tunecheck.comparison._reading import RunLike, open_run
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.comparison._settings import open_runs
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
@@ -26,6 +24,7 @@ from tunecheck.report._page import REPORT, as_data, embedded, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, read_run, read_table
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
+from tunecheck.results import RunLike, RunTable, open_run
 from tunecheck.runs._decision import stopped_text
 
 MOST_BYTES = 300_000_000

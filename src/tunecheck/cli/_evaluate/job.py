@@ -27,11 +27,11 @@ from tunecheck.runs._store import Run, find_run
 from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._reading import AboutToRun
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.evaluation._execution import Execution
+    from tunecheck.results import AboutToRun
 
 
 R = TypeVar("R")
@@ -205,7 +205,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
 
 
 def _about_to_run(job: Job) -> AboutToRun | Run:
-    from tunecheck.comparison._reading import AboutToRun
+    from tunecheck.results import AboutToRun
 
     if job.source is None:
         assert job.recorded is not None

@@ -77,9 +77,8 @@ def run_view(summary: Summary, intervals: Mapping[str, str] | None = None) -> Vi
 def intervals_of(run: Path) -> dict[str, str]:
     """The 95% interval of each evaluator's main figure: the pass rate where there is one."""
     from tunecheck.comparison._judged import rate_of
-    from tunecheck.comparison._reading import read_run
-    from tunecheck.comparison._run_table import PASS_RATE
     from tunecheck.comparison._wording import value_text
+    from tunecheck.results import PASS_RATE, read_run
 
     table, found = read_run(run, run.parent), {}
     for name, evaluator in table.evaluators.items():

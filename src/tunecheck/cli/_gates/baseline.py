@@ -14,12 +14,11 @@ from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, Outcome
 from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._gates.power import Power, pass_rates, powers
-from tunecheck.comparison._run_table import PASS_RATE
+from tunecheck.results import PASS_RATE
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
-    from tunecheck.comparison._reading import AboutToRun
-    from tunecheck.comparison._run_table import RunTable
+    from tunecheck.results import AboutToRun, RunTable
     from tunecheck.runs._store import Run
 
 DEFAULT_CONFIDENCE = 0.95
@@ -242,7 +241,7 @@ def read_base(
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
     from tunecheck.comparison._deciding import default_metrics
     from tunecheck.comparison._pairing import NothingPairsError, pair
-    from tunecheck.comparison._reading import read_runs
+    from tunecheck.results import read_runs
 
     table, asked = read_runs([name, rows], results_dir)
     if table.info.simulated and not options.allow_simulated:

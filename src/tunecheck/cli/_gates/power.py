@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON
 from tunecheck._messages import counted
-from tunecheck.comparison._run_table import PASS_RATE
+from tunecheck.results import PASS_RATE
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._run_table import RunTable
+    from tunecheck.results import RunTable
 
 ASSUMED_CHANGE = 0.05
 """The share of rows whose verdict is another one in the next run of the same model, where no repeated base tells."""

@@ -11,12 +11,12 @@ from typing import TypeAlias
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Decision, EvaluatorEntry
-from tunecheck.comparison._building import Contents, TableBuilder
-from tunecheck.comparison._clusters import NONE, clusters_of
-from tunecheck.comparison._rows import AskedRows, AzureFile, GivenRows, LinesFile
-from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
+from tunecheck.results._building import TableBuilder
+from tunecheck.results._clusters import NONE, clusters_of
+from tunecheck.results._sources import AskedRows, AzureFile, GivenRows, ResultsFile, RowSource
+from tunecheck.results._table import RunInfo, RunTable
 from tunecheck.runs._store import Run, find_run
 from tunecheck.runs._verify import changed_since
 
@@ -83,8 +83,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
-    contents = Contents()
-    return [_table(each, answers, cluster, contents) for each in opened]
+    return [_table(each, answers, cluster) for each in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:
@@ -92,7 +91,7 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, contents: Contents) -> RunTable:
+def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
     if cluster is None and opened.cluster == NONE:
         cluster = NONE
     builder = TableBuilder(
@@ -100,12 +99,9 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, cont
         labels=[*opened.groups, *filter(None, [opened.cluster if cluster is None else cluster])],
         finds_clusters=cluster is None,
         answers=answers,
-        contents=contents,
         is_foreign=opened.source in ("azure", "rows"),
     )
-    for record in opened.rows.records():
-        builder.add(record)
-    items, named, labels = builder.finish()
+    items, named, labels = builder.read(opened.rows)
     clusters = None
     if cluster is None:
         ids = [*items.ids]
@@ -124,15 +120,13 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, cont
         opened.notes + _left_out(builder),
         opened.stopped,
     )
-    columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
-    names = list(builder.shapes.column_names)
     return RunTable(
         info,
         items,
         named,
-        columns,
-        evaluators,
-        names,
+        builder.columns,
+        builder.evaluators,
+        [*builder.input_names],
         opened.rows,
         builder.row_ids,
         clusters,
@@ -148,7 +142,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, cont
 def _left_out(builder: TableBuilder) -> tuple[str, ...]:
     return tuple(
         f"evaluator {each.name!r} returns more than {len(each.columns)} metrics: the others are not read"
-        for each in builder.shapes.evaluators.values()
+        for each in builder.evaluators.values()
         if each.left_out
     )
 
@@ -226,7 +220,7 @@ def _run_folder(run: Run) -> OpenedRun:
         run.id,
         "run",
         str(run.folder),
-        LinesFile(run.results),
+        ResultsFile(run.results),
         manifest.evaluators or None,
         _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
         manifest.simulated,

@@ -8,8 +8,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._pairing import PAIR_BY
-from tunecheck.comparison._reading import RunLike, read_runs
-from tunecheck.comparison._run_table import RunTable
+from tunecheck.results import RunLike, RunTable, read_runs
 
 
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> list[RunTable]:

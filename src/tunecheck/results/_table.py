@@ -1,19 +1,19 @@
-"""A run as the comparison holds it: its rows' names, and for each metric one number a row."""
+"""A finished run as a table: its rows' names, and for each metric one number a row."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from tunecheck._files import Decision
 from tunecheck._json import JSON
-from tunecheck.comparison._clusters import Clusters, Labels
-from tunecheck.comparison._rows import RawRow
+from tunecheck.results._clusters import Clusters, Labels
+from tunecheck.results._sources import RowSource
 
 Kind = Literal["binary", "score", "count"]
 
@@ -23,24 +23,11 @@ OWN_SOURCES = ("run", "azure", "rows")
 PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
 """What an evaluator's pass rate is called among its metrics."""
 
-NO_NUMBER = math.nan
-
 
 class State:
     """What became of a row at one evaluator."""
 
     ABSENT, SCORED, NOT_APPLICABLE, ERROR = range(4)
-
-
-class RowSource(Protocol):
-    """Where result rows come from; they can be read again."""
-
-    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
-        """Each row's values by column, or those of some rows by their number from 0.
-
-        Raises:
-            DataError: a row that cannot be read.
-        """
 
 
 class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error"}):
@@ -64,7 +51,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
 
 
 @dataclass(slots=True)
-class Column:
+class MetricColumn:
     """One metric's numbers: NaN where a row has none; a pass is 1, a fail 0.
 
     `metric` begins the keys of its reason. `passes` names the column of its verdicts, where it has any. `reasons` has
@@ -91,7 +78,7 @@ class Column:
 
     def fill(self, rows: int) -> None:
         """Rows up to here that have no number."""
-        self.values.extend([NO_NUMBER] * (rows - len(self.values)))
+        self.values.extend([math.nan] * (rows - len(self.values)))
         if self.passes == self.name:
             self.reasons.extend([0] * (rows - len(self.reasons)))
 
@@ -147,7 +134,7 @@ class RunTable:
     info: RunInfo
     items: Items
     named: bool
-    columns: dict[str, Column]
+    columns: dict[str, MetricColumn]
     evaluators: dict[str, EvaluatorColumns]
     column_names: Sequence[str]
     source: RowSource

@@ -1,0 +1,200 @@
+"""From result rows to a table of numbers: what each row is called, and what became of it."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from tunecheck._files import EvaluatorEntry
+from tunecheck._json import JSON, dumps
+from tunecheck.datasets._reading import fingerprint, usable_id
+from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.pipeline._finished_rows import ResultRow
+from tunecheck.results._clusters import may_cluster
+from tunecheck.results._columns import EvaluatorPart, choose_main_metric, evaluator_names, number_of
+from tunecheck.results._sources import RowSource
+from tunecheck.results._table import EvaluatorColumns, Items, MetricColumn, State
+
+_BLOCK_ROWS = 256
+_MOST_NAMES = 1_000
+_BY_POSITION = re.compile(r"row-\d+")
+_LATENCY = "outputs.latency_ms"
+_SOURCE, _TRIAL = f"inputs.{SOURCE_ID}", f"inputs.{TRIAL}"
+
+
+class TableBuilder:
+    """Reads a run's rows.
+
+    `labels` are columns whose values are kept, and `finds_clusters` keeps those, too, by which rows may be clustered.
+    `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
+    twice, and a null is Azure AI Evaluation's way to say that an evaluator failed.
+    """
+
+    def __init__(
+        self,
+        declared: Mapping[str, EvaluatorEntry] | None,
+        *,
+        labels: Sequence[str],
+        finds_clusters: bool,
+        answers: frozenset[str],
+        is_foreign: bool,
+    ) -> None:
+        self._declared = declared or {}
+        self._split = evaluator_names(declared)
+        self._finds_clusters, self._answers, self._is_foreign = finds_clusters, answers, is_foreign
+        self._answer_keys = [f"inputs.{name}" for name in answers]
+        self._keys: set[str] = set()
+        self._parts: dict[str, EvaluatorPart] = {}
+        self._error_keys: list[str] = []
+        self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
+        self._texts: dict[str, str] = {}
+        self._given: list[str | None] = []
+        self._sources: list[str | None] = []
+        self._contents: list[str] = []
+        self.columns: dict[str, MetricColumn] = {}
+        self.evaluators: dict[str, EvaluatorColumns] = {}
+        self.input_names: dict[str, None] = {}
+        self.row_ids: Sequence[str] = ()
+        self.rows = self.errors = self.simulated = 0
+        self.latencies_ms: list[float] = []
+        self.causes: dict[int, str] | None = None
+        """Why rows failed, by their number; None where no row says whether it has a cause."""
+        for name in self._declared:
+            self._part(name)
+
+    def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Sequence[str | None]]]:
+        """Read all rows; give the items, whether ids come from the data, and the items' labels by column."""
+        records = source.records()
+        while rows := list(islice(records, _BLOCK_ROWS)):
+            self._take(rows)
+        for name, part in self._parts.items():
+            for each in part.evaluator.columns:
+                self.columns[each].fill(self.rows)
+            choose_main_metric(part.evaluator, self.columns, self._entry(name))
+        named = self._settle_ids()
+        items, first = self._items()
+        labels = {name: each for name, each in self._labels.items() if not self._keys.isdisjoint(_places(name))}
+        if first is not None:
+            labels = {name: [each[row] for row in first] for name, each in labels.items()}
+        return items, named, labels
+
+    def _entry(self, name: str) -> EvaluatorEntry:
+        return self._declared.get(name, EvaluatorEntry())
+
+    def _part(self, name: str) -> EvaluatorPart:
+        if name not in self._parts:
+            part = EvaluatorPart.of(name, self._entry(name), nulls_are_errors=self._is_foreign)
+            self._parts[name], self.evaluators[name] = part, part.evaluator
+        return self._parts[name]
+
+    # -- columns
+
+    def _learn(self, keys: Iterable[str]) -> None:
+        """Say of each new column what it is."""
+        added: dict[str, list[str]] = {}
+        for key in keys:
+            kind, _, name = key.partition(".")
+            if kind == "error":
+                self._error_keys.append(key)
+            elif kind == "inputs" and len(self.input_names) < _MOST_NAMES:
+                self.input_names[name] = None
+                if self._finds_clusters and may_cluster(name):
+                    self._labels.setdefault(name, [None] * self.rows)
+            elif kind == "outputs" and (split := self._split(name)) is not None:
+                added.setdefault(split[0], []).append(split[1])
+        for name, own in added.items():
+            self._part(name).learn(own, self.columns)
+
+    def _take(self, rows: list[ResultRow]) -> None:
+        for row in rows:
+            if not self._keys.issuperset(row):
+                new = [key for key in row if key not in self._keys]
+                self._keys.update(new)
+                self._learn(new)
+        failed = [False] * len(rows)
+        for key in self._error_keys:
+            failed = [had or key in row for had, row in zip(failed, rows, strict=True)]
+        for part in self._parts.values():
+            states = part.take(rows, self.rows)
+            if State.ERROR in states:
+                failed = [had or state == State.ERROR for had, state in zip(failed, states, strict=True)]
+        for name, labels in self._labels.items():
+            places = [key for key in _places(name) if key in self._keys]
+            values = ([row.get(key) for row in rows] for key in places[:1])
+            labels.extend(map(self._text, next(values, [None] * len(rows))))
+        if _LATENCY in self._keys:
+            taken = (number_of(row.get(_LATENCY)) for row in rows)
+            self.latencies_ms += [each for each in taken if each == each]
+        for number, row in enumerate(rows, self.rows):
+            self._name(number, row)
+        self.rows += len(rows)
+        self.errors += sum(failed)
+
+    def _text(self, value: JSON) -> str | None:
+        """A value as a label: a text as it is, everything else as JSON."""
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
+        return self._texts.setdefault(text, text)  # few labels are more than one row's
+
+    # -- names
+
+    def _name(self, number: int, row: ResultRow) -> None:
+        given = row.get("row_id") if "row_id" in row else usable_id(row.get("inputs.id"))
+        given = given if isinstance(given, str) else None
+        self._given.append(given)
+        if "row_id" in row and not any(key in row for key in self._answer_keys):
+            content = row.get("row_fingerprint")
+            self._contents.append(content if isinstance(content, str) else "")
+        else:
+            self._contents.append(fingerprint(self._content(row)))
+        source = self._text(row[_SOURCE]) if _SOURCE in row and _TRIAL in row else None
+        if source is not None and given != source and not (given or "").startswith(f"{source}#"):
+            source = None
+        self._sources.append(source)
+        self.simulated += row.get("outputs.simulated") is True
+        if "cause" in row:
+            self.causes = {} if self.causes is None else self.causes
+            if isinstance(cause := row["cause"], str):
+                self.causes[number] = cause
+
+    def _content(self, row: ResultRow) -> dict[str, JSON]:
+        """What a row asks; `a.b` beside `a` only says a part of it once more (Azure's)."""
+        inputs = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
+        skipped = self._answers | {TRIAL, SOURCE_ID}
+        return {name: value for name, value in inputs.items() if name not in skipped and not _is_part(name, inputs)}
+
+    def _settle_ids(self) -> bool:
+        """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
+        given = [each for each in self._given if each is not None]
+        if len(given) < self.rows or (self._is_foreign and len(set(given)) < self.rows):
+            self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]
+            return False
+        self.row_ids = given
+        return not all(_BY_POSITION.fullmatch(each) for each in given)
+
+    def _items(self) -> tuple[Items, Sequence[int] | None]:
+        """The items, and of each the first row; None where each row is one."""
+        sources = self._sources
+        if not self.rows or None in sources or len(set(sources)) == self.rows:
+            return Items(self.row_ids, self._contents), None
+        numbers: dict[str, int] = {}
+        first: list[int] = []
+        of_row = array("q")
+        for row, source in enumerate(sources):
+            item = numbers.setdefault(str(source), len(numbers))
+            if item == len(first):
+                first.append(row)
+            of_row.append(item)
+        return Items(list(numbers), [self._contents[row] for row in first], of_row), first
+
+
+def _places(name: str) -> tuple[str, str, str]:
+    """Where a column that groups rows may be: in the data, in the row itself, in the target's output."""
+    return f"inputs.{name}", name, f"outputs.{name}"
+
+
+def _is_part(name: str, names: Mapping[str, object]) -> bool:
+    return any(letter == "." and name[:at] in names for at, letter in enumerate(name))
