@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._disk import lines, open_regular
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
 
 if TYPE_CHECKING:
