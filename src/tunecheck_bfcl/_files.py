@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import UnsetType
 
-from tunecheck._files import FORMAT_VERSION
+from tunecheck.plugins import FORMAT_VERSION
 
 
 class VerdictLine(msgspec.Struct, frozen=True):

@@ -1,8 +1,15 @@
 """The description of the files that a memory run writes beside those of every run."""
 
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
-from tunecheck._files import FORMAT_VERSION, JSON
+from tunecheck.plugins import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from tunecheck.plugins import JSON
+else:
+    JSON = Any  # msgspec reads no type that stands in itself
 
 
 class MemoryFigures(msgspec.Struct, frozen=True):

@@ -16,17 +16,10 @@ from .._errors import told_as as told_as
 from .._faults import Verdict as Verdict, to_json as to_json
 from .._files import (
     FORMAT_VERSION as FORMAT_VERSION,
-    CategorySummary as CategorySummary,
     EvaluatorEntry as EvaluatorEntry,
     Failure as Failure,
-    LeftOut as LeftOut,
-    MemoryFigures as MemoryFigures,
-    MemorySummary as MemorySummary,
     MetricEntry as MetricEntry,
-    ModelsSummary as ModelsSummary,
-    ModelSummary as ModelSummary,
     RunFile as RunFile,
-    VerdictLine as VerdictLine,
     check_first_record as check_first_record,
     check_version as check_version,
     read_object as read_object,
