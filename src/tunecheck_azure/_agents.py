@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 
-from tunecheck._faults import Verdict
-from tunecheck.endpoints._base import ModelCalls
-from tunecheck.evaluators._base import Metric
-from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.texts import given
+from tunecheck import Metric
+from tunecheck.endpoints import ModelCalls
+from tunecheck.evaluators import ModelConfig, given
+from tunecheck.plugins import Verdict
 from tunecheck_azure._calling import Inputs
 from tunecheck_azure._checks import refusal
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import ClassVar
 
-from tunecheck._version import is_shipped
-from tunecheck.evaluators._base import Evaluator
+from tunecheck import Evaluator
+from tunecheck.plugins import is_shipped
 from tunecheck_azure._checks import InputChecks
 from tunecheck_azure._exceptions import ErrorTarget, EvaluationException, mistake
 from tunecheck_azure._turns import conversation_turns

@@ -10,17 +10,29 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tunecheck._errors import DataError
-from tunecheck._fingerprints import fingerprint
-from tunecheck._json import JSON
-from tunecheck._version import is_shipped
-from tunecheck.evaluation._arguments import EvaluateArguments, Keeping, pace_of
-from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, run_execution, uploader_to
-from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
-from tunecheck.pipeline._callables import CallableTarget
-from tunecheck.pipeline._mapping import Mapped, MappingLayers, Reference, is_async, parse_mapping
-from tunecheck.pipeline._results import check_output_path, write_azure_results
-from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck import DataError, EvaluationResult, UnansweredError
+from tunecheck.evaluation import (
+    DEFAULT_CONCURRENCY,
+    EvaluateArguments,
+    Execution,
+    Keeping,
+    pace_of,
+    run_execution,
+    uploader_to,
+)
+from tunecheck.pipeline import (
+    BoundEvaluator,
+    CallableTarget,
+    Mapped,
+    MappingLayers,
+    Reference,
+    bind_evaluator,
+    check_output_path,
+    is_async,
+    parse_mapping,
+    write_azure_results,
+)
+from tunecheck.plugins import JSON, fingerprint, is_shipped
 from tunecheck_azure._exceptions import (
     ErrorBlame,
     ErrorCategory,

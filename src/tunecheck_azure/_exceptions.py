@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
-from tunecheck._errors import ConfigurationError, RunError, TunecheckError
+from tunecheck import ConfigurationError, RunError, TunecheckError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

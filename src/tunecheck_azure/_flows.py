@@ -6,12 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
-from tunecheck._json import JSON, loads, plain
-from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint
-from tunecheck.evaluators._judges.loop import JudgeLoop
-from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
-from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt
+from tunecheck.endpoints import ChatRequest, DirectCalls, Endpoint
+from tunecheck.evaluators import JudgeLoop, ModelConfig, judge_endpoint
+from tunecheck.plugins import JSON, loads, plain
+from tunecheck.prompts import Prompt, load_prompt
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, in_azure_s_terms, mistake
 
 

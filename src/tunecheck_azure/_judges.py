@@ -11,17 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
-from tunecheck._faults import Verdict
-from tunecheck._json import JSON, plain
-from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators._base import Metric
-from tunecheck.evaluators._judges.asking import Judgement, tokens_of
-from tunecheck.evaluators._judges.loop import JudgeLoop
-from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.evaluators._judges.texts import given, shown
-from tunecheck.prompts._judge_section import JudgeOutput
-from tunecheck.prompts._loading import shipped_prompt
+from tunecheck import JudgeOutput, Metric, PromptyEvaluator
+from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
+from tunecheck.evaluators import JudgeLoop, Judgement, ModelConfig, given, shown, tokens_of
+from tunecheck.plugins import JSON, Verdict, plain
+from tunecheck.prompts import shipped_prompt
 from tunecheck_azure._calling import AzureEvaluator, Inputs
 from tunecheck_azure._exceptions import (
     ErrorBlame,

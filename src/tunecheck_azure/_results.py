@@ -7,9 +7,8 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from tunecheck._json import JSON
-from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._own_aggregates import EvaluatorRow
+from tunecheck.pipeline import EvaluatorRow, ResultRow
+from tunecheck.plugins import JSON
 from tunecheck_azure._rows import leaves, takes_apart
 from tunecheck_azure._turns import PER_TURN
 

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunecheck._json import JSON, MISSING, Missing
-from tunecheck._targets import Row
-from tunecheck.datasets._reading import Dataset
-from tunecheck.datasets._sources import JsonLinesSource
-from tunecheck.datasets._tables import CsvSource
-from tunecheck.pipeline._mapping import ColumnMissingError, Reference
+from tunecheck import Row
+from tunecheck.datasets import CsvSource, Dataset, JsonLinesSource
+from tunecheck.pipeline import ColumnMissingError, Reference
+from tunecheck.plugins import JSON, MISSING, Missing
 
 _CONVERSATIONS = frozenset({"conversation", "messages"})
 """Data with one of these columns is left as it is."""

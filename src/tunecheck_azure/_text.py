@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tunecheck._faults import Verdict
 from tunecheck.evaluators._text import evaluators as ours
+from tunecheck.plugins import Verdict
 from tunecheck_azure._calling import AzureEvaluator
 from tunecheck_azure._exceptions import ErrorTarget, in_azure_s_terms, mistake
 from tunecheck_azure._turns import over_turns

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from tunecheck._faults import Verdict
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON, Verdict
 
 PER_TURN = "evaluation_per_turn"
 """Where a conversation's verdict has what was said of each turn: `{key: [value, …]}`."""

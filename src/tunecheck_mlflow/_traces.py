@@ -7,14 +7,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._finished_rows import Verdict, VerdictReader, counted_metrics
+from tunecheck.pipeline import Verdict, VerdictReader, counted_metrics
+from tunecheck.plugins import JSON, dumps
 from tunecheck_upload import LOG_COLUMN
 
 if TYPE_CHECKING:
-    from tunecheck._files import EvaluatorEntry
-    from tunecheck.pipeline._finished_rows import ResultRow
-    from tunecheck.runs._store import Run
+    from tunecheck import Run
+    from tunecheck.pipeline import ResultRow
+    from tunecheck.plugins import EvaluatorEntry
 
 MOST = 1_000
 """Most rows that become traces: those that failed first, as they are what one looks at."""

@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._json import JSON, dumps, value_of
-from tunecheck._messages import clean
-from tunecheck.endpoints._auth import installed
-from tunecheck.endpoints._masking import Redactor, Secret
-from tunecheck.endpoints._urls import is_loopback
-from tunecheck.pipeline._finished_rows import REPEATED
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, MissingExtraError, Run
+from tunecheck.endpoints import Redactor, Secret, installed, is_loopback
+from tunecheck.pipeline import REPEATED
+from tunecheck.plugins import JSON, clean, dumps, value_of
 from tunecheck_mlflow._traces import Traces
 from tunecheck_upload import (
     CREATE,

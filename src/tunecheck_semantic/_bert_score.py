@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Verdict
-from tunecheck._json import JSON
-from tunecheck.evaluators._base import Metric
-from tunecheck.evaluators._text.evaluators import TextPair
+from tunecheck import ConfigurationError, Metric
+from tunecheck.evaluators import TextPair
+from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._models import check_installed, digest, find_model, layer_count
 from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts
 

@@ -7,14 +7,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._faults import Verdict
-from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators._base import Metric
-from tunecheck.evaluators._judges.loop import JudgeLoop
-from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed
-from tunecheck.evaluators._text.evaluators import TextPair
+from tunecheck import ConfigurationError, Metric, ReplyError
+from tunecheck.endpoints import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
+from tunecheck.evaluators import JudgeLoop, ModelConfig, Packed, TextPair, judge_endpoint, packed
+from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 from tunecheck_semantic._models import check_installed, digest, find_model
 from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts

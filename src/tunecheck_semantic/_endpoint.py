@@ -20,12 +20,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tunecheck._errors import ConfigurationError, EndpointError
-from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import UnreadableReplyError, read_usage
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._chat import ChatEndpoint
-from tunecheck.endpoints._client import Exchange
+from tunecheck import ConfigurationError, EndpointError
+from tunecheck.endpoints import (
+    ChatEndpoint,
+    ChatRequest,
+    Completion,
+    Endpoint,
+    Exchange,
+    UnreadableReplyError,
+    Usage,
+    read_usage,
+)
+from tunecheck.plugins import JSON, dumps
 
 # -- vectors
 

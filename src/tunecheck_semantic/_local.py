@@ -13,7 +13,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 
 _MOST_CHARACTERS = 100_000
 """Longer texts are cut here first; the limit in tokens is much lower."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._json import JSON, loads
+from tunecheck import ConfigurationError, MissingExtraError
+from tunecheck.plugins import JSON, loads
 
 _CONFIGURATION = "config.json"
 _WEIGHTS = "*.safetensors"

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from tunecheck._faults import Fault, Verdict
-from tunecheck._json import JSON
-from tunecheck.evaluators._text.evaluators import TextEvaluator, TextPair, finite_number
+from tunecheck import Fault
+from tunecheck.evaluators import TextEvaluator, TextPair, finite_number
+from tunecheck.plugins import JSON, Verdict
 
 
 class SemanticEvaluator(TextEvaluator):

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import clean
-from tunecheck._trust import Trust
+from tunecheck import ConfigurationError
 from tunecheck.cli import CommandOptions, Invocation, command, flag, option
+from tunecheck.plugins import JSON, Trust, clean
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints import Endpoint
     from tunecheck_serve._middleware import Served, Service
     from tunecheck_serve._sources import AnswerSource
 
@@ -71,7 +69,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 def _source(options: ServeOptions) -> AnswerSource | Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
-    from tunecheck.endpoints._replay import ReplayEndpoint
+    from tunecheck.endpoints import ReplayEndpoint
     from tunecheck_serve._sources import EndpointSource
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
@@ -115,8 +113,8 @@ def _evaluator(options: ServeOptions, name: str) -> Service:
 
 
 def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
-    from tunecheck.datasets._reading import open_dataset
-    from tunecheck.simulators._backend import Backends
+    from tunecheck.datasets import open_dataset
+    from tunecheck.simulators import Backends
     from tunecheck_serve._conversations import RowSource
 
     opened = open_dataset(dataset)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunecheck._json import JSON
-from tunecheck._targets import Row
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._recorded import NoAnswerError, content_key
-from tunecheck.endpoints._target import EndpointTarget, openai_tools
-from tunecheck.episodes._expected_answers import question_row, step_row
-from tunecheck.episodes._scenario import Scenario, Tool, read_scenario
-from tunecheck.episodes._speakers import Message, RecordedModel
-from tunecheck.simulators._backend import Backends
+from tunecheck import NoAnswerError, Row
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools
+from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, question_row, read_scenario, step_row
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backends
 from tunecheck_serve._sources import AnswerSource
 
 _SYSTEM = ("system", "developer")

@@ -12,14 +12,25 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from tunecheck._files import Failure
-from tunecheck._json import JSON
-from tunecheck._loops import ForeignLoop
-from tunecheck.pipeline._finished_rows import RESULT, VerdictReader, counted_metric
-from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, AsyncExecutor, Executor, ThreadExecutor, Work
-from tunecheck.pipeline._mapping import ColumnMissingError
-from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace
-from tunecheck.pipeline._scoring import Outcome, Output, Partial, bind_evaluator
+from tunecheck.pipeline import (
+    DEFAULT_TIMEOUT_S,
+    RESULT,
+    AsyncExecutor,
+    ColumnMissingError,
+    Executor,
+    Outcome,
+    Output,
+    Partial,
+    ProcessExecutor,
+    ThreadExecutor,
+    VerdictReader,
+    Work,
+    bind_evaluator,
+    can_be_sent,
+    counted_metric,
+    is_of_workspace,
+)
+from tunecheck.plugins import JSON, Failure, ForeignLoop
 from tunecheck_azure._foundry.evaluation import as_verdict
 from tunecheck_serve._middleware import Middleware, Service, json_reply
 from tunecheck_serve._wire import BadRequestError, read_object

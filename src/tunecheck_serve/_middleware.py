@@ -15,9 +15,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from aiohttp import web
 
-from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, TimedOutError
-from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._recorded import NoAnswerError
+from tunecheck import ConfigurationError, ContentFilterError, EndpointError, NoAnswerError, TimedOutError
+from tunecheck.plugins import JSON, dumps
 from tunecheck.report import NOT_THIS_MACHINE, is_of_this_machine
 from tunecheck_serve._wire import BadRequestError, Problem, ProblemError
 

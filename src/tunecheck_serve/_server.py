@@ -13,10 +13,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
-from tunecheck.endpoints._base import Completion
-from tunecheck.endpoints._urls import is_loopback
+from tunecheck import ConfigurationError
+from tunecheck.endpoints import Completion, is_loopback
+from tunecheck.plugins import dumps
 from tunecheck.report import running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Literal
 
-from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.plugins import JSON
 
 
 class AnswerSource(ABC):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tunecheck._json import JSON, canonical, loads
-from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints import ChatRequest, Completion
+from tunecheck.plugins import JSON, canonical, loads
 
 _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENT_PIECE = 24

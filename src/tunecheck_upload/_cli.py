@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._json import JSON
-from tunecheck._messages import clean, counted
+from tunecheck import ConfigurationError, TunecheckError
 from tunecheck.cli import Invocation, JsonOptions, ResultsOptions, argument, command, flag, print_json
+from tunecheck.plugins import JSON, clean, counted
 from tunecheck_upload._destinations import DestinationOptions, open_uploaders
 
 if TYPE_CHECKING:
+    from tunecheck import Run
     from tunecheck.plugins import UploaderLike
-    from tunecheck.runs._store import Run
     from tunecheck_upload._uploader import Uploaded
 
 
@@ -35,8 +34,8 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """
+    from tunecheck import find_run
     from tunecheck.cli import note_changed
-    from tunecheck.runs._store import find_run
 
     if options.project is None and options.mlflow is None:
         raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._disk import sha256_of
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, canonical, dumps_line
-from tunecheck.pipeline._finished_rows import read_failures
-from tunecheck.runs._decision import stopped_text
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run
+from tunecheck.pipeline import read_failures
+from tunecheck.plugins import JSON, canonical, dumps_line, sha256_of
+from tunecheck.runs import stopped_text
 
 # -- files
 

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import msgspec
 
-from tunecheck._disk import lock, read_regular, write_file
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import FORMAT_VERSION
-from tunecheck._json import JSON, dumps, loads, plain
-from tunecheck._trust import is_signed, signature
-from tunecheck.runs._store import Run, dumps_readably
+from tunecheck import ConfigurationError, Run, RunError
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    dumps,
+    is_signed,
+    loads,
+    lock,
+    plain,
+    read_regular,
+    signature,
+    write_file,
+)
+from tunecheck.runs import dumps_readably
 
 MARKER = "tunecheck.upload"
 """The tag or property of a run at its destination that holds the record's marker."""

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._json import JSON
-from tunecheck._messages import command_line
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run, RunError
+from tunecheck.plugins import JSON, command_line
 from tunecheck_upload._contents import Artifact, Contents, collect
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
 

@@ -74,16 +74,16 @@ class Dataset:
     """Rows from one source, and the defaults that it declares.
 
     `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is its file, if it is one.
+    With `number_ids`, a row with the id of an earlier one is called `<id>@<its number>` instead of refused.
     """
 
-    def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None) -> None:
+    def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None, number_ids: bool = False) -> None:
         self.name: str = source.name
         self.path: Path | None = source.path
         self.defaults = defaults or DatasetDefaults()
         self._source = source
         self._limit: int | None = None
-        self._number_ids = False
-        """A row with the id of an earlier one is called `<id>@<its number>` instead of refused."""
+        self._number_ids = number_ids
         self._found: Scan | None = None
         self._state: object = None
 

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._disk import write_file
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
-from tunecheck._messages import clean
-from tunecheck._version import __version__
+from tunecheck import ConfigurationError, __version__
 from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
+from tunecheck.plugins import clean, dumps, write_file
 
 if TYPE_CHECKING:
     from tunecheck.cli import Options
@@ -136,8 +133,7 @@ def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
 
 def _checked_data(dataset: str | None) -> str:
     """Data that are there, if they are of this machine, and lose nothing on the way."""
-    from tunecheck.datasets._defaults import sidecar_path
-    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.datasets import open_dataset, sidecar_path
     from tunecheck_azure._azureml.job_files import is_input, is_remote
 
     if dataset is None:
@@ -174,7 +170,7 @@ def _variables(entries: list[str] | None) -> dict[str, str]:
 def _variables_read(given: Options) -> Iterator[str]:
     """The variables that the endpoints of the command take values from."""
     from tunecheck.cli import is_embedded
-    from tunecheck.endpoints._definition import read_definition
+    from tunecheck.endpoints import read_definition
 
     for name in (given.endpoint, given.judge):
         if name is not None and not is_embedded(name):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._messages import clean, command_line
+from tunecheck import ConfigurationError, TunecheckError
+from tunecheck.plugins import clean, command_line
 
 
 @dataclass(frozen=True, kw_only=True)

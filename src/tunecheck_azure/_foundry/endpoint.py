@@ -4,7 +4,7 @@ import contextlib
 import uuid
 from urllib.parse import quote
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.service import AzureService, ServiceReply

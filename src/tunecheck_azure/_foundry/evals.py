@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode
 
-from tunecheck._json import JSON, loads
+from tunecheck.plugins import JSON, loads
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
 from tunecheck_azure._foundry.service import AzureService

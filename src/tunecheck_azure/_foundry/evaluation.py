@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, content_hash, dumps, dumps_line, loads
-from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run
+from tunecheck.pipeline import VerdictReader, counted_metrics
+from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
 from tunecheck_upload import LOG_COLUMN, Artifact, artifact
 
 DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"

@@ -5,7 +5,7 @@ import os
 import time
 from urllib.parse import urlencode, urlsplit
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject

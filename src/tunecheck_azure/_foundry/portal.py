@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tunecheck._json import JSON, dumps, dumps_line
-from tunecheck.runs._store import Run
+from tunecheck import Run
+from tunecheck.plugins import JSON, dumps, dumps_line
 from tunecheck_upload import MARKER, Artifact, Contents, artifact, cell, common_artifacts, table_columns
 
 _TABLE = "instance_results.jsonl"
@@ -14,7 +14,7 @@ _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
     """What tells the portal that a run is an evaluation, and where its table is."""
-    from tunecheck._version import __version__
+    from tunecheck import __version__
 
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]
     return {

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from tunecheck import _yaml as yamltext
-from tunecheck._errors import ConfigurationError
-from tunecheck._messages import did_you_mean
+from tunecheck import ConfigurationError, _yaml as yamltext
+from tunecheck.plugins import did_you_mean
 
 ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""

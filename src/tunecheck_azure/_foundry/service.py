@@ -13,9 +13,8 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest
 from requests.exceptions import SSLError
 
-from tunecheck._json import JSON, dumps, value_of
-from tunecheck._messages import clean
-from tunecheck.endpoints._masking import Redactor, Secret
+from tunecheck.endpoints import Redactor, Secret
+from tunecheck.plugins import JSON, clean, dumps, value_of
 from tunecheck_upload import Step, UploadError, value_at
 
 _CONNECT_S, _READ_S = 30, 100

@@ -7,10 +7,8 @@ with floats cut to ten decimals. The calls here are those that it makes.
 from collections.abc import Iterator
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._version import __version__
-from tunecheck.endpoints._auth import installed
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, MissingExtraError, Run, __version__
+from tunecheck.endpoints import installed
 from tunecheck_azure._foundry.evaluation import evaluation_artifacts, read_definition
 from tunecheck_azure._foundry.portal import portal_artifacts
 from tunecheck_azure._foundry.projects import FoundryProject, Project, read_project
