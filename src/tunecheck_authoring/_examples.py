@@ -11,18 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tunecheck._files import RunFile
-from tunecheck._json import JSON, dumps, loads
-from tunecheck._targets import Row
+from tunecheck import Row
 from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
-from tunecheck.datasets._columns import UnusableRowError
-from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
-from tunecheck.endpoints._target import openai_tools, read_messages
+from tunecheck.datasets import SOURCE_ID, TRIAL, UnusableRowError
+from tunecheck.endpoints import openai_tools, read_messages
 from tunecheck.episodes import OwnWording, Replay, Scenario, ToolsDialect, question_row, read_scenario, step_row
 from tunecheck.formats import read_calls, read_python_calls
-from tunecheck.runs._values import value_reader
-from tunecheck.simulators import Backend
-from tunecheck.simulators._backend import Backends
+from tunecheck.plugins import JSON, RunFile, dumps, loads
+from tunecheck.runs import value_reader
+from tunecheck.simulators import Backend, Backends
 
 Message: TypeAlias = dict[str, JSON]
 Calls: TypeAlias = Sequence[FunctionCall]

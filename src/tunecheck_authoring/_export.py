@@ -16,21 +16,26 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tunecheck._causes import cause_named, in_order
-from tunecheck._disk import replacing, write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._files import FORMAT_VERSION
-from tunecheck._json import JSON, dumps, dumps_line
-from tunecheck._messages import counted
-from tunecheck._trust import Trust
-from tunecheck.comparison._pairing import pair
-from tunecheck.datasets._columns import UnusableRowError
-from tunecheck.datasets._defaults import sidecar_path, sidecar_text
-from tunecheck.datasets._reading import Dataset, open_dataset
-from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics
+from tunecheck import ConfigurationError, Run
+from tunecheck.comparison import pair
+from tunecheck.datasets import Dataset, UnusableRowError, open_dataset, sidecar_path, sidecar_text
+from tunecheck.pipeline import VerdictReader, counted_metrics
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    Trust,
+    cause_named,
+    counted,
+    dumps,
+    dumps_line,
+    in_order,
+    replacing,
+    told_as,
+    write_file,
+)
 from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_runs
-from tunecheck.runs._store import Run, dumps_readably
-from tunecheck.simulators._backend import Backends
+from tunecheck.runs import dumps_readably
+from tunecheck.simulators import Backends
 from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation, with_objects
 
 Form: TypeAlias = Literal["sft", "dpo", "openai"]

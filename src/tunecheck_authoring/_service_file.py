@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tunecheck._disk import write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import JSON
-from tunecheck.runs._store import dumps_readably
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON, told_as, write_file
+from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Resource, Resources
 from tunecheck_authoring._openapi.document import ApiDocument
 from tunecheck_authoring._openapi.operations import identifier, read_operations

@@ -1,6 +1,12 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from .._causes import CAUSES as CAUSES, cause_named as cause_named, in_order as in_order, refuses as refuses
+from .._causes import (
+    CAUSES as CAUSES,
+    cause_named as cause_named,
+    causes as causes,
+    in_order as in_order,
+    refuses as refuses,
+)
 from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
 from .._disk import (
     cache_folder as cache_folder,

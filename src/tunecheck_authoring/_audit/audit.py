@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tunecheck import Run
 from tunecheck.episodes import CheckedRow, EntryCheck
-from tunecheck.runs._store import Run
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.failing import failing_alike
 from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
-from tunecheck.datasets._right_calls import RightCall, as_right, is_plain, right_calls
-from tunecheck.datasets._row_check import Value, call_text
+from tunecheck.datasets import RightCall, Value, as_right, call_text, is_plain, right_calls
 from tunecheck.episodes import ASKS, Change, CheckedRow, EntryCheck, leaves
 from tunecheck.formats import read_calls
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from tunecheck._json import JSON
+from tunecheck import Run
 from tunecheck.calls import FunctionCall, canonical_text
-from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.datasets import SOURCE_ID, TRIAL
 from tunecheck.formats import read_calls
-from tunecheck.pipeline._finished_rows import VerdictReader, counted_metrics, evidence_of
-from tunecheck.runs._store import Run
-from tunecheck.runs._values import value_reader
+from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
+from tunecheck.plugins import JSON
+from tunecheck.runs import value_reader
 from tunecheck_authoring._audit.findings import AuditFinding, found
 
 FEWEST_RUNS = 2

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
-from tunecheck._json import JSON
-from tunecheck.datasets._row_check import Finding
+from tunecheck.datasets import Finding
 from tunecheck.episodes import PROBLEMS
+from tunecheck.plugins import JSON
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 

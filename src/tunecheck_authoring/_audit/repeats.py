@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
 
-from tunecheck._json import dumps
+from tunecheck.plugins import dumps
 from tunecheck_authoring._audit.dialogue import Dialogue, texts_in
 from tunecheck_authoring._audit.findings import AuditFinding, found
 from tunecheck_authoring._audit.given import words

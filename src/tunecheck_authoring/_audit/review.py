@@ -24,13 +24,9 @@ from typing import Any, Literal
 import msgspec
 from aiohttp import web
 
-from tunecheck._disk import replacing, write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import JSON, dumps_line, loads
-from tunecheck._messages import counted
-from tunecheck.datasets._defaults import sidecar_path, sidecar_text
-from tunecheck.datasets._reading import Dataset
-from tunecheck.datasets._row_check import entry_name
+from tunecheck import ConfigurationError
+from tunecheck.datasets import Dataset, entry_name, sidecar_path, sidecar_text
+from tunecheck.plugins import JSON, counted, dumps_line, loads, replacing, told_as, write_file
 from tunecheck.report import guarded, serve_pages
 from tunecheck_authoring._audit.findings import KINDS, AuditFinding, Replacement
 

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from rapidfuzz.distance import OSA
 
-from tunecheck._json import dumps
+from tunecheck.plugins import dumps
 from tunecheck_authoring._audit.dialogue import Dialogue, TruthCall, argument_values
 from tunecheck_authoring._audit.findings import AuditFinding, Certainty, Replacement, found
 from tunecheck_authoring._audit.given import Given, numbers, shortens, words

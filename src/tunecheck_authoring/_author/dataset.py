@@ -10,11 +10,9 @@ from random import Random
 
 import msgspec
 
-from tunecheck._disk import write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import dumps_line
-from tunecheck._messages import counted
-from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
+from tunecheck import ConfigurationError
+from tunecheck.datasets import DatasetDefaults, sidecar_path, sidecar_text
+from tunecheck.plugins import counted, dumps_line, told_as, write_file
 from tunecheck_authoring._author.files import GraphFile, Line, RejectedLine, RowLine
 from tunecheck_authoring._author.paths import Coverage
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import field
 
-from tunecheck._describe import Written
-from tunecheck._files import FORMAT_VERSION
-from tunecheck._json import canonical
+from tunecheck.plugins import FORMAT_VERSION, Written, canonical
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON as JSON
+    from tunecheck.plugins import JSON
 else:
     JSON = Any  # msgspec reads no type that stands in itself
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tunecheck._errors import RunError
-from tunecheck._json import JSON
-from tunecheck._trust import Trust
-from tunecheck.runs._store import list_runs
+from tunecheck import RunError
+from tunecheck.plugins import JSON, Trust
+from tunecheck.runs import list_runs
 from tunecheck_authoring._author.dataset import write_rows
 from tunecheck_authoring._author.files import Line
 from tunecheck_authoring._author.writing import WritingRequest
 
 if TYPE_CHECKING:
-    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck import EvaluationResult
 
 _RUNS = "runs"
 _REASON = "_reason"
@@ -48,7 +47,7 @@ class EndpointModels:
         return {str(row["row_id"]): reason for row in _rows(result) if (reason := _why_unsolved(row)) is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> EvaluationResult:
-        from tunecheck.evaluation._evaluate import UnansweredError, evaluate
+        from tunecheck import UnansweredError, evaluate
 
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
         left = None if self.max_cost is None else max(0.0, self.max_cost - self._spent)

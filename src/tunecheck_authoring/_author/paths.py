@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import counted
+from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called
+from tunecheck.plugins import JSON, counted
 from tunecheck_authoring._author.files import Argument, GraphFile, PlannedCall, Task
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.trial import Weakness

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from tunecheck._disk import write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import JSON
-from tunecheck.simulators._backend import Backends
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON, told_as, write_file
+from tunecheck.simulators import Backends
 from tunecheck_authoring._author.dataset import Authored, card, split, train_path, write_dataset
 from tunecheck_authoring._author.files import (
     VARIANTS,

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import cast
 
 from tunecheck import _yaml
-from tunecheck._json import JSON, converted
+from tunecheck.plugins import JSON, converted
 
 
 @functools.cache

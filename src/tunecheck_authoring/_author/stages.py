@@ -12,13 +12,22 @@ from typing import TypeVar
 
 import msgspec
 
-from tunecheck import _yaml
-from tunecheck._describe import read_as, read_fitting
-from tunecheck._disk import open_regular, sha256_of, write_file
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._files import check_version, read_object
-from tunecheck._json import JSON, content_hash, dumps_line, loads
-from tunecheck.runs._store import dumps_readably
+from tunecheck import ConfigurationError, _yaml
+from tunecheck.plugins import (
+    JSON,
+    check_version,
+    content_hash,
+    dumps_line,
+    loads,
+    open_regular,
+    read_as,
+    read_fitting,
+    read_object,
+    sha256_of,
+    told_as,
+    write_file,
+)
+from tunecheck.runs import dumps_readably
 from tunecheck_authoring._author.files import AuthorFile, StageRecord
 
 RECORD = "author.json"

@@ -9,9 +9,9 @@ from typing import cast
 
 import msgspec
 
-from tunecheck._json import JSON
 from tunecheck.calls import FunctionCall, write_calls
-from tunecheck.simulators._base import shown
+from tunecheck.plugins import JSON
+from tunecheck.simulators import shown
 from tunecheck_authoring._author.files import Argument, PlannedCall, Task
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text

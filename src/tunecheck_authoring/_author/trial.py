@@ -10,11 +10,10 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from tunecheck._json import JSON, canonical, dumps
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
-from tunecheck.datasets._right_calls import right_calls
+from tunecheck.datasets import right_calls
 from tunecheck.episodes import PROBLEMS, Given, GroundTruth, NestedCall, Services, StateCheck, Turn, findings
-from tunecheck.plugins import find
+from tunecheck.plugins import JSON, canonical, dumps, find
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said

@@ -10,7 +10,7 @@ from random import Random
 from types import MappingProxyType
 from typing import cast
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_authoring._author.shipped import values_by_format, values_by_word
 from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._author.world import Function, Schema, World

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tunecheck._json import JSON
 from tunecheck.calls import FunctionCall
+from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import GraphFile, PlannedCall, QuestionLine, RowLine, Task, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.paths import as_call

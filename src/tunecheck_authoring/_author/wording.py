@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CLAUSE_END = re.compile(r"[:;(]|\.(?:\s|$)")

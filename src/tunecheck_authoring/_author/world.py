@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import cast
 
-from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck._fingerprints import fingerprint
-from tunecheck._json import JSON, canonical
-from tunecheck._messages import did_you_mean
+from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Replay
-from tunecheck.simulators._backend import Backend, Backends
-from tunecheck.simulators._base import Simulator, shown
+from tunecheck.plugins import JSON, canonical, did_you_mean, fingerprint
+from tunecheck.simulators import Backend, Backends, Simulator, shown
 from tunecheck_authoring._author.files import WorldFile
 from tunecheck_authoring._author.shipped import configurations, request_values
 from tunecheck_authoring._author.wording import request_of

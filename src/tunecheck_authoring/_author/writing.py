@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tunecheck import _yaml
-from tunecheck._causes import refuses
-from tunecheck._describe import read_as
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError, _yaml
 from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON, read_as, refuses
 from tunecheck_authoring._author.files import Line, RejectedLine, Task
 from tunecheck_authoring._author.wording import said
 

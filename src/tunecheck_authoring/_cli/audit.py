@@ -9,8 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._messages import clean, counted
+from tunecheck import ConfigurationError
 from tunecheck.cli import (
     DONE,
     NOT_MET,
@@ -24,9 +23,10 @@ from tunecheck.cli import (
     print_json,
     row_reader,
 )
+from tunecheck.plugins import clean, counted
 
 if TYPE_CHECKING:
-    from tunecheck.datasets._reading import Dataset
+    from tunecheck.datasets import Dataset
     from tunecheck_authoring._audit.audit import Audit
     from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
     from tunecheck_authoring._audit.findings import AuditFinding
@@ -50,8 +50,8 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
 
     Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
     """
-    from tunecheck.datasets._reading import open_dataset
-    from tunecheck.runs._store import find_run
+    from tunecheck import find_run
+    from tunecheck.datasets import open_dataset
     from tunecheck_authoring._audit.audit import audit as audit_rows
     from tunecheck_authoring._audit.failing import FEWEST_RUNS
 
@@ -99,7 +99,7 @@ def _reader(dataset: Dataset) -> DialogueReader:
 
 def _training(path: str) -> Iterator[Dialogue]:
     """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
-    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.datasets import open_dataset
     from tunecheck.episodes import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)

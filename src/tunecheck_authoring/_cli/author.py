@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import clean, counted, did_you_mean
-from tunecheck._trust import Trust
+from tunecheck import ConfigurationError
 from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument, command, flag, option, print_json
+from tunecheck.plugins import JSON, Trust, clean, counted, did_you_mean
 
 if TYPE_CHECKING:
-    from tunecheck.simulators._backend import Backends
+    from tunecheck.simulators import Backends
     from tunecheck_authoring._author.files import Variant
     from tunecheck_authoring._author.models import EndpointModels
     from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
@@ -130,7 +128,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
 @contextmanager
 def _backends(options: AuthorOptions) -> Iterator[Backends]:
     """Who starts the simulators; with `--mcp` the one of the server asks it what is not recorded."""
-    from tunecheck.simulators._backend import Backends
+    from tunecheck.simulators import Backends
 
     backends = Backends(trust=Trust.of_command(options.trust or ()))
     if options.mcp is None:

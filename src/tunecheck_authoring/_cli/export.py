@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._causes import cause_named, causes
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import clean, counted, did_you_mean
-from tunecheck._trust import Trust
+from tunecheck import ConfigurationError
 from tunecheck.cli import (
     DONE,
     Invocation,
@@ -23,6 +19,7 @@ from tunecheck.cli import (
     option,
     print_json,
 )
+from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, counted, did_you_mean
 
 if TYPE_CHECKING:
     from tunecheck_authoring._export import ExportReport
@@ -54,7 +51,7 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     Faults of serving are left out: training does not mend them. What was tested must not be trained on, so say with
     --leave-test-set or --no-test-set what becomes of the rows. FILE.source.json says where each line comes from.
     """
-    from tunecheck.runs._store import find_run
+    from tunecheck import find_run
     from tunecheck_authoring._export import FORMS, ExportPlan, export as export_rows
 
     form = next((known for known in FORMS if known == options.to), None)

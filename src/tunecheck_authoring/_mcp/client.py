@@ -26,11 +26,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
-from tunecheck._messages import clean
-from tunecheck._version import __version__
-from tunecheck.endpoints._masking import MASK, looks_secret
+from tunecheck import ConfigurationError, __version__
+from tunecheck.endpoints import MASK, looks_secret
+from tunecheck.plugins import JSON, clean, dumps, loads
 from tunecheck_authoring._mcp.folder import FOLDER
 
 PROTOCOL = "2025-06-18"

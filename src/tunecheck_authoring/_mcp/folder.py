@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 
 FOLDER = "/service"
 """What a server's own folder is called in calls and answers: its real name differs each time."""

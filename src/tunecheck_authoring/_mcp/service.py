@@ -10,12 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall, canonical_text
-from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
-from tunecheck.simulators._backend import Backends
-from tunecheck.simulators._recorded import Recorded, RecordedCall, Recording
+from tunecheck.endpoints import Redactor, Secret, looks_secret
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backends, Recorded, RecordedCall, Recording
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
 from tunecheck_authoring._mcp.client import Message, ServerGoneError, Session, Spares, shown_server

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tunecheck import _yaml
-from tunecheck._disk import read_regular
-from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._json import JSON, loads
+from tunecheck import ConfigurationError, _yaml
+from tunecheck.plugins import JSON, loads, read_regular, told_as
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]

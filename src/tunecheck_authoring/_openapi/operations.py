@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias, cast
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON
 from tunecheck_authoring._openapi.document import ApiDocument, Node, Schema, one_line
 
 Place: TypeAlias = Literal["path", "query", "header", "body"]

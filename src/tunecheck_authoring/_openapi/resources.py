@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from tunecheck._json import JSON
-from tunecheck.simulators._resources import Action, Resource
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Action, Resource
 from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._openapi.document import Schema
 from tunecheck_authoring._openapi.operations import ApiOperation, identifier, is_parameter, unused

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from tunecheck._json import JSON
-from tunecheck.simulators._resources import made_key
+from tunecheck.plugins import JSON
+from tunecheck.simulators import made_key
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import words_of
 from tunecheck_authoring._openapi.document import Schema
