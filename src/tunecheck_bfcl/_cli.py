@@ -150,15 +150,11 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
 
 
 def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
-    """Score the result files, write the verdicts beside them, show the table; gives the exit code."""
-    from tunecheck_bfcl._scoring import score_results
-
-    result = outcome.result
-    if not outcome.files:  # nothing but errors, in categories where not calling is right
+    """Write the verdicts beside the result files and show the table; gives the exit code."""
+    result, scores = outcome.result, outcome.scores
+    if scores is None:  # nothing but errors, in categories where not calling is right
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
         return FAILED
-    names = _names(options)
-    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, names=names, data=options.bfcl_data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
         print_json({**run_summary(result), "scores": to_builtins(summary)})
@@ -186,12 +182,11 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
     Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one
     folder each.
     """
-    from tunecheck_bfcl._scoring import score_results
+    from tunecheck_bfcl._scoring import score_results, useful_workers
 
     compat = one_of(options.compat, ("bfcl", "strict"), "--compat") == "bfcl"
-    scores = score_results(
-        options.path, compat=compat, names=_names(options), data=options.data, workers=options.workers
-    )
+    workers = useful_workers(options.path) if options.workers is None else options.workers
+    scores = score_results(options.path, compat=compat, names=_names(options), data=options.data, workers=workers)
     folder = options.out or Path(SCORES)
     summary = write_scores(scores, folder)
     if options.json:

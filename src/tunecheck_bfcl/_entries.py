@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON
 from tunecheck.datasets._sources import JsonLinesSource
 from tunecheck_bfcl._data.categories import Category
@@ -41,3 +44,24 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
 
 def _by_id(path: Path) -> dict[str, dict[str, JSON]]:
     return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
+
+
+def entry_ids(files: BfclFiles, category: Category) -> set[str]:
+    """Return the ids of a category's entries.
+
+    Raises:
+        DataError: A file is not there or not JSON Lines.
+    """
+    path = files.data / category.questions
+    try:
+        with told_as(DataError, path):
+            return {_read_id(line).id for line in path.read_bytes().split(b"\n") if line.strip()}
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+class _Entry(msgspec.Struct):
+    id: str
+
+
+_read_id = msgspec.json.Decoder(_Entry).decode

@@ -8,16 +8,17 @@ from typing import Unpack
 from tunecheck._errors import RunError
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.episodes._decoding import CallMode
 from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
 from tunecheck.evaluators._multi_turn_state import AnyMode, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run
 from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
+from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._writing import write_result_files
+from tunecheck_bfcl._scoring import Scorer, Scores
+from tunecheck_bfcl._writing import RunFiles, finished_rows, model_folder
 
 FOLDER = "bfcl"
 """The folder in a run's own that holds the result files."""
@@ -25,16 +26,19 @@ FOLDER = "bfcl"
 
 @dataclass(frozen=True)
 class BfclOutcome:
-    """What came of a run: its result, and the result files, below `folder`/`model`.
+    """What came of a run: its result, and the leaderboard's scores, None if there is nothing but errors.
 
-    `asked` is how the model was asked, None where its answers were recorded before, and nobody says how.
+    The result files are below RUN/bfcl/MODEL.
     """
 
     result: EvaluationResult
-    folder: Path
     model: str
-    files: Sequence[Path]
-    asked: CallMode | None
+    scores: Scores | None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the result files."""
+        return self.result.run_dir / FOLDER
 
 
 def run_bfcl(
@@ -70,27 +74,31 @@ def run_bfcl(
         evaluate,
         data=dataset,
         target=target,
-        evaluators=_evaluators(dataset, target.compat is not None, asked or "auto", names, data),
+        evaluators=_evaluators(dataset, target, asked or "auto", names, data),
         evaluation_name=name or f"bfcl-{target.name}",
         group_by="category",
         **arguments,
     )
-    folder = result.run_dir / FOLDER
+    written = RunFiles(result.run_dir / FOLDER, target.name)
     try:
-        files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
+        written.write(finished_rows(Run(result.run_dir).results))
     except OSError as error:
-        raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
-    return BfclOutcome(result, folder, target.name, files, asked)
+        where = result.run_dir / FOLDER
+        raise RunError(f"{where}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
+    scores = written.scores(Scorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
+    return BfclOutcome(result, target.name, scores)
 
 
-def _evaluators(dataset: Dataset, compat: bool, mode: AnyMode, names: Names, data: Path | None) -> dict[str, object]:
+def _evaluators(
+    dataset: Dataset, target: ConversationTarget, mode: AnyMode, names: Names, data: Path | None
+) -> dict[str, object]:
     """Those that the rows need: for conversations, for single calls, or both."""
     columns = dataset.scan().columns
-    how: Compat = "bfcl" if compat else "auto"
+    how: Compat = "auto" if target.compat is None else "bfcl"
     evaluators: dict[str, object] = {}
     if "turns" in columns:
         evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
-            compat=how, mode=mode, data=str(data) if data else None
+            compat=how, mode=mode, data=str(data) if data else None, model=model_folder(target.name)
         )
     if "messages" in columns:
         evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode, names=names)

@@ -1,32 +1,31 @@
-"""Scores of result trees: a verdict for every row, and the figures that the leaderboard makes of them.
+"""Scores of result trees: a verdict for every row, and the figures that the leaderboard makes of them."""
 
-Several processes score where that is worth their start, each one file at a time (`tunecheck_bfcl._scorer`).
-"""
+from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing import get_context
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import cast, get_args
+from typing import get_args
 
 from tunecheck._describe import one_of
-from tunecheck._errors import DataError, RunError
-from tunecheck._json import JSON, dumps_line, loads
-from tunecheck.episodes._decoding import CallMode
-from tunecheck.episodes._verdicts import RowVerdict
-from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
+from tunecheck_bfcl._conversations import LeaderboardCheck
+from tunecheck_bfcl._data.categories import CATEGORIES, Category
+from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
+from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._result_files import ResultFile, asked_in_mode, find_results
-from tunecheck_bfcl._scorer import Scorer
+from tunecheck_bfcl._entries import CheckRow, entry_ids, read_entries
+from tunecheck_bfcl._result_files import Recorded, ResultFile, asked_in_mode, find_results
+from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
+from tunecheck_bfcl._verdicts import failed
 
-_START_S = 0.5
-# Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine.
-_PER_BYTE_S = {True: 1e-7, False: 2e-7}
+_UNREADABLE = "unreadable_row"
+_BYTES_A_WORKER = 20_000_000  # some seconds of work; a process takes half a second to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def score_results(
     mode: CallMode | None = None,
     names: Names = "auto",
     data: Path | None = None,
-    workers: int | None = None,
+    workers: int = 1,
 ) -> Scores:
     """Score a result file or a tree of them.
 
@@ -56,7 +55,7 @@ def score_results(
         names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto", as
             each row's calls spell them; strictly, either way is right.
         data: the copy of BFCL, where not the usual one.
-        workers: how many processes; by default as many as pay for their start.
+        workers: How many processes. With several, a script needs `if __name__ == "__main__":` around the call.
 
     Raises:
         ConfigurationError: `names` is none of these.
@@ -64,15 +63,13 @@ def score_results(
     """
     one_of(names, get_args(Names), "names")
     tree = find_results(path)
-    files = find_bfcl(data)
-    tasks = [(file, mode or asked_in_mode(group)) for group in tree.models.values() for file in group]
-    count = _worker_count([file for file, _ in tasks]) if workers is None else workers
-    if count > 1:
-        settings: JSON = {"package": str(files.package), "data": str(files.data), "compat": compat, "names": names}
-        scored = _score_in_processes(tasks, settings, workers=count)
-    else:
-        scorer = Scorer(files, compat=compat, names=names)
-        scored = {file.path: scorer.score(file, file_mode) for file, file_mode in tasks}
+    by_category: dict[str, list[tuple[ResultFile, CallMode]]] = {}
+    for group in tree.models.values():
+        asked = mode or asked_in_mode(group)
+        for file in group:
+            by_category.setdefault(file.category.name, []).append((file, asked))
+    scorer = Scorer(find_bfcl(data), compat=compat, names=names)
+    scored = _scored(scorer, by_category, workers)
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
         for name, group in tree.models.items()
@@ -80,51 +77,70 @@ def score_results(
     return Scores(compat, models, tree.passed_over)
 
 
-def _worker_count(files: Sequence[ResultFile]) -> int:
-    seconds = sum(file.path.stat().st_size * _PER_BYTE_S[file.category.multi_turn] for file in files)
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, len(files), int(seconds / (4 * _START_S))))
-
-
-def _score_in_processes(
-    tasks: Sequence[tuple[ResultFile, CallMode]], settings: JSON, *, workers: int
+def _scored(
+    scorer: Scorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
 ) -> dict[Path, CategoryScore]:
-    waiting: SimpleQueue[tuple[ResultFile, CallMode]] = SimpleQueue()
-    for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
-        waiting.put(task)
-    with ThreadPoolExecutor(workers) as pool:
-        done = [pool.submit(_drive_worker, waiting, settings) for _ in range(workers)]
-        return {path: score for each in done for path, score in each.result().items()}
+    if workers < 2:
+        scores = [scorer.score(CATEGORIES[name], files) for name, files in by_category.items()]
+    else:
+        largest_first = sorted(by_category, key=lambda name: -_size(file for file, _ in by_category[name]))
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            tasks = [pool.submit(scorer.score, CATEGORIES[name], by_category[name]) for name in largest_first]
+            scores = [task.result() for task in tasks]
+    return {path: score for each in scores for path, score in each.items()}
 
 
-def _drive_worker(waiting: SimpleQueue[tuple[ResultFile, CallMode]], settings: JSON) -> dict[Path, CategoryScore]:
-    command = [sys.executable, "-P", "-m", "tunecheck_bfcl._scorer"]
-    scored: dict[Path, CategoryScore] = {}
-    # Workers import the same modules from the same places, however this process was told of them.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(  # noqa: S603 - our own module
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    ) as worker:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write(dumps_line(settings))
-        while True:
-            try:
-                file, mode = waiting.get_nowait()
-            except Empty:
-                return scored
-            asked: JSON = {"path": str(file.path), "model": file.model, "category": file.category.name, "mode": mode}
-            worker.stdin.write(dumps_line(asked))
-            worker.stdin.flush()
-            scored[file.path] = _read_reply(file, worker.stdout.readline())
+def useful_workers(path: Path) -> int:
+    """Return how many processes are worth their start for the result files below a path."""
+    files = [file for group in find_results(path).models.values() for file in group]
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
 
 
-def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
-    if not reply:
-        raise RunError(f"a worker process ended while it scored {file.path}")
-    value = cast("dict[str, JSON]", loads(reply))
-    if "error" in value:
-        raise DataError(str(value["error"]))
-    lines = cast("list[dict[str, JSON]]", value["lines"])
-    verdicts = [(cast("str", line.pop("id")), RowVerdict(**line)) for line in lines]  # type: ignore[arg-type]
-    return CategoryScore(file.category.name, verdicts, cast("int", value["missing"]))
+def _size(files: Iterable[ResultFile]) -> int:
+    return sum(file.path.stat().st_size for file in files)
+
+
+class Scorer:
+    """Scores result files against one copy of BFCL."""
+
+    def __init__(self, files: BfclFiles, *, compat: bool, names: Names) -> None:
+        self._files = files
+        self._compat = compat
+        self._names = names
+
+    def score(self, category: Category, files: Sequence[tuple[ResultFile, CallMode]]) -> dict[Path, CategoryScore]:
+        """Score the files of one category, each with how its model was asked."""
+        entries = read_entries(self._files, category)
+        return {file.path: self._score(file, mode, entries) for file, mode in files}
+
+    def score_rows(self, file: ResultFile, mode: CallMode, ids: Container[str]) -> dict[str, RowVerdict]:
+        """Score some rows of a file."""
+        entries = read_entries(self._files, file.category)
+        records = (record for record in file.rows() if record.id in ids)
+        return {record.id: self._verdict(record, entries.get(record.id), file, mode) for record in records}
+
+    def entry_ids(self, category: Category) -> Set[str]:
+        """Return the ids of all entries of a category."""
+        return entry_ids(self._files, category)
+
+    def _score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
+        verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
+        return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
+
+    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
+        if record.problem is not None:
+            return failed(_UNREADABLE, record.problem)
+        if row is None:
+            return RowVerdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
+        try:
+            if not file.category.multi_turn:
+                return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
+            return self._check.check(row, record.result, mode=mode, course=record.course, model=file.model)
+        except RecursionError:
+            return failed(_UNREADABLE, "the result is nested too deeply")
+
+    @cached_property
+    def _check(self) -> StateCheck:
+        services = Services(long_context=lambda: read_long_context(self._files.package))
+        return LeaderboardCheck(services) if self._compat else StateCheck(services)

@@ -20,8 +20,7 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._result_files import ResultFile
-from tunecheck_bfcl._scorer import Scorer
-from tunecheck_bfcl._scoring import score_results
+from tunecheck_bfcl._scoring import Scorer, score_results
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
@@ -298,7 +297,7 @@ def test_whatever_stands_in_a_file_each_line_has_a_verdict(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"BFCL_v4_{category}_result.json"
     path.write_bytes(b"\n".join(lines))
-    score = scorer(compat).score(ResultFile(path, "m", CATEGORIES[category]), mode)
+    score = scorer(compat).score(CATEGORIES[category], [(ResultFile(path, "m", CATEGORIES[category]), mode)])[path]
     assert len(score.verdicts) == len(lines)
     for name, verdict in score.verdicts:
         assert isinstance(name, str)

@@ -12,7 +12,7 @@ from tests.bfcl_data_parts import make_tree, question, write_lines
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
-from tunecheck_bfcl._writing import write_result_files
+from tunecheck_bfcl._writing import RunFiles, finished_rows
 
 
 @pytest.fixture
@@ -91,7 +91,11 @@ def test_result_files_stand_by_model_group_and_category(tmp_path: Path) -> None:
         {"row_id": "simple_java_1", "inputs.category": "simple_java", "error.target": {"type": "E", "message": "m"}},
         result_row("x", "mine", result="no"),
     ]
-    files = write_result_files(rows, tmp_path, "org/model")
+    written = RunFiles(tmp_path, "org/model")
+    results = tmp_path / "eval_results.jsonl"
+    write_lines(results, rows)
+    written.write(finished_rows(results))
+    files = [file.path for file in written.files.values()]
     assert [path.relative_to(tmp_path).as_posix() for path in files] == [
         "org_model/multi_turn/BFCL_v4_multi_turn_base_result.json",
         "org_model/live/BFCL_v4_live_simple_result.json",

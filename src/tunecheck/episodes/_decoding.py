@@ -38,9 +38,8 @@ def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
 def _from_tools(result: object) -> bool:
     if not isinstance(result, list):
         return False
-    turns = [turn for turn in result if isinstance(turn, list)]
-    steps = [step for turn in turns for step in turn]
-    return not (turns and steps and all(isinstance(step, str) for step in steps))
+    steps = [step for turn in result if isinstance(turn, list) for step in turn]
+    return not (steps and all(isinstance(step, str) for step in steps))
 
 
 def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Decoded:

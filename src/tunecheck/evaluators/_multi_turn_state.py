@@ -39,6 +39,7 @@ class MultiTurnStateEvaluator(Evaluator):
         mode: how the model was asked, "tools" or "text"; "auto" tells it from the result.
         data: The copy of the benchmark to read long-context constants from, if not the usual one.
         time_limit_s: seconds after which a call of a simulator is abandoned.
+        model: The model's name, which the leaderboard mixes into some calls.
 
     Raises:
         ConfigurationError: `mode` is none of these.
@@ -51,7 +52,13 @@ class MultiTurnStateEvaluator(Evaluator):
     _trust: Trust | None = None
 
     def __init__(
-        self, *, compat: str = "auto", mode: AnyMode = "auto", data: str | None = None, time_limit_s: float = 10
+        self,
+        *,
+        compat: str = "auto",
+        mode: AnyMode = "auto",
+        data: str | None = None,
+        time_limit_s: float = 10,
+        model: str | None = None,
     ) -> None:
         self._compat = compat
         if compat not in ("auto", STRICT):
@@ -59,7 +66,9 @@ class MultiTurnStateEvaluator(Evaluator):
         self._mode = one_of(mode, MODES, "mode")
         self._data = data
         self._time_limit_s = time_limit_s
-        super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
+        self._model = model
+        named = {} if model is None else {"model": model}
+        super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s, **named)
 
     def entrust(self, trust: Trust) -> None:
         """Say whose rows it judges, which name simulators."""
@@ -133,6 +142,7 @@ class MultiTurnStateEvaluator(Evaluator):
             row,
             error if result is None else result,
             mode=None if self._mode == "auto" else self._mode,
+            model=self._model or "model",
             course=Course(
                 calls_made=cast("JSON", calls_made),
                 finish_reasons=cast("JSON", finish_reasons),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.calls._model import tool_name
@@ -47,7 +48,7 @@ class RowBuilder:
     def __init__(self, files: BfclFiles) -> None:
         self._files = files
         self._wording = Wording.read(files.package)
-        self._documents: dict[str, bytes] = {}
+        self._functions: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
         """The row of an entry."""
@@ -85,17 +86,17 @@ class RowBuilder:
         classes = [
             as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
         ]
-        offered = [document for name in classes for document in self._class_documents(name)]
-        held_out = _held_out(entry.get("missed_function"), offered)
+        offered = [function for name in classes for function in self._class_functions(name)]
+        held_out = _held_out(entry.get("missed_function"), [document for document, _, _ in offered])
         later = {document["name"] for documents in held_out.values() for document in documents}
-        functions = with_hints([each for each in offered if each["name"] not in later], "python", self._wording)
+        shown = [each for each in offered if each[0]["name"] not in later]
         return {
             "id": as_text(entry.get("id"), "id"),
             "category": category.name,
             "check": category.check,
             "turns": list(turns),
-            "tools": to_tools(functions, self._wording),
-            "functions": list(functions),
+            "tools": [tool for _, _, tool in shown],
+            "functions": [hinted for _, hinted, _ in shown],
             "held_out": {turn: list(documents) for turn, documents in held_out.items()},
             "held_out_tools": {turn: to_tools(documents, self._wording) for turn, documents in held_out.items()},
             "initial_config": as_object(entry.get("initial_config", {}), "initial_config"),
@@ -104,12 +105,15 @@ class RowBuilder:
             "long_context": category.long_context,
         }
 
-    def _class_documents(self, simulator: str) -> list[Document]:
-        if simulator not in self._documents:
+    def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
+        """Each function's document as it is, as a model is shown it, and as a tool."""
+        if simulator not in self._functions:
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
-            self._documents[simulator] = dumps([record for _, record in records])
+            documents = _documents([record for _, record in records], "the function documents")
+            hinted = with_hints(documents, "python", self._wording)
+            self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._wording), strict=True)])
         # Read anew for each row: rows share nothing, so that changing one leaves the others as they are.
-        return _documents(loads(self._documents[simulator]), "the function documents")
+        return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
 
 def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
