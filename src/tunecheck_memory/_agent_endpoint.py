@@ -7,11 +7,20 @@ from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import UnreadableReplyError, content_parts, keys_of, says_error
-from tunecheck.endpoints._base import ChatRequest, Completion, time_text
-from tunecheck.endpoints._client import Client
-from tunecheck.endpoints._config import Definition
-from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint, time_header
+from tunecheck.endpoints import (
+    ChatRequest,
+    Client,
+    Completion,
+    Definition,
+    HttpConfig,
+    HttpEndpoint,
+    UnreadableReplyError,
+    content_parts,
+    keys_of,
+    says_error,
+    time_header,
+    time_text,
+)
 from tunecheck_memory._agents import StatefulEndpoint, StatefulReply
 
 _REPLY = "/reply"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeAlias
 
-from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
+from tunecheck import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck._messages import did_you_mean
 
 ClockName = Literal["virtual", "mirrored", "real"]

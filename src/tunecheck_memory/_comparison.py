@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tunecheck import Run
 from tunecheck._json import JSON, real_number
 from tunecheck.results import RunInfo
-from tunecheck.runs._store import Run
 from tunecheck.views import Table, Words
 
 _SCORE = "outputs.memory.memory"

@@ -21,9 +21,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from tunecheck import _yaml as yamltext
+from tunecheck import ConfigurationError, PluginError, _yaml as yamltext
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust

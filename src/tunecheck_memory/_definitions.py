@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from tunecheck import DataError
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import DataError, told_as
+from tunecheck._errors import told_as
 from tunecheck._json import JSON, loads
 from tunecheck_memory._model import Definition, Wait
 
@@ -121,7 +122,7 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     Raises:
         DataError: a title or an example's name cannot be a file's name, or a file cannot be written.
     """
-    from tunecheck.runs._store import dumps_readably
+    from tunecheck.runs import dumps_readably
 
     paths = []
     for definition in definitions:

@@ -7,14 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
+from tunecheck import ConfigurationError, EvaluationResult, Run, evaluate, find_run
 from tunecheck._disk import is_held
-from tunecheck._errors import ConfigurationError
-from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.evaluation._arguments import RESULTS_DIR, RunArguments
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
-from tunecheck.runs._store import Run, find_run
+from tunecheck.datasets import DatasetDefaults, open_dataset
+from tunecheck.endpoints import Endpoint
+from tunecheck.evaluation import RESULTS_DIR, RunArguments, even_unanswered
 from tunecheck_memory._clock import ClockName
 from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._definitions import definition_data

@@ -6,13 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, Verdict, to_json, verdict
+from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
+from tunecheck._faults import Verdict, to_json
 from tunecheck._json import JSON, loads, plain, real_number
-from tunecheck.endpoints._base import Endpoint, ModelCalls
-from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
-from tunecheck.evaluators._judges.texts import given
+from tunecheck.endpoints import Endpoint, ModelCalls
+from tunecheck.evaluators import ModelConfig, given, judge_endpoint
 from tunecheck_memory._model import FinishedTest, Points, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, shipped_kind
 

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from tunecheck import ConfigurationError, RunError
 from tunecheck._disk import open_regular
-from tunecheck._errors import ConfigurationError, RunError, told_as
+from tunecheck._errors import told_as
 from tunecheck._files import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._messages import counted

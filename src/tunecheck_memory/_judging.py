@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tunecheck._errors import ConfigurationError, ContentFilterError
+from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck._faults import Verdict
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.evaluators._judges.reply import JudgementError
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck_memory._data import DATA
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import AskJudge, FinishedTest

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck_memory._model import Definition, FinishedTest, Say, Score, Steps
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints import Endpoint
     from tunecheck_memory._wording import Wording
 
 

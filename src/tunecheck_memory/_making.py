@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tunecheck import ConfigurationError, NewerFileError, TunecheckError
 from tunecheck._disk import write_file
-from tunecheck._errors import ConfigurationError, TunecheckError, told_as
-from tunecheck._files import FORMAT_VERSION, NewerFileError, read_object
+from tunecheck._errors import told_as
+from tunecheck._files import FORMAT_VERSION, read_object
 from tunecheck._json import JSON, plain
-from tunecheck.runs._store import dumps_readably
+from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet, settings_text
 from tunecheck_memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck_memory._files import LeftOut

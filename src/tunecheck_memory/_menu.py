@@ -10,8 +10,8 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
+from tunecheck import ConfigurationError
 from tunecheck._describe import read_as
-from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
 DRINKS = "Beverages"

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from msgspec import structs
 
+from tunecheck import Run, RunError
 from tunecheck._disk import write_file
-from tunecheck._errors import RunError
 from tunecheck._json import JSON, real_number
-from tunecheck.runs._store import Run, dumps_readably
+from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events

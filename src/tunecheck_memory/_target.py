@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tunecheck._errors import ConfigurationError, RunError
+from tunecheck import CallContext, ConfigurationError, Row, RunError
 from tunecheck._json import JSON, content_hash, whole_number
-from tunecheck._targets import CallContext, CallsMade, CostTracker, EndpointUsage, Row, TargetOutput
-from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._target import AskingTarget
+from tunecheck._targets import CallsMade, CostTracker, EndpointUsage, TargetOutput
+from tunecheck.datasets import SOURCE_ID, TRIAL
+from tunecheck.endpoints import AskingTarget, Endpoint
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._definitions import definition_data

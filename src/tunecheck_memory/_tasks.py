@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tunecheck._errors import RunError, TunecheckError
+from tunecheck import RunError, TunecheckError
 from tunecheck_memory._kind import Kind, Scene
 from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
 from tunecheck_memory._wording import Wording

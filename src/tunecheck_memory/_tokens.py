@@ -7,7 +7,7 @@ from importlib import machinery, util
 from types import ModuleType
 from typing import Protocol, cast
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck._messages import did_you_mean
 
 ENCODINGS = ("cl100k_base", "o200k_base")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tunecheck import _yaml as yamltext
+from tunecheck import ConfigurationError, _yaml as yamltext
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import told_as
 
 if TYPE_CHECKING:
     from tunecheck_memory._menu import Menu

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from msgspec import to_builtins
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
@@ -39,7 +39,7 @@ from tunecheck.cli import (
 from tunecheck.views import console
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints import Endpoint
     from tunecheck_memory._clock import ClockName
     from tunecheck_memory._evaluation import MemoryOutcome
     from tunecheck_memory._files import MemorySummary
@@ -211,7 +211,7 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
 
 def _unfinished(options: MemoryRunOptions) -> str | None:
     """The newest run that was begun with the same options, if it has not finished, nor is being written now."""
-    from tunecheck.runs._store import list_runs
+    from tunecheck.runs import list_runs
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
         try:
@@ -255,7 +255,7 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
     from tunecheck.cli import load_named
-    from tunecheck.endpoints._prices import read_prices
+    from tunecheck.endpoints import read_prices
 
     endpoint = load_named(name, trust)
     if prices is not None:

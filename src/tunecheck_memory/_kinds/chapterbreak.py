@@ -18,7 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck import ConfigurationError, DataError
+from tunecheck._errors import told_as
 from tunecheck._json import JSON, loads
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply

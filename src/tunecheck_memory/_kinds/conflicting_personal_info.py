@@ -6,14 +6,14 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck import ConfigurationError, ReplyError
 from tunecheck_memory._data import read_words
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.scripts import scripted_test
 from tunecheck_memory._model import Definition
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints import Endpoint
 
 ATTEMPTS = 5
 """How often content is asked for until it can be read."""
@@ -68,7 +68,7 @@ class ConflictingPersonalInfo(Kind):
             return pool.submit(asyncio.run, write()).result()
 
     async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
-        from tunecheck.endpoints._base import ChatRequest
+        from tunecheck.endpoints import ChatRequest
 
         random = making.random(self.title, example)
         subject, messages = random.choice(read_words("personal_subjects")), random.randint(3, 5)

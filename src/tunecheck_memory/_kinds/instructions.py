@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
+from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._data import read_data, read_words
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import (

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.evaluators._text.evaluators import rouge_l, rouge_tokens
+from tunecheck import ConfigurationError
+from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory._data import read_words
 from tunecheck_memory._definitions import default_waits
 from tunecheck_memory._kind import GenerationContext, Kind, Scene

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck_memory._definitions import default_waits

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck_memory._menu import Menu
 from tunecheck_memory._model import AskJudge
