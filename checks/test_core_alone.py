@@ -35,9 +35,6 @@ CORE_TESTS = (
     "test_statistics_figures.py", "test_evaluate_arguments.py", "test_text_evaluators.py",
 )  # fmt: skip
 
-STILL_NEEDED = {"tunecheck_bfcl", "tunecheck_memory"}
-"""Plug-ins without which the core does not work yet; this set only shrinks, and is empty in the end."""
-
 MEMORY = """\
 config: {run_name: memories}
 datasets:
@@ -111,12 +108,7 @@ def without(whole: Copy, deleted: set[str], folder: Path) -> Copy:
     return made
 
 
-NOT_YET = [pytest.mark.xfail(reason="the core still imports it", strict=False)]
-
-CASES = [
-    *(pytest.param({name}, id=name, marks=NOT_YET if name in STILL_NEEDED else []) for name in PLUGINS),
-    pytest.param(set(PLUGINS), id="all", marks=NOT_YET if STILL_NEEDED else []),
-]
+CASES = [*(pytest.param({name}, id=name) for name in PLUGINS), pytest.param(set(PLUGINS), id="all")]
 
 
 @pytest.fixture(params=CASES)
@@ -159,7 +151,6 @@ def test_runs_of_a_deleted_plugin_are_still_listed_compared_and_reported(copy: C
         assert (copy.workspace / "eval_results" / new / "report.html").is_file()
 
 
-@pytest.mark.xfail(reason="the core still imports plug-ins", strict=False, condition=bool(STILL_NEEDED))
 def test_the_core_s_tests_pass_without_any_plugin(whole: Copy, tmp_path: Path) -> None:
     copy = without(whole, set(PLUGINS), tmp_path)
     tests = [f"tests/core/{name}" for name in CORE_TESTS]

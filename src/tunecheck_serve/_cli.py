@@ -123,7 +123,7 @@ def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
 
 def _bfcl_rows(path: Path) -> str | None:
     """The rows that result files of BFCL answer, as a data set; None where there are no such files."""
-    from tunecheck_bfcl._result_files import find_results
+    from tunecheck_bfcl import find_results
 
     if not (path.is_dir() or path.name.endswith("_result.json")):
         return None

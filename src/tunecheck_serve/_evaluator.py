@@ -31,7 +31,7 @@ from tunecheck.pipeline import (
     is_of_workspace,
 )
 from tunecheck.plugins import JSON, Failure, ForeignLoop
-from tunecheck_azure._foundry.evaluation import as_verdict
+from tunecheck_azure import as_verdict
 from tunecheck_serve._middleware import Middleware, Service, json_reply
 from tunecheck_serve._wire import BadRequestError, read_object
 

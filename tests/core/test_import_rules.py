@@ -16,19 +16,6 @@ SOURCE = ROOT / "src"
 
 PLUGINS = sorted(path.name for path in SOURCE.glob("tunecheck_*"))
 
-FOR_TYPES = {"tunecheck.report._turns -> tunecheck_bfcl._entries", "tunecheck.report._turns -> tunecheck_bfcl._replay"}
-"""Imports of plug-ins for type checkers that are still in the core; this set only shrinks."""
-
-DEEP = {
-    "tunecheck_authoring -> tunecheck_bfcl._entries",
-    "tunecheck_authoring -> tunecheck_bfcl._multi_turn",
-    "tunecheck_authoring -> tunecheck_bfcl._replay",
-    "tunecheck_authoring -> tunecheck_bfcl._single_turn",
-    "tunecheck_serve -> tunecheck_azure._foundry.evaluation",
-    "tunecheck_serve -> tunecheck_bfcl._result_files",
-}
-"""Imports of one plug-in's internals by another that are still there; this set only shrinks."""
-
 COMPUTED = {
     "tunecheck._lazy",  # the names of a package's own stub file
     "tunecheck.endpoints._python",  # a function that a user's definition names
@@ -67,16 +54,9 @@ def strings(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def test_the_core_imports_plugins_not_even_for_types_but_for_those_that_are_listed() -> None:
-    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    listed = {line for contract in allowed for line in contract.get("ignore_imports", [])}
-    found = {
-        f"{name.removesuffix('.__init__')} -> {imported}"
-        for name, tree in modules("tunecheck")
-        for imported in imports(tree)
-        if imported.startswith("tunecheck_")
-    }
-    assert found - listed - FOR_TYPES == set()
+def test_the_core_imports_no_plugin_not_even_for_types() -> None:
+    found = {(name, imported) for name, tree in modules("tunecheck") for imported in imports(tree)}
+    assert [each for each in found if each[1].startswith("tunecheck_")] == []
 
 
 def test_no_text_in_the_core_names_a_plugin_s_module() -> None:
@@ -107,10 +87,10 @@ def test_modules_are_imported_by_a_computed_name_only_where_users_or_plugins_nam
         and (getattr(node.func, "id", "") or getattr(node.func, "attr", "")) in ("import_module", "__import__")
         and not isinstance(node.args[0], ast.Constant)
     }
-    assert found - COMPUTED == set()
+    assert found == COMPUTED
 
 
-def test_one_plugin_imports_another_from_its_top_level_but_for_those_that_are_listed() -> None:
+def test_one_plugin_imports_another_from_its_top_level() -> None:
     found = {
         f"{package} -> {imported}"
         for package in PLUGINS
@@ -118,7 +98,7 @@ def test_one_plugin_imports_another_from_its_top_level_but_for_those_that_are_li
         for imported in imports(tree)
         if imported.startswith("tunecheck_") and imported.partition(".")[0] != package and "." in imported
     }
-    assert found - DEEP == set()
+    assert found == set()
 
 
 @pytest.mark.parametrize("package", ["tunecheck", *PLUGINS])
