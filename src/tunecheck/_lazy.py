@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Callable[[], list[str]], list[str]]":
     """Return `__getattr__`, `__dir__` and `__all__` of a package with the names that its stub file imports."""
     stub = file.removesuffix(".py") + ".pyi"
-    with open(stub, "rb") as text:
-        tree = compile(text.read(), stub, "exec", _ast.PyCF_ONLY_AST)
+    loader = vars(sys.modules[package])["__loader__"]  # not open(): the package may stand in a zip file
+    tree = compile(loader.get_data(stub), stub, "exec", _ast.PyCF_ONLY_AST)
     homes: dict[str, tuple[str, str]] = {}
     assert isinstance(tree, _ast.Module)
     for node in tree.body:

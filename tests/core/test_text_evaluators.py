@@ -352,7 +352,7 @@ def test_the_metrics_work_from_a_zipped_package(tmp_path: Path) -> None:
     source = Path(tunecheck.__file__).parent
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for file in source.rglob("*"):
-            if file.suffix in (".py", ".txt", ".bin") and file.is_file():
+            if file.suffix in (".py", ".pyi", ".txt", ".bin") and file.is_file():
                 archive.write(file, Path("tunecheck") / file.relative_to(source))
     row = "'Mr. Smith is happy. 5 cats.', 'Mr. Smith is glad. No. 5 cats. é'"
     code = SCORE_ALL + f"print([list(verdict.values())[0] for verdict in score({row})])"

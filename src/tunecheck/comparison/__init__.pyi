@@ -1,11 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._clusters import NONE as NONE, Clusters as Clusters, clusters_of as clusters_of, may_cluster as may_cluster
 from ._comparison import Part as Part
 from ._measuring import Sides as Sides
 from ._pairing import pair as pair
 from ._pairs import RunPair as RunPair
 from ._parts import labels_of_pairs as labels_of_pairs, part_of as part_of, with_verdicts as with_verdicts
-from ._reading import OpenedRun as OpenedRun, read_runs as read_runs
-from ._rows import RawRow as RawRow
-from ._run_table import RowSource as RowSource, RunInfo as RunInfo
