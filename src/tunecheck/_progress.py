@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunecheck._messages import clean
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
@@ -107,7 +109,7 @@ class ProgressBar:
             transient=True,
             expand=True,
         )
-        self._bar.add_task(_short(self._label), total=rows, rate="", failed="", left="", remark="")
+        self._bar.add_task(clean(self._label, 24), total=rows, rate="", failed="", left="", remark="")
         self._bar.start()
         return self._bar
 
@@ -116,11 +118,6 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-
-def _short(label: str) -> str:
-    shown = "".join(letter for letter in label if letter.isprintable())
-    return shown if len(shown) <= 24 else f"{shown[:23]}…"
 
 
 def rate_text(rate: float | None) -> str:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
 from tunecheck._json import content_hash
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import clean, did_you_mean
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
-from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
+from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source
 from tunecheck.datasets._tables import CsvSource, ParquetSource
 from tunecheck.plugins import find
 
@@ -315,9 +315,7 @@ def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], w
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise DataError(
-            f"{reference}: the loader failed with {type(error).__name__}: {one_line(str(error))}"
-        ) from error
+        raise DataError(f"{reference}: the loader failed with {type(error).__name__}: {clean(error)}") from error
     if isinstance(data, (str, PathLike)):
         return _file(os.fspath(data), folders)
     if isinstance(data, Dataset):

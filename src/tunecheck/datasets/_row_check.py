@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import clean, did_you_mean
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._columns import ROLES
 from tunecheck.datasets._reading import usable_id
 from tunecheck.datasets._right_calls import RightCall, is_plain, right_calls, violations
-from tunecheck.datasets._sources import one_line
 
 PROBLEMS: Final = {
     "duplicate_id": "the id is not the row's own",
@@ -87,11 +86,11 @@ class RowCheck:
         try:
             tools = ToolDefinitions.read(self._tools(row))
         except ValueError as error:
-            yield Finding(entry, "tools", one_line(str(error)))
+            yield Finding(entry, "tools", clean(error, 1_000))
             return
         right = right_calls(row, truth, tools)
         if right.problem:
-            yield Finding(entry, "unreadable_call", one_line(right.problem))
+            yield Finding(entry, "unreadable_call", clean(right.problem, 1_000))
         for each in right.calls:
             definition = tools.spelled(each.name)
             if tools and definition is None:
@@ -107,7 +106,7 @@ def schema_findings(
     """A finding where the call breaks the schema of its function; none where that is not there."""
     if definition is None or not (broken := violations(right, definition)):
         return []
-    return [Finding(entry, "breaks_schema", one_line("; ".join(broken)), turn, call_text(right.call))]
+    return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
 
 
 def entry_name(row: Mapping[str, object], number: int) -> str:

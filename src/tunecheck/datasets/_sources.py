@@ -12,6 +12,7 @@ from typing import IO, NoReturn
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
+from tunecheck._messages import clean
 from tunecheck.datasets._columns import kind
 
 Record = dict[str, JSON]
@@ -71,7 +72,7 @@ class Source(ABC):
         where = self.label if number is None else f"{self.label}, {self.unit} {number}"
         if column is not None:
             where += f", column {column}"
-        raise DataError(f"{where}: {one_line(what)}")
+        raise DataError(f"{where}: {clean(what, MAX_ERROR)}")
 
     def state(self) -> object:
         """Something that differs when the source has changed since it was last looked at."""
@@ -147,11 +148,6 @@ class FileSource(Source):
                 held, size = [last], len(last)
         if size:
             yield b"".join(held)
-
-
-def one_line(text: str) -> str:
-    """Text from outside as part of an error: on one line, and not endless."""
-    return " ".join(text.split())[:MAX_ERROR]
 
 
 def excerpt(text: str, at: int, *, width: int = 40) -> str:
@@ -239,7 +235,7 @@ class JsonArraySource(FileSource):
         except json.JSONDecodeError as error:
             near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
             where = f"{self.label}, line {error.lineno}, column {error.colno}"
-            raise DataError(f"{where}: not JSON: {one_line(_problem(error) + near)}") from None
+            raise DataError(f"{where}: not JSON: {clean(_problem(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
             self.refuse(_reason(error))
 

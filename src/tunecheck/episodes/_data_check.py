@@ -15,7 +15,7 @@ from typing import Final
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import clean, did_you_mean
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
@@ -23,7 +23,6 @@ from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, re
 from tunecheck.datasets._judging import COLUMNS, Judging
 from tunecheck.datasets._right_calls import as_right
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
-from tunecheck.datasets._sources import one_line
 from tunecheck.episodes._playing import Called, Replay, Services
 from tunecheck.episodes._states import Path, leaves, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls
@@ -121,7 +120,7 @@ def checked_rows(
         try:
             entry = read_conversation(row, number)
         except UnusableRowError as error:
-            yield CheckedRow(name, row, [*found, Finding(name, "row", one_line(str(error)))])
+            yield CheckedRow(name, row, [*found, Finding(name, "row", clean(error, 1_000))])
             continue
         found += _misspelt_columns(name, row)
         if entry.long_context:
@@ -130,11 +129,11 @@ def checked_rows(
         try:
             found.extend(check.findings())  # keeps those before one that raises
         except PluginError as error:
-            yield CheckedRow(name, row, [*found, Finding(name, "simulator", one_line(str(error)))])
+            yield CheckedRow(name, row, [*found, Finding(name, "simulator", clean(error, 1_000))])
         except DataError as error:
-            yield CheckedRow(name, row, [*found, Finding(name, "configuration", one_line(str(error)))])
+            yield CheckedRow(name, row, [*found, Finding(name, "configuration", clean(error, 1_000))])
         except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
-            text = one_line(f"{type(error).__name__}: {error}")
+            text = clean(f"{type(error).__name__}: {error}", 1_000)
             yield CheckedRow(name, row, [*found, Finding(name, "simulator", text)])
         else:
             yield CheckedRow(name, row, found, check)
@@ -249,7 +248,7 @@ class EntryCheck:
         for each in calls:
             if each.call is None:
                 idle = False
-                yield self._finding("unreadable_call", one_line(str(each.problem)), turn, each.text)
+                yield self._finding("unreadable_call", clean(each.problem, 1_000), turn, each.text)
                 continue
             if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
                 name, held_out = each.call.name, sorted(self.entry.held_out.items())
@@ -273,9 +272,9 @@ class EntryCheck:
                 "already_there", f"initial_config holds {held} already, which this is to create", turn, text
             )
         if step.result.error:
-            yield self._finding("call_fails", one_line(step.result.text), turn, text)
+            yield self._finding("call_fails", clean(step.result.text, 1_000), turn, text)
         elif reports_failure(call.name, step.result.value):
-            yield self._finding("reports_failure", one_line(step.result.text), turn, text)
+            yield self._finding("reports_failure", clean(step.result.text, 1_000), turn, text)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
         return Finding(self.entry.name, problem, text, turn, call)

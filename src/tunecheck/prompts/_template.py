@@ -21,7 +21,7 @@ from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import clean, did_you_mean
 from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 
 MAX_BODY = 1 << 18
@@ -71,7 +71,7 @@ class Template:
             _refuse_unsupported(tree, nunjucks=environment.nunjucks)
             code = environment.compile(_Rewriter().visit(tree))
         except TemplateSyntaxError as error:
-            raise PromptError(f"{where(error.lineno)}: {_one_line(_syntax_problem(error, environment))}") from None
+            raise PromptError(f"{where(error.lineno)}: {clean(_syntax_problem(error, environment), 300)}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # What Python's own compiler refuses: too many nested blocks, too large a number.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
@@ -131,12 +131,7 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
 def _reason(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "it goes on without end, or is nested too deeply"
-    return _one_line(str(error)) or type(error).__name__
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:300]}…"
+    return clean(error, 300) or type(error).__name__
 
 
 # -- the tree, rewritten

@@ -35,7 +35,7 @@ _TURNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class VerdictWithoutModel:
     """A row's verdict for which no model has to be asked."""
 
     verdict: Verdict
@@ -135,7 +135,7 @@ class PromptyEvaluator(Evaluator):
     _provided: ClassVar[frozenset[str]] = frozenset()
     """Inputs of a prompt that `_prepare` makes of the evaluator's parameters."""
 
-    def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | Settled:  # noqa: ANN401
+    def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | VerdictWithoutModel:  # noqa: ANN401
         """The prompt's inputs for one row, or the verdict where no model has to be asked.
 
         Subclasses have keyword parameters of their own here, which become the evaluator's.
@@ -169,7 +169,7 @@ class PromptyEvaluator(Evaluator):
     async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
         self.__signature__.bind(**inputs)
         prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
-        if isinstance(prepared, Settled):
+        if isinstance(prepared, VerdictWithoutModel):
             return prepared.verdict
         judgements, note = await self._judgements(calls, self._messages(prepared))
         return self._verdict(judgements, note)
@@ -247,7 +247,7 @@ class PromptyEvaluator(Evaluator):
             ValueError: the row cannot be judged.
         """
         prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
-        if isinstance(prepared, Settled):
+        if isinstance(prepared, VerdictWithoutModel):
             return None
         return ChatRequest(self._messages(prepared), parameters=self._asking.parameters)
 

@@ -14,7 +14,7 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, schema_faults
 from tunecheck.evaluators._calls.evaluators import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator, Settled
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel
 from tunecheck.evaluators._judges.texts import defined_tools, shown
 from tunecheck.formats._choosing import AUTO
 from tunecheck.prompts._loading import shipped_prompt
@@ -89,7 +89,7 @@ class RelevanceEvaluator(ShippedJudge):
 
     def _prepare(
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
-    ) -> Mapping[str, object] | Settled:
+    ) -> Mapping[str, object] | VerdictWithoutModel:
         said = shown(response, tool_definitions)
         return {"query": shown(query), "response": said, "tool_definitions": tool_definitions, **more}
 
@@ -115,7 +115,7 @@ class GroundednessEvaluator(ShippedJudge):
         query: object = None,
         tool_definitions: object = None,
         **more: object,
-    ) -> Mapping[str, object] | Settled:
+    ) -> Mapping[str, object] | VerdictWithoutModel:
         support = shown(context)
         if not support.strip():
             raise ValueError("there is no context that could support the response")
@@ -144,7 +144,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         tool_definitions: object = None,
         query: object = None,
         **more: object,
-    ) -> Mapping[str, object] | Settled:
+    ) -> Mapping[str, object] | VerdictWithoutModel:
         comparison = compare_calls(response, ground_truth, tool_definitions, policy=_STRICT, format=AUTO)
         settled = self._without_model(comparison)
         if settled is not None:
@@ -160,15 +160,17 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         }
 
     @abc.abstractmethod
-    def _without_model(self, comparison: CallComparison) -> Settled | None:
+    def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
         """The verdict where no model has to be asked."""
 
     def _matching(self, comparison: CallComparison) -> str:
         """What the comparison says is wrong, for the prompt."""
         return sentence(comparison.faults) or ""
 
-    def _settled(self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()) -> Settled:
-        return Settled(
+    def _settled(
+        self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()
+    ) -> VerdictWithoutModel:
+        return VerdictWithoutModel(
             verdict(
                 self.replaceable_prompt,
                 score=score,
@@ -194,7 +196,7 @@ class CallJudgeEvaluator(_CallsJudge):
 
     replaceable_prompt: ClassVar[str] = "call_judge"
 
-    def _without_model(self, comparison: CallComparison) -> Settled | None:
+    def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
         if not comparison.expects_call and not comparison.has_call:
             return self._settled(None, reason="the ground truth is not a function call")
         if not comparison.expects_call or not comparison.functions_match:
@@ -219,7 +221,7 @@ class DifferenceEvaluator(_CallsJudge):
     replaceable_prompt: ClassVar[str] = "difference"
     _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {"differences": _DIFFERENCES}
 
-    def _without_model(self, comparison: CallComparison) -> Settled | None:
+    def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
         if not comparison.expects_call and not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the response with")
         if comparison.expects_call:
@@ -230,7 +232,7 @@ class DifferenceEvaluator(_CallsJudge):
         if equal is None:
             return None
         settled = self._settled(1.0, reason=f"the {equal} are equal; no model was asked")
-        return Settled({**settled.verdict, "difference_differences": []})
+        return VerdictWithoutModel({**settled.verdict, "difference_differences": []})
 
     def _matching(self, comparison: CallComparison) -> str:
         if not comparison.expects_call and not comparison.has_call:
