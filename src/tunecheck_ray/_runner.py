@@ -7,16 +7,21 @@ nothing: nobody reads what it yields, and the services grant it nothing more.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import math
 import os
 import pickle
 import secrets
+import signal
+import sys
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck._messages import clean, counted
@@ -47,7 +52,10 @@ _PAUSE_S = 0.01
 
 _GRACE_S = 12.0
 _SUSPECT = 2
-"""A row that was in flight when its process died for the second time runs alone."""
+"""Rows that may have been in flight when their process died for the second time are told apart."""
+
+_PIECES = 8
+"""They are divided into so many pieces, again and again, until a row runs alone."""
 
 _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env.*", "*.env", "__pycache__"]
 
@@ -111,7 +119,15 @@ class RayRunner:
 
     async def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
         """As `Runner.run`."""
+        with contextlib.redirect_stdout(_WithoutRay(sys.stdout)), contextlib.redirect_stderr(_WithoutRay(sys.stderr)):
+            async for portion in self._run(source, shared):
+                yield portion
+        if self._failed is not None:
+            raise self._failed
+
+    async def _run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
         await asyncio.to_thread(self._connect, shared)
+        _take_signals_back()
         try:
             while await asyncio.to_thread(self._submit, source):
                 for flight in await asyncio.to_thread(self._wait):
@@ -121,8 +137,6 @@ class RayRunner:
                 yield Portion(notes=[note])
         finally:
             await asyncio.to_thread(self._disconnect)
-        if self._failed is not None:
-            raise self._failed
 
     def stop(self) -> None:
         """As `Runner.stop`."""
@@ -258,26 +272,41 @@ class RayRunner:
         if flight.chunk.isolated:
             yield from self._blame(rest[0], flight, how, source)
             return
-        in_flight = [row for row in rest if row.index in flight.begun]
+        in_flight = _in_flight(rest, flight, source)
         self._deaths.update(row.index for row in in_flight)
-        alone = [row for row in in_flight if self._deaths[row.index] >= _SUSPECT]
-        together = [row for row in rest if row not in alone]
-        for rows, isolated in [(together, False), *(([row], True) for row in alone)]:
+        suspects = [row for row in in_flight if self._deaths[row.index] >= _SUSPECT]
+        together = [row for row in rest if row not in suspects]
+        size = math.ceil(len(suspects) / _PIECES)
+        pieces = [suspects[at : at + size] for at in range(0, len(suspects), size or 1)]
+        for rows in [together, *pieces]:
             if rows:
                 known = {row.index: known for row in rows if (known := flight.known(row.index))}
-                self._again.append(Chunk(tuple(rows), known, isolated))
+                self._again.append(Chunk(tuple(rows), known, isolated=rows is not together and len(rows) == 1))
 
     def _blame(self, row: Row, flight: _Flight, how: str, source: ChunkSource) -> Iterator[Portion]:
         """A row has killed a process that ran nothing else: find the stage, and record its error."""
         known, only = flight.known(row.index), flight.chunk.only
-        is_answered = any(record.startswith(b'{"k":"answer"') for record in known)
-        if only is None and (is_answered or not source.has_target):
+        if only is None and (_is_answered(known) or not source.has_target):
             self._again.extend(Chunk((row,), {row.index: known}, True, name) for name in source.evaluators)
             return
         record = died(row, only or TARGET, how)
         yield Portion(records=[((row.index,), record)], failed=1)
         if only is None:  # evaluators that need no answer still judge the row
             self._again.append(Chunk((row,), {row.index: (*known, record)}))
+
+
+def _in_flight(rest: list[Row], flight: _Flight, source: ChunkSource) -> list[Row]:
+    """The rows that a lost task may have been working on: it may have begun some that it had no time to report."""
+    begun = [row for row in rest if row.index in flight.begun]
+    unreported = [row for row in rest if row.index not in flight.begun]
+    if not source.has_target:
+        return rest
+    answered = sum(_is_answered(flight.known(row.index)) for row in begun)
+    return [*begun, *unreported[: max(0, source.concurrency - (len(begun) - answered))]]
+
+
+def _is_answered(known: tuple[bytes, ...]) -> bool:
+    return any(record.startswith(b'{"k":"answer"') for record in known)
 
 
 def _left_out(workspace: Path) -> list[str]:
@@ -288,6 +317,32 @@ def _left_out(workspace: Path) -> list[str]:
         if is_environment or any(folder.glob("*/run.json")):
             found.append(folder.name)
     return found
+
+
+class _WithoutRay(io.TextIOBase):
+    """A stream that leaves out what Ray's own threads print: the output is the command's, and may be JSON."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return len(text) if threading.current_thread().name.startswith("ray_") else self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def _take_signals_back() -> None:
+    """Ray puts handlers of its own below Python's, which would end the driver at once."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.getsignal(number))
 
 
 def _cores() -> int:
