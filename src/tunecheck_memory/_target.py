@@ -17,7 +17,7 @@ from tunecheck import CallContext, ConfigurationError, Row, RunError
 from tunecheck._json import JSON, content_hash, whole_number
 from tunecheck._targets import CallsMade, CostTracker, EndpointUsage, TargetOutput
 from tunecheck.datasets import SOURCE_ID, TRIAL
-from tunecheck.endpoints import AskingTarget, Endpoint
+from tunecheck.endpoints import Endpoint, EndpointTargetBase
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._definitions import definition_data
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tunecheck_memory._wording import Wording
 
 
-class MemoryTarget(AskingTarget):
+class MemoryTarget(EndpointTargetBase):
     """Answers a row, which names a test, when that test is over in the row's session.
 
     The first row of a session starts it; what it comes to is logged event by event in the run's folder, from where

@@ -11,12 +11,12 @@ import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
 from tunecheck.calls.matching import match_calls
-from tunecheck.formats._reading import OneRow, begin_row, once, read_calls, read_once, tools_once
+from tunecheck.formats._reading import RowCache, begin_row, cached_per_row, cached_reading, cached_tools, read_calls
 
 
 @contextmanager
 def row_of(*values: object) -> Iterator[None]:
-    begin_row(OneRow([{str(number): value for number, value in enumerate(values)}]))
+    begin_row(RowCache([{str(number): value for number, value in enumerate(values)}]))
     yield
     begin_row(None)
 
@@ -30,30 +30,30 @@ def test_what_is_made_of_a_rows_values_is_made_once() -> None:
     made: list[int] = []
     value, other = ["a"], ["a"]
     with row_of(value, other):
-        assert once("task", (value, None), lambda: counting(made)) == 1
-        assert once("task", (value, None), lambda: counting(made)) == 1
-        assert once("task", (other, None), lambda: counting(made)) == 2
-        assert once("another task", (value, None), lambda: counting(made)) == 3
+        assert cached_per_row("task", (value, None), lambda: counting(made)) == 1
+        assert cached_per_row("task", (value, None), lambda: counting(made)) == 1
+        assert cached_per_row("task", (other, None), lambda: counting(made)) == 2
+        assert cached_per_row("another task", (value, None), lambda: counting(made)) == 3
     with row_of(value):
-        assert once("task", (value, None), lambda: counting(made)) == 4
+        assert cached_per_row("task", (value, None), lambda: counting(made)) == 4
 
 
 def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
     made: list[int] = []
     with row_of("row"):
         own = ["x"]
-        assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
-    assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
+        assert [cached_per_row("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
+    assert [cached_per_row("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
 
 
 def test_a_value_is_read_once_by_the_same_tools() -> None:
     definitions = [{"name": "f", "parameters": {}}]
     calls = {"name": "f", "arguments": {"a": 1}}
     with row_of(calls, definitions):
-        tools = tools_once(definitions)
-        assert tools_once(definitions) is tools
-        assert read_once(calls, tools) is read_once(calls, tools)
-        assert read_once(calls, tools) is not read_once(calls)
+        tools = cached_tools(definitions)
+        assert cached_tools(definitions) is tools
+        assert cached_reading(calls, tools) is cached_reading(calls, tools)
+        assert cached_reading(calls, tools) is not cached_reading(calls)
 
 
 def test_a_rows_calls_are_read_once_for_its_evaluators_its_kind_and_its_cause(

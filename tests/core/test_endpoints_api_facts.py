@@ -360,9 +360,9 @@ def thinking(enough: int) -> Callable[[Request, int], Step]:
 async def test_a_judge_that_is_cut_off_while_it_thinks_gets_more_room_from_then_on() -> None:
     with FaultServer(thinking(5_000)) as server:
         endpoint = model(server, parameters={"max_tokens": 800})
-        first = await endpoint.complete(ChatRequest(MESSAGES, roomy=True))
+        first = await endpoint.complete(ChatRequest(MESSAGES, may_raise_limit=True))
         assert (first.text, first.usage.output_tokens) == ("yes", 800 + 4_096 + 50)
-        assert await answers(endpoint, 1, roomy=True) == ["yes"]
+        assert await answers(endpoint, 1, may_raise_limit=True) == ["yes"]
     limits = [json.loads(request.body)["max_tokens"] for request in server.requests]
     assert limits == [800, 4_096, 8_192, 8_192]
 
@@ -371,14 +371,14 @@ async def test_a_model_that_is_measured_keeps_the_limit_it_was_given() -> None:
     with FaultServer(thinking(5_000)) as server:
         endpoint = model(server, parameters={"max_tokens": 800})
         assert await answers(endpoint) == [""]
-        assert await answers(endpoint, roomy=True) == ["yes"]
+        assert await answers(endpoint, may_raise_limit=True) == ["yes"]
         assert await answers(endpoint) == [""]
     assert json.loads(server.requests[-1].body)["max_tokens"] == 800
 
 
 async def test_thinking_without_an_end_stops_at_the_highest_limit() -> None:
     with FaultServer(thinking(10**9)) as server:
-        assert await answers(model(server), roomy=True) == [""]
+        assert await answers(model(server), may_raise_limit=True) == [""]
     assert [json.loads(request.body).get("max_tokens") for request in server.requests] == [
         None,
         4_096,
@@ -396,4 +396,4 @@ async def test_a_limit_that_the_service_refuses_is_not_raised_to() -> None:
         return answer({"choices": [{"finish_reason": "length", "message": {"content": "<think>hm"}}]})
 
     with FaultServer(plan) as server:
-        assert await answers(model(server, parameters={"max_tokens": 800}), roomy=True) == [""]
+        assert await answers(model(server, parameters={"max_tokens": 800}), may_raise_limit=True) == [""]

@@ -417,7 +417,7 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 class _Extent:
-    """The size of a schema with its references written out, each up to where it comes back to itself.
+    """Estimates the cost of validating with a schema whose references are expanded, each until it recurs.
 
     A way back leads through a property, or through a list or pattern (""). A value below property `b` is reached only
     by ways through `b` or "", so it is seen at most `ways` times as often as the value it stands in: `ways` to the

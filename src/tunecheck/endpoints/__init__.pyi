@@ -30,8 +30,8 @@ from ._prices import read_prices as read_prices
 from ._recorded import content_key as content_key
 from ._replay import ReplayEndpoint as ReplayEndpoint
 from ._target import (
-    AskingTarget as AskingTarget,
     EndpointTarget as EndpointTarget,
+    EndpointTargetBase as EndpointTargetBase,
     openai_tools as openai_tools,
     read_messages as read_messages,
 )

@@ -95,10 +95,9 @@ class AdaptiveGate:
             self._out -= 1
 
     async def rejoin(self, refused: Sent) -> None:
-        """After a pause within a call that was refused: wait for the place of another that leaves.
+        """Queue a refused call again after its backoff, unless fewer calls are out than when it was refused.
 
-        Not where there is room and fewer are out than when it was refused. Else calls that were refused together would
-        all be sent, and refused, together again.
+        Without the queue, calls that were refused together would all be sent, and refused, together again.
         """
         if self._out == 0 or (self._under_way <= self._room and self._out < refused.at_once - 1):
             return

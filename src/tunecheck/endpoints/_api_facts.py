@@ -75,15 +75,15 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     formats: tuple[str, ...] = ()
     room: int | None = None
 
-    def parameters_of(self, given: Mapping[str, JSON], *, roomy: bool = False) -> dict[str, JSON]:
-        """Return the parameters that this API takes; `roomy` applies the raised limit, if there is one."""
+    def parameters_of(self, given: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
+        """Return the parameters that this API takes; `may_raise_limit` applies the raised limit, if there is one."""
         sent: dict[str, JSON] = {}
         for name, value in given.items():
             name_sent = self._name(name, given)
             value_sent = self._format(value) if name == FORMAT else value
             if name_sent is not None and (name != FORMAT or value_sent is not None):
                 sent[name_sent] = value_sent
-        if roomy and self.room is not None:
+        if may_raise_limit and self.room is not None:
             limit = next((name for name in LIMITS if name in sent), self._name("max_tokens", given))
             if limit is not None:
                 sent[limit] = max(self.room, whole_number(sent.get(limit)) or 0)

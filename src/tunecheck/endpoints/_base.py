@@ -29,8 +29,8 @@ class ChatRequest:
     `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
     recorded and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at`,
     with a time zone, is when it is sent by the clock of a conversation that has one of its own: endpoints over HTTP
-    tell it in the header Tunecheck-Time. `roomy`: the limit of tokens may be raised for a model that uses it up
-    thinking, as for judges; a model that is measured keeps its limit.
+    tell it in the header Tunecheck-Time. `may_raise_limit`: a model that uses up the limit of tokens thinking gets a
+    higher one, as judges do; a model that is measured keeps its limit.
     """
 
     messages: Sequence[Mapping[str, JSON]]
@@ -39,7 +39,7 @@ class ChatRequest:
     idempotency_key: str | None = None
     row: Row | None = None
     sent_at: datetime | None = None
-    roomy: bool = False
+    may_raise_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class Endpoint(Apart, ABC):
     `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
-    `holds_back`: it enforces that limit itself, however many calls are made at once.
+    `limits_concurrency`: it enforces that limit itself, however many calls are made at once.
     `sent_back`: how long a conversation gives the model its own reasoning back: within the turn, in all turns, never.
     `profile`: by which calls are read from its text, where its definition names a `format`; `tools_as_text`: tools are
     told it in text.
@@ -241,7 +241,7 @@ class Endpoint(Apart, ABC):
     concurrency: int | None = None
     answers_single_questions: ClassVar[bool] = True
     """False for an endpoint that `endpoints doctor` cannot ask: it keeps conversations of its own."""
-    holds_back: ClassVar[bool] = False
+    limits_concurrency: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
     sent_back: SentBack = "turn"

@@ -81,7 +81,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         """
         if self._template is not None:
             raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
-        url = _beside(self._url, operation)
+        url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client.at(url), self.config.limits.tokens_per_minute is not None)
 
@@ -170,7 +170,7 @@ def _responses_url(url: str) -> str:
     return urlunsplit(parts._replace(path=f"{base}/openai/v1{_RESPONSES}", query=""))
 
 
-def _beside(url: str, operation: str) -> str:
+def _sibling_url(url: str, operation: str) -> str:
     parts = urlsplit(url)
     deployment = re.escape(operation) + r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
     given = re.match(r".*/deployments/[^/]+" + deployment, parts.path)

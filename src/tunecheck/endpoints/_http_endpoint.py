@@ -91,7 +91,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     key_variable: ClassVar[str] = "ENDPOINT_KEY"
     scope: ClassVar[str | None] = None
     text_answers: ClassVar[bool] = False
-    holds_back: ClassVar[bool] = True
+    limits_concurrency: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
     _model: str | None = None
     _model_names: tuple[str, ...] = ()
@@ -199,7 +199,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         completion: Completion | None = None
         while True:
             facts = self.facts
-            sent = facts.parameters_of(parameters, roomy=request.roomy)
+            sent = facts.parameters_of(parameters, may_raise_limit=request.may_raise_limit)
             body = self._body(request, sent)
             # A service may refuse another body under the same key; a run that goes on sends the same under the same.
             own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
@@ -213,7 +213,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                     raise
             else:
                 completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
-                cut_off = request.roomy and cut_off_thinking(completion)
+                cut_off = request.may_raise_limit and cut_off_thinking(completion)
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
                 if learned is None:
                     return completion

@@ -36,7 +36,7 @@ _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
 _PARALLEL = "parallel_tool_calls"
 
 
-class AskingTarget(Target):
+class EndpointTargetBase(Target):
     """A target that asks one endpoint, and says of itself what that says."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -62,7 +62,7 @@ class AskingTarget(Target):
         await self.endpoint.close()
 
 
-class EndpointTarget(AskingTarget):
+class EndpointTarget(EndpointTargetBase):
     """Answers a row by asking an endpoint with the row's messages and tools.
 
     `mapping` says which columns these are: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (a bare column

@@ -12,7 +12,7 @@ from tunecheck._json import JSON, content_hash
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
-from tunecheck.endpoints._target import AskingTarget, EndpointTarget, ask
+from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode
 from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect
@@ -35,7 +35,7 @@ STEP_LIMIT = 20
 _NOTHING: Mapping[str, JSON] = dict.fromkeys(OUTPUT_COLUMNS)
 
 
-class ConversationTarget(AskingTarget):
+class ConversationTarget(EndpointTargetBase):
     """Answers a row by having the conversation that it describes.
 
     Each row gets simulators of its own. A turn's messages go to the endpoint; the calls in its answer are made against

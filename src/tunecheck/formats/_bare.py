@@ -187,7 +187,7 @@ def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bo
     return True
 
 
-def _beside(text: str, position: int) -> int:
+def _skip_decoration(text: str, position: int) -> int:
     beside = _BESIDE.match(text, position)
     return beside.end() if beside else position
 
@@ -198,7 +198,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     before = body[: fence.start()] if fence else ""
     text = body[fence.end() :].removesuffix("```") if fence else body
     label = _LABEL.match(text)
-    first = _CALL_START.match(text, _beside(text, label.end() if label else 0))
+    first = _CALL_START.match(text, _skip_decoration(text, label.end() if label else 0))
     cut_off = text.startswith("[") and text.endswith(",")
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
@@ -212,7 +212,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
             if not held.knows(call.name):
                 return False
             held.add("bfcl_text", call.name, call.arguments)
-            scanner.position = _beside(text, scanner.position)
+            scanner.position = _skip_decoration(text, scanner.position)
     except UnreadableError:
         if before or held.calls or not _LIST_START.match(text, first.end()):
             return False

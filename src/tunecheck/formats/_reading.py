@@ -156,8 +156,8 @@ _Made = TypeVar("_Made")
 _NOTHING = object()
 
 
-class OneRow:
-    """What is worked out from a row's values by those who change none of them: evaluators, its kind, its causes."""
+class RowCache:
+    """Cache of values derived from one row: evaluators, the row's kind and its causes share it and change none."""
 
     __slots__ = ("_given", "_held", "made")
 
@@ -168,23 +168,23 @@ class OneRow:
         self.made: dict[Hashable, object] = {}
 
     def holds(self, value: object) -> bool:
-        """Whether this very value is the row's."""
+        """True if this very object is one of the row's values."""
         if self._held is None:  # held, so that no other object gets their ids
             values = {id(each): each for each in self._given if each is not None}.values()
             self._held = {id(value): value for arguments in values for value in arguments.values()}
         return id(value) in self._held
 
 
-_row: ContextVar[OneRow | None] = ContextVar("row", default=None)
+_row: ContextVar[RowCache | None] = ContextVar("row", default=None)
 
 
-def begin_row(row: OneRow | None) -> None:
-    """From here on, what is worked out once in this context is this row's; with None, no row's."""
+def begin_row(row: RowCache | None) -> None:
+    """Set the row whose cache this context uses from here on; None for no cache."""
     _row.set(row)
 
 
-def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
-    """What `make` gives for these values, worked out once a row for each `task`; anew where they are not the row's."""
+def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
+    """Return what `make` gives for these values, from the row's cache for this task if they are the row's."""
     row = _row.get()
     if row is None:
         return make()
@@ -198,19 +198,19 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     return made  # type: ignore[return-value]  # by this task
 
 
-def read_once(value: object, tools: ToolDefinitions | None = None) -> Reading:
-    """`read_calls`, once a row, for readers that leave the calls as they are."""
+def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Reading:
+    """Return `read_calls` of a value from the row's cache, for readers that do not change the calls."""
     tools = tools or None
-    return once(("read", tools), (value,), lambda: read_calls(value, tools=tools))
+    return cached_per_row(("read", tools), (value,), lambda: read_calls(value, tools=tools))
 
 
-def tools_once(value: object) -> ToolDefinitions:
-    """`ToolDefinitions.read`, once a row: what is read by them is then known again, too.
+def cached_tools(value: object) -> ToolDefinitions:
+    """Return `ToolDefinitions.read` of a value from the row's cache: readings by these tools are then cached, too.
 
     Raises:
         ValueError: as `ToolDefinitions.read`.
     """
-    return once("tools", (value,), lambda: ToolDefinitions.read(value))
+    return cached_per_row("tools", (value,), lambda: ToolDefinitions.read(value))
 
 
 def tools_of(*values: object) -> ToolDefinitions:
@@ -218,6 +218,6 @@ def tools_of(*values: object) -> ToolDefinitions:
     for value in values:
         if value is not None:
             with suppress(ValueError):
-                if tools := tools_once(value):
+                if tools := cached_tools(value):
                     return tools
     return ToolDefinitions.read(None)

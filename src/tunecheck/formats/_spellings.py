@@ -1,4 +1,4 @@
-"""Calls whose parts stand under other words, or in no agreed shape: those count only with the name of a tool.
+"""Calls with keys that no API uses, or without any: a call is accepted only if its name is a known tool.
 
 `{"function": "f", "args": {…}}`, `{"f": {…}}`, `["f(a=1)"]`.
 """

@@ -18,7 +18,7 @@ from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop
 from tunecheck._targets import Apart, CallContext, Load, Row, Target, group_of, loops_of
-from tunecheck.formats._reading import OneRow, begin_row
+from tunecheck.formats._reading import RowCache, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import opened
@@ -360,7 +360,7 @@ class Engine:
     def _job(self, lane: Lane, state: RowState) -> Job | None:
         """A row's work in a lane; None where nothing of it is left to do."""
         bound: list[Arguments] = []
-        row = OneRow(bound) if lane.evaluators[0].pure else None
+        row = RowCache(bound) if lane.evaluators[0].pure else None
         job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
         for evaluator, first in zip(lane.evaluators, lane.bound_like, strict=True):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._loops import ForeignLoop, LateError, Threads, end_if_forked
-from tunecheck.formats._reading import OneRow, begin_row
+from tunecheck.formats._reading import RowCache, begin_row
 from tunecheck.pipeline._model_calls import ROW
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, call, call_async, failure, is_our_own
 
@@ -38,7 +38,7 @@ class Work(NamedTuple):
     """One row's work in one lane: the arguments of each of its evaluators, and what those that are pure share."""
 
     arguments: list[Arguments]
-    row: OneRow | None
+    row: RowCache | None
 
 
 DEFAULT_TIMEOUT_S = 600.0

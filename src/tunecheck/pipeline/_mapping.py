@@ -18,7 +18,7 @@ from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path,
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._collector import may_hold_calls
-from tunecheck.formats._reading import read_once, tools_of
+from tunecheck.formats._reading import cached_reading, tools_of
 
 Source = Literal["data", "target"]
 
@@ -390,7 +390,7 @@ def value_reader(
 
 
 def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
-    reading = read_once(value, tools)
+    reading = cached_reading(value, tools)
     return bool(reading.calls or reading.problem)
 
 

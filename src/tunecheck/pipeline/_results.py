@@ -23,7 +23,7 @@ from tunecheck._faults import Fault, stored
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._targets import Row
-from tunecheck.formats._reading import OneRow
+from tunecheck.formats._reading import RowCache
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._scoring import Output
 
@@ -48,7 +48,7 @@ class RowState:
     errors: dict[str, Failure] = field(default_factory=dict)
     cause: Fault | None = None
     """Why it failed: a fault whose code is one of `CAUSES`."""
-    readings: OneRow | None = None
+    readings: RowCache | None = None
     """What pure evaluators have worked out from its values."""
 
     @property

@@ -21,7 +21,7 @@ from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.formats._reading import read_once, tools_of, without_thoughts
+from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
@@ -218,7 +218,7 @@ class Answer:
     @cached_property
     def wanted(self) -> Reading:
         """What the ground truth holds."""
-        return read_once(self.ground_truth, self.tools)
+        return cached_reading(self.ground_truth, self.tools)
 
     @property
     def is_text(self) -> bool:
@@ -271,10 +271,10 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
     """The calls of an answer; where one was needed, also a bare one of a function that no tool is."""
-    reading = read_once(response, tools)
+    reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
-    bare = read_once(response)
+    bare = cached_reading(response)
     alone = bare.format == "bfcl_text" and not bare.text  # prose has calls in brackets, data has objects: beside more
     return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
 

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import BinaryIO, NoReturn
 
 from tunecheck._loops import LoopThread
-from tunecheck.formats._reading import OneRow
+from tunecheck.formats._reading import RowCache
 from tunecheck.pipeline._lanes import Spent, Work, run_batch
 from tunecheck.pipeline._mapping import is_async
 from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
@@ -111,7 +111,7 @@ class _Server:
     def serve(self) -> None:
         while (frame := self._work.get()) is not None:
             number, body = frame
-            batch = [Work(arguments, OneRow(arguments)) for arguments in pickle.loads(body)]  # noqa: S301 - from our own parent
+            batch = [Work(arguments, RowCache(arguments)) for arguments in pickle.loads(body)]  # noqa: S301 - from our own parent
             wall, cpu = time.perf_counter(), time.thread_time()
             outcomes = run_batch(self._evaluators, batch)
             spent = Spent(time.perf_counter() - wall, time.thread_time() - cpu)

@@ -76,7 +76,7 @@ class ConflictingPersonalInfo(Kind):
         problem = ""
         for attempt in range(ATTEMPTS):
             key = f"{making.seed}/{self.title}/{example}/{attempt}"
-            request = ChatRequest([{"role": "user", "content": prompt}], idempotency_key=key, roomy=True)
+            request = ChatRequest([{"role": "user", "content": prompt}], idempotency_key=key, may_raise_limit=True)
             completion = await generator.complete(request)
             try:
                 content, question, answer = read_content(completion.text or "")

@@ -91,7 +91,7 @@ def match_calls(
             for calls in (actual, expected)
         )
     compare = ValueComparison(policy)
-    unknown, violations, checked, problems = _held_against(definitions, actual, policy)
+    unknown, violations, checked, problems = _validate_calls(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only = _pair(compare, expected[0], actual[0], definitions)  # most rows: there is nothing to assign
         return Match((only,), unknown=unknown, violations=violations, checked=checked, notes=problems)
@@ -124,7 +124,7 @@ def _pair(
     return Pair(expected, actual, tuple(islice(differences, _MOST_DIFFERENCES)))
 
 
-def _held_against(
+def _validate_calls(
     definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
 ) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
     """The calls of unknown functions, those that break their schema, how many were checked, and problems of schemas."""

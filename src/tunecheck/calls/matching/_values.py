@@ -179,7 +179,7 @@ class ValueComparison:
         return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, schema) for one in accepted)
 
     def _is_like_absent(self, name: str, value: JSON, schema: Schema | None) -> bool:
-        """Whether the value says no more than leaving it out does."""
+        """True if passing this value equals omitting the argument: null, or the schema's default."""
         return (value is None and self._policy.null_equals_absent) or self._is_default(name, value, schema)
 
     def _is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:

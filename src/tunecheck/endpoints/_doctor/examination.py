@@ -84,7 +84,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 
 async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
-    free = asyncio.Semaphore(10_000 if endpoint.holds_back else endpoint.concurrency or _AT_ONCE)
+    free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
     async def answers_to(names: Iterable[str]) -> dict[str, DoctorAnswer]:
         listed = list(names)

@@ -30,7 +30,7 @@ from tunecheck.calls.matching import (
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import once, read_calls, read_once, tools_once
+from tunecheck.formats._reading import cached_per_row, cached_reading, cached_tools, read_calls
 
 _MOST_DATA_SHOWN = 200
 
@@ -111,7 +111,7 @@ def compare_calls(
     Raises:
         ValueError: the ground truth or the tool definitions cannot be read.
     """
-    definitions = tools_once(_given(tool_definitions))
+    definitions = cached_tools(_given(tool_definitions))
     made = _read(response, definitions, format)
     wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
     return CallComparison(policy, made, wanted, match_calls(made.calls, wanted.calls, policy, definitions))
@@ -119,7 +119,7 @@ def compare_calls(
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     value = _given(value)
-    reading = read_once(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
+    reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
     if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
     return reading
@@ -211,7 +211,9 @@ class CallEvaluator(Evaluator):
             ValueError: the ground truth or the tool definitions cannot be read.
         """
         values = (response, ground_truth, tool_definitions)
-        return once(self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format))
+        return cached_per_row(
+            self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format)
+        )
 
 
 _FUNCTIONS = "function_call_match"

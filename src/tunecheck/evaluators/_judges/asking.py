@@ -62,7 +62,7 @@ class Asking:
         raise _unusable(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
-        request = ChatRequest(messages, parameters=self.parameters, roomy=True)
+        request = ChatRequest(messages, parameters=self.parameters, may_raise_limit=True)
         return await calls.complete(self._endpoint, request, sample=sample)
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:

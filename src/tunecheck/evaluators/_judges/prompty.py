@@ -258,7 +258,7 @@ class PromptyEvaluator(Evaluator):
         Else the endpoint would be idle while a row is read, rendered and, its verdict recorded.
         """
         most = self.endpoint.concurrency
-        return 2 * most if most is not None and self.endpoint.holds_back else most
+        return 2 * most if most is not None and self.endpoint.limits_concurrency else most
 
     async def close(self) -> None:
         """Close connections; a later call opens new ones."""

@@ -10,7 +10,7 @@ from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
-from tunecheck.formats._reading import read_calls, read_once, tools_of
+from tunecheck.formats._reading import cached_reading, read_calls, tools_of
 
 _MOST_TOOLS = 20_000
 """Characters of tool definitions that a prompt shows."""
@@ -35,13 +35,13 @@ def shown(value: object, tool_definitions: object = None) -> str:
         return ""
     tools = tools_of(tool_definitions)
     if isinstance(value, str):
-        reading = read_once(value, tools)
+        reading = cached_reading(value, tools)
         return canonical_text(reading.calls) if reading.calls else value
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
     # A single message of the assistant is the answer itself, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
         return "\n".join(map(_message, messages))
-    reading = read_once(value, tools)
+    reading = cached_reading(value, tools)
     return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
 
 

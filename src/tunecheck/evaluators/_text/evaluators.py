@@ -27,7 +27,7 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
 from tunecheck.evaluators._text.tokens import TextMemory, tokens_of
-from tunecheck.formats._reading import read_once
+from tunecheck.formats._reading import cached_reading
 
 
 class TextPair(NamedTuple):
@@ -50,7 +50,7 @@ def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> 
     """
     if ground_truth is None:
         raise ValueError("ground_truth is missing")
-    reading = read_once(ground_truth)
+    reading = cached_reading(ground_truth)
     if reading.calls:
         if not render_calls:
             return None
@@ -67,7 +67,7 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | No
         return "", Fault(code="no_response", message="no response")
     if isinstance(response, str) and not render_calls:
         return response, None
-    reading = read_once(response)
+    reading = cached_reading(response)
     if reading.calls and render_calls:
         return canonical_text(reading.calls), None
     if isinstance(response, str):
