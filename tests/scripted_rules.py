@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from aiohttp import web
 from tests.scripted_behaviour import TOKEN, Behaviour, Said, ServerConfig
 
 from tunecheck._describe import Written, read_as
@@ -23,8 +24,9 @@ from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
+from tunecheck_serve._server import ModelServer
 from tunecheck_serve._sources import AnswerSource
-from tunecheck_serve._wire import Problem, ProblemError
+from tunecheck_serve._wire import Asked, Problem, ProblemError
 
 MAX_TURNS = 10_000
 """Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""
@@ -324,16 +326,14 @@ class ScriptSource(AnswerSource):
 
     def __init__(self, script: Script) -> None:
         self.name = script.name
-        self.streaming = script.server.streaming
-        self.headers = script.server.headers
-        self._script = script
+        self.script = script
         self._counts = [0] * len(script.rules)
         self._unmatched = 0
         self._turns: OrderedDict[tuple[str, bytes], int] = OrderedDict()
 
     async def answer(self, request: ChatRequest) -> Completion:
         """What the first rule that holds says."""
-        server = self._script.server
+        server = self.script.server
         request = server.seen(request)
         question = _question(request)
         asked = len(question.request) // TOKEN + 1
@@ -351,11 +351,11 @@ class ScriptSource(AnswerSource):
         return replace(completion, usage=replace(completion.usage, input_tokens=asked))
 
     def health(self) -> dict[str, JSON]:
-        counts = zip(self._script.rules, self._counts, strict=True)
+        counts = zip(self.script.rules, self._counts, strict=True)
         return {"rules": {rule.name: count for rule, count in counts}, "unmatched": self._unmatched}
 
     def _rule(self, question: Question) -> Rule:
-        for index, rule in enumerate(self._script.rules):
+        for index, rule in enumerate(self.script.rules):
             times = rule.config.times
             if (times is None or self._counts[index] < times) and rule.holds(question):
                 self._counts[index] += 1
@@ -363,7 +363,7 @@ class ScriptSource(AnswerSource):
         self._unmatched += 1
         asked = " ".join(question.user[: 4 * _SHOWN].split())
         shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}…"
-        raise NoAnswerError(f"no rule of {self._script.file} holds for this request; its user says: {shown!r}")
+        raise NoAnswerError(f"no rule of {self.script.file} holds for this request; its user says: {shown!r}")
 
     def _turn(self, rule: Rule, messages: Sequence[Mapping[str, JSON]]) -> int:
         """How often this rule has answered these messages before."""
@@ -395,3 +395,23 @@ def _text_of(message: Mapping[str, JSON]) -> str:
     texts = [part for part in content_parts(message) if isinstance(part, str)]
     calls = message.get("tool_calls")
     return "\n".join([*texts, *([dumps(calls).decode()] if calls else [])])
+
+
+class ScriptedServer(ModelServer):
+    """The server of a script, with what its `server` section says of streams and headers."""
+
+    def __init__(self, source: ScriptSource) -> None:
+        super().__init__(source)
+        self._scripted = source
+
+    def counts(self) -> dict[str, JSON]:
+        return {**super().counts(), **self._scripted.health()}
+
+    async def completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
+        server = self._scripted.script.server
+        if request.path != "/score" and server.streaming == ("refused" if asked.stream else "only"):
+            only = "This model only supports streaming: set stream to true."
+            text = "Streaming is not supported." if asked.stream else only
+            raise ProblemError(Problem(400, text, code="unsupported_value", param="stream"))
+        completion, headers = await super().completion(request, asked)
+        return completion, {**headers, **server.headers}

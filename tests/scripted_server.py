@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from tests.conftest import ROOT
-from tests.scripted_rules import ScriptSource, read_script
+from tests.scripted_rules import ScriptedServer, ScriptSource, read_script
 
 from tunecheck_serve._middleware import ServerOptions, parse_faults
 from tunecheck_serve._server import key_from, run_server
@@ -29,5 +29,5 @@ def main() -> None:
     parser.add_argument("--fault", action="append", default=[])
     given = parser.parse_args()
     options = ServerOptions(key=key_from(given.key_env), latency_ms=given.latency_ms, faults=parse_faults(given.fault))
-    source = ScriptSource(read_script(given.script))
-    asyncio.run(run_server(source, options, port=0, on_ready=lambda url: print(url, flush=True)))
+    server = ScriptedServer(ScriptSource(read_script(given.script)))
+    asyncio.run(run_server(server, options, port=0, on_ready=lambda url: print(url, flush=True)))

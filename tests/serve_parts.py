@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from tests.scripted_rules import ScriptedServer, ScriptSource
 
 from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.report import running
-from tunecheck_serve._middleware import ServerOptions
+from tunecheck_serve._middleware import ServerOptions, Service
 from tunecheck_serve._server import make_app
 from tunecheck_serve._sources import AnswerSource, EndpointSource
 
@@ -55,13 +56,17 @@ def recorded_answers(folder: Path) -> AnswerSource:
     return EndpointSource(ReplayEndpoint(path, name="recorded"))
 
 
+def _service(source: AnswerSource) -> AnswerSource | Service:
+    return ScriptedServer(source) if isinstance(source, ScriptSource) else source
+
+
 @asynccontextmanager
 async def servers() -> AsyncIterator[Starter]:
     """`await start(source, **options)`: a server on a free port, stopped at the end; gives its address."""
     async with AsyncExitStack() as stack:
 
         async def start(source: AnswerSource, **options: Any) -> str:
-            return await stack.enter_async_context(running(make_app(source, ServerOptions(**options))))
+            return await stack.enter_async_context(running(make_app(_service(source), ServerOptions(**options))))
 
         yield start
 
@@ -73,7 +78,7 @@ def serving(source: AnswerSource) -> Iterator[str]:
     address: list[str] = []
 
     async def serve() -> None:
-        async with running(make_app(source)) as url:
+        async with running(make_app(_service(source))) as url:
             address.append(url)
             ready.set()
             await done.wait()

@@ -57,19 +57,19 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
         on_request=None if options.quiet else _log,
     )
 
-    source = _source(options)
+    service = _service(options)
 
     def ready(url: str) -> None:
-        what, paths = _what(options, source)
-        print(f"serving {clean(what)} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
+        print(f"serving {clean(service.about)} on {url} (POST {service.paths}); Ctrl-C ends it", flush=True)
 
-    asyncio.run(run_server(source, served, host=options.host, port=options.port, on_ready=ready))
+    asyncio.run(run_server(service, served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
 
-def _source(options: ServeOptions) -> AnswerSource | Service:
+def _service(options: ServeOptions) -> Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
+    from tunecheck_serve._server import ModelServer
     from tunecheck_serve._sources import EndpointSource
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
@@ -84,17 +84,18 @@ def _source(options: ServeOptions) -> AnswerSource | Service:
     if options.set or options.judge:
         raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
     if options.service is not None:
-        return _service(options.service)
+        return _named_service(options.service)
     if options.simulated is not None:
         endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
-        return _rows(endpoint, options.simulated)
+        return ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
     assert options.replay is not None
     replayed = ReplayEndpoint(options.replay)
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
-    return EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+    source = EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+    return ModelServer(source, f"answers of {options.replay}")
 
 
-def _service(name: str) -> Service:
+def _named_service(name: str) -> Service:
     from tunecheck.plugins import find
     from tunecheck_serve._middleware import Service
 
@@ -129,18 +130,6 @@ def _bfcl_rows(path: Path) -> str | None:
         return None
     files = (file for model in find_results(path).models.values() for file in model)
     return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
-
-
-def _what(options: ServeOptions, source: AnswerSource | Service) -> tuple[str, str]:
-    """Return what is served, and its paths."""
-    from tunecheck_serve._middleware import Service
-
-    if isinstance(source, Service):
-        return source.about, source.paths
-    paths = "/score, /v1/chat/completions"
-    if options.replay is not None:
-        return f"answers of {options.replay}", paths
-    return "SIMULATED answers", paths
 
 
 def _log(served: Served) -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tunecheck import ConfigurationError
 from tunecheck.endpoints import Completion, is_loopback
-from tunecheck.plugins import dumps
+from tunecheck.plugins import JSON, dumps
 from tunecheck.report import running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply
@@ -29,16 +29,8 @@ def make_app(source: AnswerSource | Service, options: ServerOptions | None = Non
     """The server of a model's answers, or of another service, as an aiohttp application."""
     middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
-    if isinstance(source, Service):
-        source.add_to(app, middleware)
-    else:
-        server = _ModelServer(source, middleware)
-        chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
-        app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
-        app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
-        app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
-        app.add_routes([web.post("/score", server.score)])
-        app.on_cleanup.append(server.close)
+    service = source if isinstance(source, Service) else ModelServer(source)
+    service.add_to(app, middleware)
     return app
 
 
@@ -77,27 +69,42 @@ def key_from(variable: str | None) -> str | None:
     return key
 
 
-class _ModelServer:
-    def __init__(self, source: AnswerSource, middleware: Middleware) -> None:
+class ModelServer(Service):
+    """A model's answers, as a scoring endpoint and as chat completions."""
+
+    paths = "/score, /v1/chat/completions"
+
+    def __init__(self, source: AnswerSource, about: str = "answers") -> None:
+        self.name, self.about = source.name, about
         self._source = source
-        self._middleware = middleware
         self._replies: ReplyStore[Completion] = ReplyStore()
 
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        self._middleware = middleware
+        chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
+        app.add_routes([web.post(f"{prefix}/chat/completions", self.chat) for prefix in chat])
+        app.add_routes([web.get(f"{prefix}/models", self.models) for prefix in chat[:2]])
+        app.add_routes([web.get(path, self.health) for path in ("/", "/health")])
+        app.add_routes([web.post("/score", self.score)])
+        app.on_cleanup.append(self.close)
+
     async def health(self, _: web.Request) -> web.Response:
-        counts = {**self._middleware.counts(), **self._source.health()}
-        return json_reply({"status": "ok", "model": self._source.name, **counts})
+        return json_reply({"status": "ok", "model": self.name, **self.counts()})
+
+    def counts(self) -> dict[str, JSON]:
+        """What the health check counts."""
+        return self._middleware.counts()
 
     async def models(self, _: web.Request) -> web.Response:
         return json_reply(wire.model_list(self._source.name))
 
     async def score(self, request: web.Request) -> web.Response:
-        completion, headers = await self._completion(request, wire.score_question(await request.read()))
+        completion, headers = await self.completion(request, wire.score_question(await request.read()))
         return json_reply(wire.score_reply(completion), headers=headers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = wire.chat_question(await request.read())
-        self._check_streaming(asked.stream)
-        completion, headers = await self._completion(request, asked)
+        completion, headers = await self.completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
         id_ = headers[REQUEST_ID]
         if not asked.stream:
@@ -105,22 +112,17 @@ class _ModelServer:
         pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
         return await _streamed(request, pieces, headers)
 
-    def _check_streaming(self, asked: bool) -> None:
-        if self._source.streaming == ("refused" if asked else "only"):
-            only = "This model only supports streaming: set stream to true."
-            text = "Streaming is not supported." if asked else only
-            raise wire.ProblemError(wire.Problem(400, text, code="unsupported_value", param="stream"))
-
     async def close(self, _: web.Application) -> None:
         await self._source.close()
 
-    async def _completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
+    async def completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
+        """The answer, and the headers of its reply."""
         ask = functools.partial(self._source.answer, asked.request)
         completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
         # A recorded id, as a header can carry it.
         recorded = (completion.request_id or "")[:200]
         id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
-        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **self._source.headers, **headers}
+        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
 
 
 async def _streamed(

@@ -1,23 +1,14 @@
 """Where a local server's answers come from: anything that answers chats; here, an endpoint."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Literal
 
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.plugins import JSON
 
 
 class AnswerSource(ABC):
-    """What the server asks.
-
-    `name` is offered as the model's name; `headers` go with every answer; `streaming` says whether chat completions
-    are given as streams only, or never so.
-    """
+    """What the server asks. `name` is offered as the model's name."""
 
     name: str
-    headers: Mapping[str, str] = {}
-    streaming: Literal["only", "refused"] | None = None
 
     @abstractmethod
     async def answer(self, request: ChatRequest) -> Completion:
@@ -28,10 +19,6 @@ class AnswerSource(ABC):
             EndpointError: the answer is an error; its status and text are passed on.
             ProblemError: the answer is this error reply.
         """
-
-    def health(self) -> dict[str, JSON]:
-        """Counts of its own, for the health check."""
-        return {}
 
     async def close(self) -> None:
         """Release what is held open."""
