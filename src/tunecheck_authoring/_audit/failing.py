@@ -11,7 +11,6 @@ from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.datasets import SOURCE_ID, TRIAL
 from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
-from tunecheck.plugins import JSON
 from tunecheck.runs import value_reader
 from tunecheck_authoring._audit.findings import AuditFinding, found
 
@@ -50,7 +49,9 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
                 for prefix in ("inputs.", "outputs.")
             )
             name = str(data.get(SOURCE_ID, row.get("row_id")))
-            yield name, _Failure(_worded(response(data, target)), str(row.get("cause") or ""), evidence_of(row))
+            calls = sorted(read_calls(response(data, target)).calls, key=lambda call: call.name)
+            answer = [FunctionCall(call.name, dict(sorted(call.arguments.items()))) for call in calls]
+            yield name, _Failure(canonical_text(answer), str(row.get("cause") or ""), evidence_of(row))
 
 
 def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
@@ -63,9 +64,3 @@ def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
     elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
         text = f"all {len(failures)} runs fail it for the same cause ({why})"
         yield found(name, "fails_alike", text, certainty="look")
-
-
-def _worded(response: JSON) -> str:
-    """The calls in an answer; empty where it holds none."""
-    calls = sorted(read_calls(response).calls, key=lambda call: call.name)
-    return canonical_text([FunctionCall(call.name, dict(sorted(call.arguments.items()))) for call in calls])

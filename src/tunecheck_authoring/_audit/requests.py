@@ -81,19 +81,14 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
     for turn, asked in enumerate(dialogue.asked):
-        quoted = dict.fromkeys(quotes(_kept(asked)))
+        kept = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # what a request still says where a part is taken back
+        quoted = dict.fromkeys(quotes(kept))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
             is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
             if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, texts, dialogue):
                 evidence = f"the user quotes {quote!r}, which no call has"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
-
-
-def _kept(asked: str) -> str:
-    """What a request still says where the user takes a part of it back."""
-    taken_back = _TAKES_BACK.search(asked)
-    return asked[taken_back.end() :] if taken_back is not None else asked
 
 
 def _is_used(quote: str, used: Given, texts: set[str], dialogue: Dialogue) -> bool:

@@ -123,6 +123,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
     used = authored.coverage
     edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
     rows = [*authored.rows, *authored.train]
+    reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in authored.rejected)
     lines = [
         f"# {name}",
         "",
@@ -144,7 +145,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         *_table("variant", Counter(row.variant for row in rows)),
         *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
         *_section("Functions that no row uses", _unused(graph, authored)),
-        *_section("Rejected", _reasons(authored.rejected)),
+        *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -166,11 +167,6 @@ def _unused(graph: GraphFile, authored: Authored) -> list[str]:
             said.setdefault(each.function, f"{each.reason}: {each.detail}")
     unused = [name for name in graph.functions if not authored.coverage.functions[name]]
     return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no path came to it')}" for name in unused]
-
-
-def _reasons(rejected: Sequence[RejectedLine]) -> list[str]:
-    reasons = Counter(("tasks" if each.variant == "task" else "rows", each.reason) for each in rejected)
-    return [f"{count:,} {what}: {reason}" for (what, reason), count in reasons.most_common(_MOST_LISTED)]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

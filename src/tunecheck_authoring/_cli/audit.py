@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
     from tunecheck_authoring._audit.audit import Audit
     from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
-    from tunecheck_authoring._audit.findings import AuditFinding
 
 _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
 
@@ -122,11 +121,14 @@ def _training(path: str) -> Iterator[Dialogue]:
 
 
 def _show(done: Audit, options: AuditOptions) -> None:
+    from tunecheck_authoring._audit.findings import KINDS
+
     listed = [each for each in done.findings if options.remarks or each.certainty != "look"]
     for certainty, group in groupby(listed, key=lambda each: each.certainty):
         print(f"{_WORDS[certainty]}:")
         for finding in group:
-            print(f"  {clean(_line(finding), 600)}")
+            where = finding.id if finding.turn is None else f"{finding.id}, turn {finding.turn}"
+            print(f"  {clean(f'{where}: {KINDS[finding.kind]}: {finding.evidence}', 600)}")
             if finding.fix:
                 print(f"    fix: {clean(finding.fix)}")
     hidden = len(done.findings) - len(listed)
@@ -138,10 +140,3 @@ def _show(done: Audit, options: AuditOptions) -> None:
         print(f"not looked at, in whole or in part: {counted(len(done.unread), 'row')} (--all says which and why)")
     if done.rows:
         print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")
-
-
-def _line(finding: AuditFinding) -> str:
-    from tunecheck_authoring._audit.findings import KINDS
-
-    where = finding.id if finding.turn is None else f"{finding.id}, turn {finding.turn}"
-    return f"{where}: {KINDS[finding.kind]}: {finding.evidence}"

@@ -160,6 +160,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
         raise ConfigurationError("say what to author about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
+    work = options.work or Path("authoring") / options.name
     return AuthorPlan(
         name=options.name,
         simulators=simulators,
@@ -168,22 +169,18 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
         seed=options.seed,
         split=options.split,
         variants=_variants(options.variants),
-        work=_work(options),
+        work=work,
         out=Path("datasets") / f"{options.name}.jsonl",
         draw=options.draw,
         last=stage,
         command=command,
         overwrite=options.overwrite,
         personas=None if options.personas is None else read_personas(options.personas),
-        models=_models(options),
+        models=_models(options, work),
     )
 
 
-def _work(options: AuthorOptions) -> Path:
-    return options.work or Path("authoring") / options.name
-
-
-def _models(options: AuthorOptions) -> EndpointModels | None:
+def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
     if options.writer is None:
         for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
             if value is not None:
@@ -191,13 +188,8 @@ def _models(options: AuthorOptions) -> EndpointModels | None:
         return None
     from tunecheck_authoring._author.models import EndpointModels
 
-    return EndpointModels(
-        options.writer,
-        options.solver or options.writer,
-        _work(options),
-        options.max_cost,
-        Trust.of_command(options.trust or ()),
-    )
+    trust = Trust.of_command(options.trust or ())
+    return EndpointModels(options.writer, options.solver or options.writer, work, options.max_cost, trust)
 
 
 def _simulator(given: str) -> str:

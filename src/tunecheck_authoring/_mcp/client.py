@@ -19,7 +19,6 @@ import subprocess
 import tempfile
 import threading
 import urllib.parse
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,20 +59,6 @@ def _is_url(server: str) -> bool:
     return server.startswith(("http://", "https://"))
 
 
-class Transport(ABC):
-    """How messages go to a server and come back; `folder` is the server's own, if it has one."""
-
-    folder: Path | None = None
-
-    @abstractmethod
-    def send(self, message: Message, time_limit_s: float) -> Message | None:
-        """Send a message; the answer, if it has an `id`."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End what was begun."""
-
-
 class Session:
     """A session with a server, from its beginning to `close`.
 
@@ -87,7 +72,7 @@ class Session:
 
     def __init__(self, server: str, time_limit_s: float) -> None:
         self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
-        self._transport: Transport = _Http(server) if _is_url(server) else _Process(server)
+        self._transport: _Http | _Process = _Http(server) if _is_url(server) else _Process(server)
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
             self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
@@ -205,7 +190,7 @@ def _read(text: str) -> JSON:
     return {"result": value} if isinstance(value, list) else value if isinstance(value, dict) else text
 
 
-class _Process(Transport):
+class _Process:
     """A server that a command starts, in a new folder of its own, and whose process group ends with the session."""
 
     folder: Path
@@ -268,8 +253,10 @@ def _escaped(folder: Path) -> str:
     return dumps(str(folder)).decode()[1:-1]
 
 
-class _Http(Transport):
+class _Http:
     """A server at a URL. Redirections are not followed."""
+
+    folder = None
 
     def __init__(self, url: str) -> None:
         self._url = urllib.parse.urlsplit(url)
