@@ -27,7 +27,7 @@ WRITTEN_BY_US = {
     "journal.jsonl": "tunecheck._files:Record",
     "export-source.json": "tunecheck_authoring._export:ExportFile",
     "author.json": "tunecheck_authoring._author.files:AuthorFile",
-    "authoring-tasks.jsonl": "tunecheck_authoring._author.files:Task",
+    "authoring-tasks.jsonl": "tunecheck_authoring._author.files:AuthoredTask",
     "authoring-variants.jsonl": "tunecheck_authoring._author.files:RowLine",
     "authoring-questions.jsonl": "tunecheck_authoring._author.files:QuestionLine",
     "authoring-rejected.jsonl": "tunecheck_authoring._author.files:RejectedLine",

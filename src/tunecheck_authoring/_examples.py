@@ -42,7 +42,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TrainingReply:
     """What an assistant says: a text, calls, or both."""
 
     text: str
@@ -67,8 +67,8 @@ class Example:
 
     asked: list[Message]
     tools: list[JSON]
-    wanted: Answer
-    given: Answer | None = None
+    wanted: TrainingReply
+    given: TrainingReply | None = None
     parallel: bool | None = None
     origin: Origin = Origin()
 
@@ -141,7 +141,7 @@ class ExampleReader:
 
     def _wanted(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
-    ) -> Answer:
+    ) -> TrainingReply:
         truth = self._truth(data, target)
         if isinstance(data.get("check"), str):  # a question of BFCL: lists of possible values
             row = Row(0, "", {**data, "ground_truth": truth}, "")
@@ -152,16 +152,18 @@ class ExampleReader:
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
             raise UnusableRowError("has no right answer")
-        return Answer(text, reading.calls)
+        return TrainingReply(text, reading.calls)
 
 
-def _given(response: JSON, target: Values, tools: ToolDefinitions) -> Answer | None:
+def _given(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
     reading = read_calls(response, tools=tools or None)
     if reading.calls:
         text = target.get("text")
-        return Answer(text if isinstance(text, str) and isinstance(response, list) else reading.text, reading.calls)
+        return TrainingReply(
+            text if isinstance(text, str) and isinstance(response, list) else reading.text, reading.calls
+        )
     said = response if isinstance(response, str) else target.get("text")
-    return Answer(said) if isinstance(said, str) and said else None
+    return TrainingReply(said) if isinstance(said, str) and said else None
 
 
 class RightCourse:
@@ -216,14 +218,17 @@ class RightCourse:
             added = scenario.held_out.get(turn)
             messages += [dict(each) for each in (said if added is None else dialect.add(added, said))]
             for number, call in enumerate(self._truth[turn]):
-                yield turn, Example([*messages], [dict(tool) for tool in dialect.tools or ()], Answer("", (call,)))
+                yield (
+                    turn,
+                    Example([*messages], [dict(tool) for tool in dialect.tools or ()], TrainingReply("", (call,))),
+                )
                 id_ = f"call_{turn}_{number}"
                 messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
                 messages.append({"role": "tool", "tool_call_id": id_, "content": self._backend.call(call).text})
             messages.append({"role": "assistant", "content": _DONE if self._truth[turn] else _UNABLE})
 
 
-def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> Answer | None:
+def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
     """The wrong call that stands for the right one: of the same function, else one that does something or fails.
 
     One that only looks something up is no mistake.
@@ -232,13 +237,13 @@ def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> Answer | No
     replay = Replay(backend)
     steps = ((call, replay.call(call)) for call in wrong)
     found = same or next((call for call, step in steps if step.changes or step.result.error), None)
-    return None if found is None else Answer("", (found,))
+    return None if found is None else TrainingReply("", (found,))
 
 
-def _said(target: Values, turn: int) -> Answer | None:
+def _said(target: Values, turn: int) -> TrainingReply | None:
     """The words that ended a turn without the call."""
     last = next(reversed(_steps(target, "result", turn)), None)
-    return Answer(last) if isinstance(last, str) and last else None
+    return TrainingReply(last) if isinstance(last, str) and last else None
 
 
 def _steps(target: Values, column: str, turn: int) -> list[JSON]:

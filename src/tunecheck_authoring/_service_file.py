@@ -13,7 +13,7 @@ from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Resource, Resources
 from tunecheck_authoring._openapi.document import ApiDocument
 from tunecheck_authoring._openapi.operations import identifier, read_operations
-from tunecheck_authoring._openapi.resources import Resourced
+from tunecheck_authoring._openapi.resources import ResourceModel
 from tunecheck_authoring._openapi.samples import sample_configuration
 
 _SOURCE = '''\
@@ -45,7 +45,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     require_name(path)
     if path.exists():
         return False
-    made = Resourced(read_operations(ApiDocument(openapi), only))
+    made = ResourceModel(read_operations(ApiDocument(openapi), only))
     tables: dict[str, JSON] = {
         "resources": {name: _resource(kind.resource()) for name, kind in made.kinds.items()},
         "actions": {

@@ -8,7 +8,7 @@ import pytest
 
 from tunecheck._json import JSON
 from tunecheck.simulators import Simulator, tool
-from tunecheck_authoring._author.files import GraphFile, Task
+from tunecheck_authoring._author.files import AuthoredTask, GraphFile
 from tunecheck_authoring._author.graph import find_graph
 from tunecheck_authoring._author.paths import sample_tasks
 from tunecheck_authoring._author.values import others
@@ -81,7 +81,7 @@ def graph(world: World) -> GraphFile:
 
 
 @pytest.fixture(scope="module")
-def tasks(world: World, graph: GraphFile) -> list[Task]:
+def tasks(world: World, graph: GraphFile) -> list[AuthoredTask]:
     return [*sample_tasks(world, graph, 30, (3, 4), 5, lambda task: None)]
 
 
@@ -97,7 +97,7 @@ def test_places_in_lists_and_objects_have_edges_by_name_and_by_description(graph
     assert ("club.members.*.team", "pair_up.pair.left") not in edges
 
 
-def test_who_is_removed_was_a_member(tasks: list[Task]) -> None:
+def test_who_is_removed_was_a_member(tasks: list[AuthoredTask]) -> None:
     removals = 0
     for task in tasks:
         members: set[str] = set()
@@ -113,7 +113,7 @@ def test_who_is_removed_was_a_member(tasks: list[Task]) -> None:
     assert removals > 5
 
 
-def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(tasks: list[Task]) -> None:
+def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(tasks: list[AuthoredTask]) -> None:
     pairs = [call for task in tasks for call in task.calls if call.function == "pair_up"]
     fed = [call.arguments["pair"] for call in pairs if call.arguments["pair"].inner]
     assert fed

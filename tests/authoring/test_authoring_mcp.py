@@ -18,8 +18,8 @@ from tunecheck._json import JSON
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend, Recorded, find_simulator
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._mcp.client import Session, Spares
-from tunecheck_authoring._mcp.service import LiveServer, asking, write_recorded
+from tunecheck_authoring._mcp.client import McpSession, SessionPool
+from tunecheck_authoring._mcp.service import LiveServer, recording_backends, write_recorded
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
 
@@ -139,7 +139,7 @@ def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str,
 def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     live = LiveServer(recorded(STDIO), STDIO)
     [begun] = live._kept.values()
-    process = begun.session._transport._process  # type: ignore[attr-defined]
+    process = begun.session._transport._process  # type: ignore[union-attr]
     live_backend(live).call(add("Emma"))
     assert live_backend(live).call(LIST).value == {"books": {}}
     live.close()
@@ -167,7 +167,7 @@ def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
 
 
 def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None:
-    spares = Spares(STDIO, 5)
+    spares = SessionPool(STDIO, 5)
     used = [spares.take(), spares.take()]
     ahead = [each.result() for each in spares._ahead]
     spares.close()
@@ -186,7 +186,7 @@ def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
 
 
 def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:
-    with Session(f"{STDIO} {{folder}}", 5) as session:
+    with McpSession(f"{STDIO} {{folder}}", 5) as session:
         assert session.call("tell_folder", {"title": "/service/notes.txt"}) == (
             {"folder": "/service", "is_here": True, "asked": "/service/notes.txt", "holds": []},
             False,
@@ -214,7 +214,7 @@ def test_a_server_that_keeps_what_was_written_is_refused() -> None:
         live.close()
         with (
             pytest.raises(ConfigurationError, match="does not begin with what it held"),
-            asking(url, "shelf", Backends()) as backends,
+            recording_backends(url, "shelf", Backends()) as backends,
         ):
             backends.start(["shelf"], {}).call(FunctionCall("tell_key", {}))
 
@@ -245,6 +245,6 @@ def test_a_recording_that_is_damaged_names_itself(url: str) -> None:
 
 
 def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:
-    with Session(url, 5) as session:
+    with McpSession(url, 5) as session:
         assert [tool["name"] for tool in session.tools()][:1] == ["add-book"]
     assert recorded(url).tools["add_book"]["name"] == "add-book"

@@ -10,7 +10,7 @@ from tunecheck.episodes import CheckedRow, EntryCheck
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.failing import failing_alike
 from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first
-from tunecheck_authoring._audit.repeats import Rows, known_row
+from tunecheck_authoring._audit.repeats import KnownRows, known_row
 from tunecheck_authoring._audit.requests import request_findings
 from tunecheck_authoring._audit.values import value_findings
 
@@ -45,7 +45,7 @@ def audit(
         training: rows that are trained on, of which none may be among these.
         runs: that tested these rows.
     """
-    trained = Rows()
+    trained = KnownRows()
     for each in training:
         trained.add(known_row(each))
     auditing = _Auditing(reader, trained)
@@ -59,8 +59,8 @@ class _Auditing:
     """Looks at one row after another, and remembers of each what those after it are compared with."""
 
     reader: DialogueReader
-    trained: Rows
-    own: Rows = field(default_factory=Rows)
+    trained: KnownRows
+    own: KnownRows = field(default_factory=KnownRows)
     names: set[str] = field(default_factory=set)
     rows: int = 0
     idle: int = 0

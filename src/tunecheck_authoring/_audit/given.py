@@ -64,7 +64,7 @@ def shortens(text: str, name: str) -> bool:
     return sum(block.size for block in matcher.get_matching_blocks()) >= len(text) * _MOST_LETTERS
 
 
-class Given:
+class KnownValues:
     """Grows as a conversation goes on: with what the user says, and with what calls answer."""
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ class KnownRow:
 
 
 @dataclass
-class Rows:
+class KnownRows:
     """Rows by what they say and what is to be done, so that each new one is compared with few; `kind` is whose."""
 
     _by_words: dict[bytes, KnownRow] = field(default_factory=dict)

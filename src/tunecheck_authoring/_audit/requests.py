@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tunecheck_authoring._audit.dialogue import Dialogue, argument_values, texts_in
 from tunecheck_authoring._audit.findings import AuditFinding, Certainty, found
-from tunecheck_authoring._audit.given import Given, quotes, words
+from tunecheck_authoring._audit.given import KnownValues, quotes, words
 from tunecheck_authoring._audit.values import is_placeholder, resembles
 from tunecheck_authoring._author.wording import words_of
 
@@ -72,7 +72,7 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Quoted texts that are in no argument, in nothing that a call answered, and in nothing that was configured."""
     if not dialogue.calls or dialogue.is_source:
         return
-    used = Given()
+    used = KnownValues()
     used.add(dialogue.start)
     for call in dialogue.calls:
         used.add([*call.right.accepted.values()])
@@ -91,7 +91,7 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
 
 
-def _is_used(quote: str, used: Given, texts: set[str], dialogue: Dialogue) -> bool:
+def _is_used(quote: str, used: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
     """Whether a call has the quote, a word of it that says something, or what a reading call answers to it.
 
     Nearly quoted texts are another finding; what a template leaves open (`xxx`), and a function's name, nobody uses.

@@ -12,7 +12,7 @@ from rapidfuzz.distance import OSA
 from tunecheck.plugins import dumps
 from tunecheck_authoring._audit.dialogue import Dialogue, TruthCall, argument_values
 from tunecheck_authoring._audit.findings import AuditFinding, Certainty, Replacement, found
-from tunecheck_authoring._audit.given import Given, numbers, shortens, words
+from tunecheck_authoring._audit.given import KnownValues, numbers, shortens, words
 
 _ALIKE = 0.8
 _SHARED = 0.6
@@ -32,7 +32,7 @@ _MOST_UNKNOWN = 1 / 3
 
 def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Follows a dialogue, and looks at each argument by what was given before its call."""
-    given = Given()
+    given = KnownValues()
     given.add(dialogue.start)
     given.add(dialogue.told)
     turns = max([len(dialogue.asked), *(call.turn + 1 for call in dialogue.calls)], default=0)
@@ -43,7 +43,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
             given.answer(call.result)
 
 
-def _of_call(dialogue: Dialogue, call: TruthCall, given: Given) -> Iterator[AuditFinding]:
+def _of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
@@ -61,7 +61,7 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 
 
 def _of_texts(
-    dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: Given, described: str
+    dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     cut = _cut(texts, given)
     if cut is not None:
@@ -98,7 +98,7 @@ def _of_texts(
         yield found(dialogue.name, "ungrounded_value", evidence, call.turn)
 
 
-def _cut(texts: Sequence[str], given: Given) -> str | None:
+def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
     """The quote that a text is but for the mark at its end, `Done` for `Done!`; none where it is quoted without it."""
     quoted = given.quoted
     if not set(texts).isdisjoint(quoted):
@@ -106,15 +106,15 @@ def _cut(texts: Sequence[str], given: Given) -> str | None:
     return next((each for each in quoted if each[:-1] in texts and not each[-1].isalnum()), None)
 
 
-def _is_looked_up(texts: list[str], dialogue: Dialogue, given: Given) -> bool:
+def _is_looked_up(texts: list[str], dialogue: Dialogue, given: KnownValues) -> bool:
     """Whether one call that reads would answer with it, asked for a name that the user says: a city's airport."""
-    answers = Given()
+    answers = KnownValues()
     for answer in dialogue.look_up(given.names()):
         answers.add(answer)
     return any(answers.has_text(text) for text in texts)
 
 
-def _is_given(text: str, given: Given) -> bool:
+def _is_given(text: str, given: KnownValues) -> bool:
     """A mark before a word (`#tag`, `@name`) may be left out in speech."""
     bare = text.lstrip("#@")
     return len(bare) < 2 or given.has_words(bare)
@@ -172,7 +172,7 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
     return matcher.quick_ratio() >= least and matcher.ratio() >= least
 
 
-def _mistyped(text: str, given: Given) -> str | None:
+def _mistyped(text: str, given: KnownValues) -> str | None:
     """A word that was given and is one edit away, where the text is one word that was not."""
     word = text.casefold()
     if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
@@ -183,7 +183,7 @@ def _mistyped(text: str, given: Given) -> str | None:
     return next((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), None)
 
 
-def _is_unfounded(text: str, given: Given) -> bool:
+def _is_unfounded(text: str, given: KnownValues) -> bool:
     """Whether the words of a text, or the numbers in it where it has no others, are mostly from nowhere.
 
     What is said may be spelled out: a city with its country, words for their initials, a name for a short one; and said
@@ -208,7 +208,7 @@ def _parts(word: str) -> list[str]:
     return [part for part in re.split(r"[-.@:/_]|(?<=\d)[tz](?=\d|$)", word) if part]
 
 
-def _is_known(word: str, given: Given) -> bool:
+def _is_known(word: str, given: KnownValues) -> bool:
     """Whether a word was given, or begins as one does; an hour of the afternoon may be said by the clock."""
     if word.isdecimal():
         if len(word) > 30:
@@ -222,7 +222,7 @@ def _is_known(word: str, given: Given) -> bool:
 
 
 def _of_figures(
-    dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: Given, described: str
+    dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
         return

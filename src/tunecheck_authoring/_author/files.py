@@ -117,7 +117,7 @@ class PlannedCall(Written, frozen=True, kw_only=True):
     arguments: dict[str, Argument] = field(default_factory=dict)
 
 
-class Task(Written, frozen=True, kw_only=True, omit_defaults=True):
+class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):
     """A line of `tasks.jsonl`: the calls of each turn, what the conversation starts from, and what the user says.
 
     `words` are the user's words by turn, in one `voice`; where they are empty, plain ones are made. `plain` says by the

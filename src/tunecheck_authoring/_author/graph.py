@@ -13,7 +13,7 @@ from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._author.world import Function, Schema, Session, World, require_known
+from tunecheck_authoring._author.world import Function, Schema, TrialSession, World, require_known
 
 _CONFIGURATIONS = 16
 _ATTEMPTS = (60, 120, 240)
@@ -144,7 +144,7 @@ class _Search:
         return self.world.functions[name].simulator
 
 
-def available(session: Session) -> Iterator[tuple[Atom, int | None]]:
+def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
     """The values that the session's results and state hold, each with the number of the call that gave it.
 
     Patterns begin with the function's or the simulator's name.
@@ -329,7 +329,7 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
 
-def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> Session:
+def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> TrialSession:
     """A session in which the producer was called, if any, and all that the witness needs."""
     session = search.world.session([search.owner(witness.call.name)], witness.configuration)
     for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):

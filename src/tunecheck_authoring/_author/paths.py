@@ -11,7 +11,7 @@ from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called
 from tunecheck.plugins import JSON, counted
-from tunecheck_authoring._author.files import Argument, GraphFile, PlannedCall, Task
+from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.trial import Weakness
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
@@ -41,7 +41,7 @@ class Coverage:
     edges: Counter[tuple[str, str]] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
-    def add(self, task: Task) -> None:
+    def add(self, task: AuthoredTask) -> None:
         for call in task.calls:
             self.functions[call.function] += 1
             for name, argument in call.arguments.items():
@@ -52,7 +52,7 @@ class Coverage:
         self.errors.update(task.recoveries.values())
 
 
-def check_tasks(tasks: Sequence[Task], world: World) -> None:
+def check_tasks(tasks: Sequence[AuthoredTask], world: World) -> None:
     """See that tasks that somebody may have edited name what is there.
 
     Raises:
@@ -71,8 +71,8 @@ def sample_tasks(
     count: int,
     turns: tuple[int, int],
     seed: int,
-    weakness: Callable[[Task], Weakness | None],
-) -> Iterator[Task]:
+    weakness: Callable[[AuthoredTask], Weakness | None],
+) -> Iterator[AuthoredTask]:
     """Yield so many tasks without a weakness, not in words yet.
 
     Functions, edges and error replies that were used least are chosen first.
@@ -138,7 +138,7 @@ class _Walk:
         used, refused = self._coverage.functions, self._coverage.refused
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
-    def task(self, task_id: str, turns: tuple[int, int]) -> Task | None:
+    def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
         """The task; None where it came to an end too early."""
         if turns == (1, 1):
             return self._question(task_id)
@@ -152,7 +152,7 @@ class _Walk:
                 return None
         return self._task(task_id)
 
-    def _question(self, task_id: str) -> Task | None:
+    def _question(self, task_id: str) -> AuthoredTask | None:
         """One turn of calls of which each is possible by itself, or of none."""
         self._sources.clear()
         self._turns.append([])
@@ -165,8 +165,8 @@ class _Walk:
                 return None
         return self._task(task_id) if len(self._turns[0]) == wanted else None
 
-    def _task(self, task_id: str) -> Task:
-        return Task(
+    def _task(self, task_id: str) -> AuthoredTask:
+        return AuthoredTask(
             id=task_id,
             simulators=self._services,
             configuration=self._configuration,

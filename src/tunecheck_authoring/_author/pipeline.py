@@ -14,12 +14,12 @@ from tunecheck.simulators import Backends
 from tunecheck_authoring._author.dataset import Authored, card, split, train_path, write_dataset
 from tunecheck_authoring._author.files import (
     VARIANTS,
+    AuthoredTask,
     GraphFile,
     Line,
     QuestionLine,
     RejectedLine,
     RowLine,
-    Task,
     Variant,
     WorldFile,
 )
@@ -27,7 +27,7 @@ from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, 
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.shipped import configurations, personas
 from tunecheck_authoring._author.stages import Workbench
-from tunecheck_authoring._author.tasks import put_into_words
+from tunecheck_authoring._author.tasks import render_task
 from tunecheck_authoring._author.trial import Trial, Weakness
 from tunecheck_authoring._author.variants import RowAuthor, question_row
 from tunecheck_authoring._author.world import World, described, find_world
@@ -146,23 +146,23 @@ class AuthorPipeline:
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
         refused: list[RejectedLine] = []
-        tasks = self._bench.lines("tasks.jsonl", Task, inputs, lambda: self._sampled(refused))
+        tasks = self._bench.lines("tasks.jsonl", AuthoredTask, inputs, lambda: self._sampled(refused))
         check_tasks(tasks, self._world)
-        self._tasks = [task if task.words else put_into_words(self._world, task, plan.seed) for task in tasks]
+        self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
         self._refused = self._bench.lines("refused.jsonl", RejectedLine, None, lambda: refused)
 
-    def _sampled(self, refused: list[RejectedLine]) -> list[Task]:
+    def _sampled(self, refused: list[RejectedLine]) -> list[AuthoredTask]:
         plan, models = self._plan, self._plan.models
 
-        def weakness(task: Task) -> Weakness | None:
-            row = next(self._rows_of(put_into_words(self._world, task, plan.seed), ()))
+        def weakness(task: AuthoredTask) -> Weakness | None:
+            row = next(self._rows_of(render_task(self._world, task, plan.seed), ()))
             found = self._trial.weakness(row)
             if found is not None:
                 refused.append(_rejected(row, "task", found))
             return found
 
         sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
-        tasks = [put_into_words(self._world, task, plan.seed) for task in sampled]
+        tasks = [render_task(self._world, task, plan.seed) for task in sampled]
         return tasks if models is None else reworded(tasks, self._personas, plan.seed, models)
 
     def make_variants(self) -> None:
@@ -178,7 +178,7 @@ class AuthorPipeline:
                 made[row.variant] += 1
                 yield row
 
-    def _rows_of(self, task: Task, kinds: Sequence[Variant]) -> Iterator[Line]:
+    def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
         """The task's row and that of a variant of the first of these kinds that there can be."""
         plan = self._plan
         if plan.questions:

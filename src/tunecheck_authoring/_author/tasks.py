@@ -12,7 +12,7 @@ import msgspec
 from tunecheck.calls import FunctionCall, write_calls
 from tunecheck.plugins import JSON
 from tunecheck.simulators import shown
-from tunecheck_authoring._author.files import Argument, PlannedCall, Task
+from tunecheck_authoring._author.files import Argument, AuthoredTask, PlannedCall
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text
 from tunecheck_authoring._author.world import World, functions_of
@@ -26,7 +26,7 @@ def call_text(call: FunctionCall) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """A task's calls as texts, their results, and the state after each turn."""
 
     calls: list[list[str]]
@@ -34,7 +34,7 @@ class Outcome:
     states: list[dict[str, dict[str, JSON]]]
 
 
-def execute(world: World, task: Task) -> Outcome:
+def execute(world: World, task: AuthoredTask) -> TaskOutcome:
     """Make the calls of a task; values that come from earlier results are taken from these."""
     session = world.session(task.simulators, task.configuration)
     calls: list[list[str]] = []
@@ -53,7 +53,7 @@ def execute(world: World, task: Task) -> Outcome:
         results.append([text for _, text in made])
         state = session.state()
         states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
-    return Outcome(calls, results, states)
+    return TaskOutcome(calls, results, states)
 
 
 def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON:
@@ -77,14 +77,14 @@ def _names(argument: Argument) -> bool:
     return argument.edge is not None and argument.edge.endswith(".@")
 
 
-def put_into_words(world: World, task: Task, seed: int) -> Task:
+def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
     """Return the task with what the user says in each turn, in one voice."""
     random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*VOICES])
     if task.turns == [[]]:
         words = [unanswerable_request(world, task.simulators, voice, random)]
     else:
-        words = [*map(Words(world, task, voice).turn, range(len(task.turns)))]
+        words = [*map(RequestWriter(world, task, voice).turn, range(len(task.turns)))]
     return msgspec.structs.replace(task, voice=voice, words=words)
 
 
@@ -116,10 +116,10 @@ def _resembles(request: str, others: Sequence[str]) -> bool:
     return any(len(own & words) > _ALIKE * len(own | words) for words in ({*each.lower().split()} for each in others))
 
 
-class Words:
+class RequestWriter:
     """How a task's calls are asked for, in one voice."""
 
-    def __init__(self, world: World, task: Task, voice: str) -> None:
+    def __init__(self, world: World, task: AuthoredTask, voice: str) -> None:
         self._world, self._task, self._voice = world, task, VOICES.get(voice, VOICES["plain"])
         self._in_order = len(task.turns) > 1
 

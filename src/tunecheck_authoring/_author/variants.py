@@ -8,13 +8,13 @@ from random import Random
 
 from tunecheck.calls import FunctionCall
 from tunecheck.plugins import JSON
-from tunecheck_authoring._author.files import GraphFile, PlannedCall, QuestionLine, RowLine, Task, Variant
+from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.paths import as_call
 from tunecheck_authoring._author.shipped import notes
-from tunecheck_authoring._author.tasks import Outcome, Words, execute, other_service, unanswerable_request
+from tunecheck_authoring._author.tasks import RequestWriter, TaskOutcome, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
-from tunecheck_authoring._author.wording import all_are, all_to, details_of, said
+from tunecheck_authoring._author.wording import details_of, format_targets, format_values, said
 from tunecheck_authoring._author.world import Function, World
 
 _NOTES = 120
@@ -64,7 +64,7 @@ class RowAuthor:
     def __init__(self, world: World, graph: GraphFile, seed: int) -> None:
         self._world, self._graph, self._seed = world, graph, seed
 
-    def rows(self, name: str, task: Task, kinds: Sequence[Variant]) -> Iterator[RowLine]:
+    def rows(self, name: str, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[RowLine]:
         """The task as a row, and its variant of the first of these kinds of which there can be one."""
         outcome = execute(self._world, task)
         turns = [DraftTurn(text, outcome.calls[number], number) for number, text in enumerate(task.words)]
@@ -78,7 +78,7 @@ class RowAuthor:
                 return
 
 
-def _row(name: str, task: Task, variant: str, draft: Draft) -> RowLine:
+def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
     task_id = f"{name}-{task.id}"
     return RowLine(
         id=task_id if variant == "base" else f"{task_id}-{variant}",
@@ -95,7 +95,7 @@ def _row(name: str, task: Task, variant: str, draft: Draft) -> RowLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SingleCallTurn:
     """A turn of a draft that makes one call, as the task has it: where it is, the task's turn, and the call."""
 
     at: int
@@ -109,8 +109,8 @@ class VariantBuilder:
 
     world: World
     graph: GraphFile
-    task: Task
-    outcome: Outcome
+    task: AuthoredTask
+    outcome: TaskOutcome
     random: Random
 
     def of_kind(self, kind: Variant, base: Draft) -> Draft | None:
@@ -138,7 +138,7 @@ class VariantBuilder:
         place, name = self.random.choice(places)
         asked = self._words().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
-        stated = all_are(details_of({name: place.planned.arguments[name].value}))
+        stated = format_values(details_of({name: place.planned.arguments[name].value}))
         given = draft.changed(place.at, text=f"{opening} {stated}.")
         return replace(given.with_turn(place.at, DraftTurn(asked)), free_calls=_READS)
 
@@ -189,18 +189,18 @@ class VariantBuilder:
             if likely:
                 first = self.random.choice(likely)
                 text = self._words().turn(place.number, instead={name: first})
-                changed = all_to(details_of({name: value}))
+                changed = format_targets(details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
                 return draft.changed(place.at, text=text)
         return None
 
-    def _words(self) -> Words:
-        return Words(self.world, self.task, self.task.voice)
+    def _words(self) -> RequestWriter:
+        return RequestWriter(self.world, self.task, self.task.voice)
 
-    def _single(self, draft: Draft) -> list[Place]:
+    def _single(self, draft: Draft) -> list[SingleCallTurn]:
         """Turns as the task has them, with one call."""
         return [
-            Place(at, turn.number, self.task.turns[turn.number][0])
+            SingleCallTurn(at, turn.number, self.task.turns[turn.number][0])
             for at, turn in enumerate(draft.turns)
             if turn.number is not None and len(turn.calls) == 1
         ]
@@ -211,7 +211,7 @@ class VariantBuilder:
         said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
 
-    def _can_be_known(self, name: str, place: Place, draft: Draft) -> bool:
+    def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """Whether a value need not be asked for: it was said or found before, or is the only one that there is."""
         argument = place.planned.arguments[name]
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
@@ -224,7 +224,7 @@ class VariantBuilder:
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
-    def _can_be_held_out(self, place: Place) -> bool:
+    def _can_be_held_out(self, place: SingleCallTurn) -> bool:
         """Whether nothing else does what a turn's function does, and it was not used before."""
         earlier = [call.function for calls in self.task.turns[: place.number] for call in calls]
         function = self.world.functions[place.planned.function]
@@ -253,7 +253,7 @@ def note(random: Random, number: int) -> str:
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
 
-def question_row(world: World, name: str, task: Task) -> QuestionLine:
+def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
     """The task as a row."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"

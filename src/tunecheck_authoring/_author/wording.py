@@ -141,7 +141,7 @@ def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str =
 
 
 def _stated(ask: Ask) -> str:
-    return f" The {all_are(ask.details)}." if ask.details else ""
+    return f" The {format_values(ask.details)}." if ask.details else ""
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -149,18 +149,18 @@ def _listed(texts: Sequence[str]) -> str:
     return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
 
 
-def label_is(label: str, value: str) -> str:
+def format_value(label: str, value: str) -> str:
     """`order id is 7`; `stocks are "AAPL" and "MSFT"`."""
     return f"{label} {'are' if _PLURAL.search(label) else 'is'} {value}"
 
 
-def all_are(details: Sequence[tuple[str, str]]) -> str:
+def format_values(details: Sequence[tuple[str, str]]) -> str:
     """`name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
-    first, *others = [label_is(*each) for each in details]
+    first, *others = [format_value(*each) for each in details]
     return _listed([first, *(f"the {each}" for each in others)])
 
 
-def all_to(details: Sequence[tuple[str, str]]) -> str:
+def format_targets(details: Sequence[tuple[str, str]]) -> str:
     """`the name "Ida" and the year 2026`: what somebody wants them to be."""
     return _listed([f"the {label} {text}" for label, text in details])
 

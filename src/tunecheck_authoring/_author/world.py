@@ -30,7 +30,7 @@ class Function:
     required: frozenset[str]
 
 
-class Session:
+class TrialSession:
     """Calls on simulators of their own; `steps` has what each did. What failed is taken back."""
 
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
@@ -120,8 +120,8 @@ class World:
                 f"({type(error).__name__}: {error}); give it there what it needs"
             ) from None
 
-    def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Session:
-        return Session(self, simulators, configuration)
+    def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
+        return TrialSession(self, simulators, configuration)
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
         """A configuration for these simulators, drawn from the file's."""

@@ -18,7 +18,7 @@ import msgspec
 from tunecheck import ConfigurationError, _yaml
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, read_as, refuses
-from tunecheck_authoring._author.files import Line, RejectedLine, Task
+from tunecheck_authoring._author.files import AuthoredTask, Line, RejectedLine
 from tunecheck_authoring._author.wording import said
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def read_personas(path: Path) -> dict[str, str]:
     return personas
 
 
-def reworded(tasks: Sequence[Task], personas: Mapping[str, str], seed: int, models: EndpointModels) -> list[Task]:
+def reworded(
+    tasks: Sequence[AuthoredTask], personas: Mapping[str, str], seed: int, models: EndpointModels
+) -> list[AuthoredTask]:
     """The tasks in a persona's words, each turn where these say all that they must; else as they were."""
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
@@ -69,18 +71,18 @@ def reworded(tasks: Sequence[Task], personas: Mapping[str, str], seed: int, mode
     return [_in_words(task, voices[task.id], texts, problems) for task in tasks]
 
 
-def _in_words(task: Task, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> Task:
+def _in_words(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
     ids = [_id(task, at) for at in range(len(task.words))]
     words = [plain if each in problems else texts[each] for each, plain in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
     return msgspec.structs.replace(task, voice=voice, words=words, plain=plain)
 
 
-def _id(task: Task, turn: int) -> str:
+def _id(task: AuthoredTask, turn: int) -> str:
     return f"{task.id}-{turn + 1}"
 
 
-def _requests(task: Task, persona: str) -> Iterator[WritingRequest]:
+def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
     for at, plain in enumerate(task.words):
         values = [each.value for call in task.turns[at] for each in call.arguments.values() if each.source is None]
         said_before = "".join(f"\n- {text}" for text in task.words[:at])

@@ -134,9 +134,9 @@ def _backends(options: AuthorOptions) -> Iterator[Backends]:
     if options.mcp is None:
         yield backends
         return
-    from tunecheck_authoring._mcp.service import asking
+    from tunecheck_authoring._mcp.service import recording_backends
 
-    with asking(options.mcp, options.name.replace("-", "_"), backends) as asked:
+    with recording_backends(options.mcp, options.name.replace("-", "_"), backends) as asked:
         yield asked
 
 

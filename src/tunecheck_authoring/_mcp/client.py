@@ -59,7 +59,7 @@ def _is_url(server: str) -> bool:
     return server.startswith(("http://", "https://"))
 
 
-class Session:
+class McpSession:
     """A session with a server, from its beginning to `close`.
 
     Args:
@@ -72,7 +72,9 @@ class Session:
 
     def __init__(self, server: str, time_limit_s: float) -> None:
         self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
-        self._transport: _Http | _Process = _Http(server) if _is_url(server) else _Process(server)
+        self._transport: _HttpServer | _ServerProcess = (
+            _HttpServer(server) if _is_url(server) else _ServerProcess(server)
+        )
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
             self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
@@ -113,7 +115,7 @@ class Session:
     def close(self) -> None:
         self._transport.close()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> McpSession:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -139,19 +141,19 @@ class Session:
         return result if isinstance(result, dict) else {}
 
 
-class Spares:
+class SessionPool:
     """Sessions that are begun ahead: to begin takes long, and until they are taken nobody has called them.
 
     The first is begun when it is asked for: one may be enough.
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:
-        self._begin = functools.partial(Session, server, time_limit_s)
+        self._begin = functools.partial(McpSession, server, time_limit_s)
         self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
-        self._ahead: deque[Future[Session]] = deque()
+        self._ahead: deque[Future[McpSession]] = deque()
         self._wanted = 1
 
-    def take(self) -> Session:
+    def take(self) -> McpSession:
         """A session that has just begun.
 
         Raises:
@@ -190,7 +192,7 @@ def _read(text: str) -> JSON:
     return {"result": value} if isinstance(value, list) else value if isinstance(value, dict) else text
 
 
-class _Process:
+class _ServerProcess:
     """A server that a command starts, in a new folder of its own, and whose process group ends with the session."""
 
     folder: Path
@@ -253,7 +255,7 @@ def _escaped(folder: Path) -> str:
     return dumps(str(folder)).decode()[1:-1]
 
 
-class _Http:
+class _HttpServer:
     """A server at a URL. Redirections are not followed."""
 
     folder = None

@@ -17,7 +17,7 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends, Recorded, RecordedCall, Recording
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
-from tunecheck_authoring._mcp.client import Message, ServerGoneError, Session, Spares, shown_server
+from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, shown_server
 from tunecheck_authoring._mcp.folder import files_in
 from tunecheck_authoring._openapi.document import one_line
 from tunecheck_authoring._openapi.operations import identifier, unused
@@ -45,7 +45,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     if path.exists():
         return False
     require_name(path)
-    with _told(), Session(server, time_limit_s) as session:
+    with _as_configuration_error(), McpSession(server, time_limit_s) as session:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
@@ -85,7 +85,7 @@ class _Tried:
         writes: the names of those that may change something.
     """
 
-    def __init__(self, session: Session, tools: Mapping[str, Message], writes: list[str]) -> None:
+    def __init__(self, session: McpSession, tools: Mapping[str, Message], writes: list[str]) -> None:
         self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
@@ -109,13 +109,13 @@ class _Tried:
             return {name: {} for name in self._readers if name in telling}
         return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
 
-    def _shown(self, session: Session) -> dict[str, JSON]:
+    def _shown(self, session: McpSession) -> dict[str, JSON]:
         """What the tools tell that take no arguments, and the files."""
         told: dict[str, JSON] = {name: [*session.call(self._own_name(name), {})] for name in self._readers}
         files = None if session.folder is None else files_in(session.folder)
         return told if files is None else {**told, FILES: files}
 
-    def _call(self, session: Session, name: str, arguments: Mapping[str, JSON]) -> bool:
+    def _call(self, session: McpSession, name: str, arguments: Mapping[str, JSON]) -> bool:
         """Make a call; whether it failed."""
         return session.call(self._own_name(name), arguments)[1]
 
@@ -134,7 +134,7 @@ def _schema(tool: Message) -> Message:
 
 
 @contextmanager
-def asking(server: str, name: str, backends: Backends) -> Iterator[Backends]:
+def recording_backends(server: str, name: str, backends: Backends) -> Iterator[Backends]:
     """The same simulators, of which that of this name asks the server what is not recorded.
 
     Raises:
@@ -143,7 +143,7 @@ def asking(server: str, name: str, backends: Backends) -> Iterator[Backends]:
     found = backends.find(name)
     if not issubclass(found, Recorded):
         raise ConfigurationError(f"simulators/{name}.py is not of an MCP server; choose another name, or delete it")
-    with _told():
+    with _as_configuration_error():
         live = LiveServer(found, server)
         try:
             yield backends.with_class(name, live.recorder())
@@ -152,7 +152,7 @@ def asking(server: str, name: str, backends: Backends) -> Iterator[Backends]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_configuration_error() -> Iterator[None]:
     try:
         yield
     except ServerGoneError as error:
@@ -160,10 +160,10 @@ def _told() -> Iterator[None]:
 
 
 @dataclass
-class _Begun:
+class _LiveSession:
     """A session with a server, the state it is in, and the calls that changed something since it began."""
 
-    session: Session
+    session: McpSession
     state: str = ""
     written: list[str] = field(default_factory=list)
 
@@ -183,8 +183,8 @@ class LiveServer:
         self._simulator = simulator
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)
-        self._spares = Spares(server, time_limit_s)
-        self._kept: dict[str, _Begun] = {}
+        self._spares = SessionPool(server, time_limit_s)
+        self._kept: dict[str, _LiveSession] = {}
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
@@ -215,7 +215,7 @@ class LiveServer:
         self._kept.clear()
         self._spares.close()
 
-    def _keep(self, begun: _Begun) -> None:
+    def _keep(self, begun: _LiveSession) -> None:
         """Keep a session for calls in its state, and not too many of them."""
         if begun.state in self._kept:
             begun.session.close()
@@ -224,9 +224,9 @@ class LiveServer:
         if len(self._kept) > _MOST_KEPT:
             self._kept.pop(next(iter(self._kept))).session.close()
 
-    def _begin(self) -> _Begun:
-        begun = _Begun(self._spares.take())
-        with _ending(begun):
+    def _begin(self) -> _LiveSession:
+        begun = _LiveSession(self._spares.take())
+        with _closed_on_error(begun):
             holds = self._holds(begun)
             if not self.recording.start:
                 self.recording.begin(holds)
@@ -238,7 +238,7 @@ class LiveServer:
                 )
         return begun
 
-    def _reach(self, state: str) -> _Begun:
+    def _reach(self, state: str) -> _LiveSession:
         """A session in a state: one that is in it, else one on the way, and the calls that lack."""
         route: list[RecordedCall] = []
         at = state
@@ -261,9 +261,9 @@ class LiveServer:
     def _file(self) -> str:
         return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
-    def _make(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+    def _make(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
         before = begun.state
-        with _ending(begun):
+        with _closed_on_error(begun):
             answer, failed = self._call(begun, name, arguments)
             if name in self._simulator.writes:
                 if not failed:
@@ -273,14 +273,14 @@ class LiveServer:
             before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
         )
 
-    def _holds(self, begun: _Begun) -> dict[str, JSON]:
+    def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
         told = self._simulator.state_from
         if not told:
             return {"calls": [*begun.written]}
         held = {name: self._call(begun, name, arguments)[0] for name, arguments in told.items() if name != FILES}
         return {**held, "files": self._file_texts(begun)} if FILES in told else held
 
-    def _file_texts(self, begun: _Begun) -> JSON:
+    def _file_texts(self, begun: _LiveSession) -> JSON:
         folder = begun.session.folder
         files = None if folder is None else files_in(folder)
         if files is None:
@@ -290,13 +290,13 @@ class LiveServer:
             )
         return self._redactor.answer(files)
 
-    def _call(self, begun: _Begun, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+    def _call(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
         answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
         return self._redactor.answer(answer), failed
 
 
 @contextmanager
-def _ending(begun: _Begun) -> Iterator[None]:
+def _closed_on_error(begun: _LiveSession) -> Iterator[None]:
     """End the session where something goes wrong with it: it is kept by nobody then."""
     try:
         yield

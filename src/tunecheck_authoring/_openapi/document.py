@@ -86,7 +86,7 @@ class ApiDocument:
 
     def schema(self, value: JSON | Node) -> Schema:
         """A schema as plain JSON Schema: without references, nullable as its type alone, too deep parts left open."""
-        return _Plain(self).schema(value, ())
+        return _SchemaWriter(self).schema(value, ())
 
 
 def _parsed(raw: bytes, path: Path) -> JSON:
@@ -100,7 +100,7 @@ def _parsed(raw: bytes, path: Path) -> JSON:
 
 
 @dataclass
-class _Plain:
+class _SchemaWriter:
     """One schema being written out."""
 
     document: ApiDocument

@@ -36,7 +36,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """What an operation answers: its schema, and the name of that in the file, of each item where it is a list.
 
     `field` is where the list stands in the answer, if it does not stand alone.
@@ -71,7 +71,7 @@ class ApiOperation:
     parameters: Mapping[str, Parameter]
     in_path: tuple[str, ...]
     body_name: str
-    answer: Answer
+    answer: ApiAnswer
 
 
 def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
@@ -92,28 +92,28 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ApiEntry:
     method: str
     path: str
     node: Node
     around: Node
 
 
-def _entries(document: ApiDocument) -> Iterator[_Entry]:
+def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
     for path, each in cast("Node", document.root["paths"]).items():
         around = document.at(each)
         for method in _METHODS:
             if isinstance(around.get(method), dict):
-                yield _Entry(method, path, document.at(around[method]), around)
+                yield _ApiEntry(method, path, document.at(around[method]), around)
 
 
-def _is_wanted(entry: _Entry, only: Collection[str]) -> bool:
+def _is_wanted(entry: _ApiEntry, only: Collection[str]) -> bool:
     tags = entry.node.get("tags")
     names = [entry.path, str(entry.node.get("operationId", "")), *(tags if isinstance(tags, list) else ())]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
 
 
-def _operation(document: ApiDocument, entry: _Entry, taken: set[str]) -> ApiOperation:
+def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiOperation:
     node = entry.node
     parts = _parts(entry.path)
     own = node.get("operationId")
@@ -157,7 +157,7 @@ def unused(name: str, taken: Container[str]) -> str:
     return free
 
 
-def _parameters(document: ApiDocument, entry: _Entry) -> tuple[dict[str, Parameter], str]:
+def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Parameter], str]:
     """By the function's names; and the name of the body's schema in the file."""
     given: dict[tuple[str, str], Node] = {}
     for node in (entry.around, entry.node):  # an operation's own go before those of the path
@@ -247,7 +247,7 @@ def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
     parameters[name] = parameter
 
 
-def _answer(document: ApiDocument, node: Node, last: str) -> Answer:
+def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
     """What an operation answers when it did what it is for; what it wraps, as `{"data": [...]}` does, without."""
     answers = document.at(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
@@ -258,9 +258,9 @@ def _answer(document: ApiDocument, node: Node, last: str) -> Answer:
         inner_name, inner = document.named(each)
         is_named_so = field_name.lower() in (*_LISTS, last.lower())
         if inner.get("type") == "array" and is_named_so:
-            return Answer(document.schema(inner), document.named(inner.get("items"))[0], field_name)
+            return ApiAnswer(document.schema(inner), document.named(inner.get("items"))[0], field_name)
         if "properties" in inner and (field_name == "data" or len(fields) == 1):
-            return Answer(document.schema(inner), inner_name)
+            return ApiAnswer(document.schema(inner), inner_name)
     if own.get("type") == "array":
         name = document.named(own.get("items"))[0]
-    return Answer(document.schema(media), name)
+    return ApiAnswer(document.schema(media), name)

@@ -21,7 +21,7 @@ Place = tuple[str, ...]
 
 
 @dataclass
-class Kind:
+class ResourceKind:
     """A kind of records: what is known of it. `scopes` are the parameters of the path around it, with the kinds whose
     keys they are, where these are known; `only` says that there is just one record."""
 
@@ -54,14 +54,14 @@ def _plain(name: str) -> str:
     return "".join(words_of(name)).removesuffix("s")
 
 
-class Resourced:
+class ResourceModel:
     """The kinds of an API, and what its operations do to them."""
 
     def __init__(self, operations: Sequence[ApiOperation]) -> None:
-        self.kinds: dict[str, Kind] = {}
+        self.kinds: dict[str, ResourceKind] = {}
         self.actions: dict[str, Action] = {}
-        self._by_place: dict[Place, Kind] = {}
-        self._by_schema: dict[str, Kind] = {}
+        self._by_place: dict[Place, ResourceKind] = {}
+        self._by_schema: dict[str, ResourceKind] = {}
         by_length = sorted(operations, key=lambda each: len(each.parts))
         for operation in by_length:
             if operation.parts and is_parameter(operation.parts[-1]):
@@ -87,13 +87,13 @@ class Resourced:
         if operation.answer.name and not operation.answer.is_list:
             self._by_schema.setdefault(operation.answer.name, known)
 
-    def _new(self, place: Place, key: str | None) -> Kind:
+    def _new(self, place: Place, key: str | None) -> ResourceKind:
         name = _named_by(place)
         if name in self.kinds:
             longer = [each for each in place if each != "{}"][-2:]
             name = identifier("_".join(map(singular, longer))).lower()
         name = unused(name, self.kinds)
-        kind = self.kinds[name] = self._by_place[place] = Kind(name, key)
+        kind = self.kinds[name] = self._by_place[place] = ResourceKind(name, key)
         return kind
 
     def _learn(self, operation: ApiOperation) -> None:
@@ -123,12 +123,12 @@ class Resourced:
         owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
         return None if owner is None else owner.name
 
-    def _place_kind(self, operation: ApiOperation) -> Kind | None:
+    def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
         """The kind that stands at the path itself."""
         has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
         return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
 
-    def _about(self, operation: ApiOperation) -> tuple[Kind, str]:
+    def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
         """What an operation is about, and what it does to it."""
         kind, method = self._place_kind(operation), operation.method
         if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
@@ -153,7 +153,7 @@ class Resourced:
             return owner, "act"
         return self._found_here(operation, "id"), "create"
 
-    def _found_here(self, operation: ApiOperation, key: str | None) -> Kind:
+    def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
         kind = self._new(_place(operation.parts), key)
         self._learn(operation)
         if key == "id":
@@ -163,19 +163,19 @@ class Resourced:
             kind.scopes[key] = self._owner(operation, len(operation.in_path) - 1)
         return kind
 
-    def _nearest(self, operation: ApiOperation) -> Kind | None:
+    def _nearest(self, operation: ApiOperation) -> ResourceKind | None:
         """The kind of the thing that stands last in the path: of `/orders/{id}/cancel` the order."""
         places = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
         return self._by_place.get(_place(operation.parts[: places[-1]])) if places else None
 
-    def _key_parameter(self, operation: ApiOperation, kind: Kind) -> str | None:
+    def _key_parameter(self, operation: ApiOperation, kind: ResourceKind) -> str | None:
         """The parameter that names the record: the last of the path, or one that is called as the key."""
         if operation.in_path and (is_parameter(operation.parts[-1]) or kind is self._nearest(operation)):
             return operation.in_path[-1]
         by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
         return None if kind.key is None else by_field.get(kind.key)
 
-    def _action(self, operation: ApiOperation, kind: Kind, does: str) -> Action:
+    def _action(self, operation: ApiOperation, kind: ResourceKind, does: str) -> Action:
         key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
         parameters = operation.parameters
         free = [name for name in parameters if name != key]
@@ -210,14 +210,14 @@ class Resourced:
             [name for name in free if writes and parameters[name].place in ("query", "header")],
         )
 
-    def _filters(self, operation: ApiOperation, kind: Kind, free: Sequence[str]) -> list[str]:
+    def _filters(self, operation: ApiOperation, kind: ResourceKind, free: Sequence[str]) -> list[str]:
         return [
             name
             for name in free
             if operation.parameters[name].place == "query" and kind.field_of(operation.parameters[name].original)
         ]
 
-    def _references(self, operation: ApiOperation, kind: Kind, key: str | None) -> Iterator[tuple[str, str]]:
+    def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
         """The parameters in which another record's key is given: `petId`, where there are pets."""
         for name, parameter in operation.parameters.items():
             *words, last = words_of(parameter.original) or [""]
@@ -237,7 +237,7 @@ def _named_by(place: Place) -> str:
     return identifier("_".join([*words[:-1], singular(words[-1])])).lower()
 
 
-def _key_field(kind: Kind, schema: Schema) -> str:
+def _key_field(kind: ResourceKind, schema: Schema) -> str:
     """The field that a path's last parameter is about: of `petId` the `id`; its own name where there is none."""
     parameter = kind.key or "id"
     own = {*words_of(kind.name)}
@@ -255,7 +255,7 @@ def _is_list_of_objects(schema: Schema) -> bool:
     return schema.get("type") == "array" and isinstance(items, dict) and "properties" in items
 
 
-def _sets(operation: ApiOperation, kind: Kind) -> dict[str, JSON]:
+def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
     """The value of an enum that a verb speaks of: after `/orders/{id}/cancel` its status is `cancelled`."""
     verb = next((part for part in reversed(operation.parts) if not is_parameter(part)), "").lower()
     for name, schema in kind.fields.items():
@@ -266,7 +266,7 @@ def _sets(operation: ApiOperation, kind: Kind) -> dict[str, JSON]:
     return {}
 
 
-def references(kind: Kind, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, Kind]]:
+def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> Iterator[tuple[str, ResourceKind]]:
     """The fields of a kind that hold another's key, with that."""
     for name in kind.fields:
         *words, last = words_of(name) or [""]

@@ -11,7 +11,7 @@ from tunecheck.simulators import made_key
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import words_of
 from tunecheck_authoring._openapi.document import Schema
-from tunecheck_authoring._openapi.resources import Kind, references
+from tunecheck_authoring._openapi.resources import ResourceKind, references
 
 _RECORDS = 6
 _MOST_FIELDS = 8
@@ -20,7 +20,7 @@ _THINGS = ("Juniper", "Cobalt", "Harbour", "Maple", "Quartz", "Willow")
 _SAYS_NOTHING = re.compile(r"_|.*(_url|_links|href|node_id|etag)$|(self|url)$", re.IGNORECASE)
 
 
-def sample_configuration(kinds: Mapping[str, Kind], seed: int) -> dict[str, JSON]:
+def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[str, JSON]:
     """Of each kind some records, fewer or more in each conversation where no other records speak of them."""
     samples = _Samples(kinds, Random(f"samples {seed}"))
     spoken_of = {other.name for kind in kinds.values() for _, other in references(kind, kinds)}
@@ -36,11 +36,11 @@ def sample_configuration(kinds: Mapping[str, Kind], seed: int) -> dict[str, JSON
 
 
 class _Samples:
-    def __init__(self, kinds: Mapping[str, Kind], random: Random) -> None:
+    def __init__(self, kinds: Mapping[str, ResourceKind], random: Random) -> None:
         self._kinds, self._random = kinds, random
         self._made: dict[str, list[dict[str, JSON]]] = {}
 
-    def of(self, kind: Kind) -> list[dict[str, JSON]]:
+    def of(self, kind: ResourceKind) -> list[dict[str, JSON]]:
         """The records of a kind; those that they speak of are made before."""
         if kind.name not in self._made:
             self._made[kind.name] = []  # kinds may speak of each other
@@ -48,7 +48,7 @@ class _Samples:
             self._made[kind.name] = [self._record(kind, number) for number in range(1, count + 1)]
         return self._made[kind.name]
 
-    def _record(self, kind: Kind, number: int) -> dict[str, JSON]:
+    def _record(self, kind: ResourceKind, number: int) -> dict[str, JSON]:
         record: dict[str, JSON] = {}
         if kind.key is not None and kind.key not in kind.scopes:
             record[kind.key] = self._key(kind, number)
@@ -69,14 +69,14 @@ class _Samples:
                     record[name] = self._value(name, kind.fields[name], number)
         return record
 
-    def _chosen(self, kind: Kind) -> Iterator[str]:
+    def _chosen(self, kind: ResourceKind) -> Iterator[str]:
         """The fields that say most: those that one must give, those with choices, then the first."""
         useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
         order = sorted(useful, key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))
         chosen = {*order[:_MOST_FIELDS]}
         return (name for name in kind.fields if name in chosen)
 
-    def _key(self, kind: Kind, number: int) -> JSON:
+    def _key(self, kind: ResourceKind, number: int) -> JSON:
         """A key: a name where it is one, else as the service makes them."""
         assert kind.key is not None
         schema = kind.fields.get(kind.key, {})
@@ -86,7 +86,7 @@ class _Samples:
             return named[number - 1]
         return made_key(kind.name, kind.makes, number)
 
-    def _key_of(self, kind: Kind, number: int) -> JSON:
+    def _key_of(self, kind: ResourceKind, number: int) -> JSON:
         known = self.of(kind)
         if not known or kind.key is None:
             return made_key(kind.name, kind.makes, number)
