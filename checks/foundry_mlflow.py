@@ -11,19 +11,7 @@ from pathlib import Path
 
 __all__ = ["MLFLOW", "mlflow_server"]
 
-MLFLOW = (
-    "mlflow==3.17.2",
-    "aiohttp",
-    "filelock",
-    "msgspec",
-    "pyyaml",
-    "rapidfuzz",
-    "click",
-    "rich",
-    "jsonschema-rs",
-    "rouge-score",
-)
-"""MLflow, and what our command line needs to run beside it from its source."""
+MLFLOW = ("mlflow==3.17.2",)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tunecheck import ConfigurationError, Metric, ReplyError
-from tunecheck.endpoints import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
+from tunecheck.endpoints import Completion, DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import JudgeLoop, ModelConfig, Packed, TextPair, judge_endpoint, packed
 from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
@@ -17,7 +16,6 @@ from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts
 
 _DEFINITIONS = (".yaml", ".yml")
 _MOST_ROWS = 512
-_REMEMBERED = 4096
 
 _CallWith = Callable[..., Coroutine[Any, Any, Verdict]]
 
@@ -89,7 +87,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         if self._embeddings is None:
             return super().__call__(response=response, ground_truth=ground_truth)
         read = self._read(response, ground_truth)
-        return self._loop.run(self._ask(self._direct, self._embeddings, read)) if isinstance(read, TextPair) else read
+        return self._loop.run(self._ask(DirectCalls(), self._embeddings, read)) if isinstance(read, TextPair) else read
 
     @property
     def call_with(self) -> _CallWith:
@@ -117,7 +115,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         completions = await asyncio.gather(*(calls.complete(endpoint, request) for request in requests))
         vectors = [unpacked_vector(completion.text or "") for completion in completions]
         try:
-            score = cosine(vectors[0], vectors[-1])
+            score = cosine(vectors[0].tolist(), vectors[-1].tolist())
         except ValueError as error:
             raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
         return self._verdict(score, pair.fault, _tokens(completions))
@@ -137,10 +135,9 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     def _connect(self, chat: Endpoint) -> None:
         self._embeddings = EmbeddingEndpoint(chat)
         self._loop = JudgeLoop(self._embeddings.close)
-        self._direct = _Remembering()
 
     def __getstate__(self) -> dict[str, object]:
-        dropped = ("_embeddings", "_loop", "_direct")
+        dropped = ("_embeddings", "_loop")
         state = {name: value for name, value in vars(self).items() if name not in dropped}
         return {**state, "chat": None if self._embeddings is None else packed(self._embeddings.chat)}
 
@@ -150,23 +147,6 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         self._embeddings = None
         if isinstance(chat, Packed):
             self._connect(chat.endpoint())
-
-
-class _Remembering(DirectCalls):
-    """Asks the endpoint straight, but for what it was asked a short while ago. For one event loop."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, Completion] = OrderedDict()
-
-    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        text = str(request.messages[-1]["content"])
-        if text not in self._known:
-            self._known[text] = await super().complete(endpoint, request, sample=sample)
-        self._known.move_to_end(text)
-        completion = self._known[text]
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return completion
 
 
 def _is_definition(path: Path) -> bool:

@@ -13,12 +13,13 @@ import binascii
 import functools
 import hashlib
 import math
-import sys
 import uuid
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from tunecheck import ConfigurationError, EndpointError
 from tunecheck.endpoints import (
@@ -36,6 +37,8 @@ from tunecheck.plugins import JSON, dumps
 # -- vectors
 
 _MOST_NUMBERS = 1 << 16
+_NUMBER = np.dtype("<f4")
+Vector: TypeAlias = npt.NDArray[np.float32]
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
@@ -47,21 +50,20 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     return max(-1.0, min(1.0, product / lengths))
 
 
-def packed_vector(vector: array[float]) -> str:
+def packed_vector(vector: Vector) -> str:
     """A vector of 32-bit numbers as base64, little-endian: a quarter of its length in decimals."""
-    return base64.b64encode(_little_endian(vector).tobytes()).decode("ascii")
+    return base64.b64encode(vector.tobytes()).decode("ascii")
 
 
-def unpacked_vector(text: str) -> array[float]:
-    vector: array[float] = array("f")
+def unpacked_vector(text: str) -> Vector:
     try:
-        vector.frombytes(base64.b64decode(text, validate=True))
+        vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
         raise UnreadableReplyError("an embedding is text that is not base64 of 32-bit numbers") from None
-    return _checked(_little_endian(vector))
+    return _checked(vector)
 
 
-def read_embeddings(reply: JSON, count: int) -> list[array[float]]:
+def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     """The vectors in an embeddings reply, in the order of the texts that were sent."""
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list):
@@ -78,31 +80,24 @@ def read_embeddings(reply: JSON, count: int) -> list[array[float]]:
     return [_vector(embeddings[place]) for place in range(count)]
 
 
-def _vector(value: JSON) -> array[float]:
+def _vector(value: JSON) -> Vector:
     if isinstance(value, str):
         return unpacked_vector(value)
     if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
         raise UnreadableReplyError("an embedding is not a list of numbers")
     try:
-        return _checked(array("f", value))  # type: ignore[arg-type]  # numbers, as was just seen
-    except OverflowError:
+        with np.errstate(over="ignore"):
+            return _checked(np.array(value, _NUMBER))
+    except OverflowError:  # a whole number of hundreds of digits
         raise UnreadableReplyError("an embedding holds a number out of range") from None
 
 
-def _checked(vector: array[float]) -> array[float]:
+def _checked(vector: Vector) -> Vector:
     if not 0 < len(vector) <= _MOST_NUMBERS:
         raise UnreadableReplyError(f"an embedding has {len(vector)} numbers")
-    if not all(map(math.isfinite, vector)):
+    if not np.isfinite(vector).all():
         raise UnreadableReplyError("an embedding holds a number out of range")
     return vector
-
-
-def _little_endian(vector: array[float]) -> array[float]:
-    if sys.byteorder == "little":
-        return vector
-    turned = vector[:]
-    turned.byteswap()
-    return turned
 
 
 # -- the endpoint

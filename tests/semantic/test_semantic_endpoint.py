@@ -105,13 +105,6 @@ def test_both_texts_of_a_row_go_in_one_request(server: FaultServer) -> None:
     assert request.json() == {"model": "m", "dimensions": 2, "input": ["east", "north"]}
 
 
-def test_a_text_known_already_is_not_asked_for_again(server: FaultServer) -> None:
-    judge = evaluator(server)
-    for other in ("east", "north", "west"):
-        score_of(judge, other, "east")
-    assert [texts_of(request) for request in server.requests] == [["east"], ["north"], ["west"]]
-
-
 @pytest.mark.parametrize(("response", "ground_truth"), [("", "east"), (None, "east"), (" \n", "east"), ("east", "")])
 def test_an_empty_text_scores_nothing_and_asks_nobody(server: FaultServer, response: Any, ground_truth: Any) -> None:
     found = evaluator(server)(response=response, ground_truth=ground_truth)
