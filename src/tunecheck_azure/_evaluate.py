@@ -74,7 +74,7 @@ def evaluate(
             `fail_on_evaluator_errors`, one of an evaluator.
     """
     with in_azure_s_terms():
-        _check(data, evaluators, evaluation_name, target, output_path, azure_ai_project)
+        _check(data, evaluators, evaluation_name, target, output_path)
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
@@ -121,9 +121,7 @@ def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
 # -- what is wrong
 
 
-def _check(
-    data: object, evaluators: object, evaluation_name: object, target: object, output_path: object, project: object
-) -> None:
+def _check(data: object, evaluators: object, evaluation_name: object, target: object, output_path: object) -> None:
     """See what can be seen before anything is read, in Azure AI Evaluation's words."""
     paths = (str, os.PathLike)
     if data is None:
@@ -144,7 +142,6 @@ def _check(
     if folder and not Path(folder).exists():
         told = f"The output directory '{folder}' does not exist. Please create the directory manually."
         raise mistake(told, personal=True)
-    _check_project(project)
     if graders := [name for name, evaluator in evaluators.items() if _is_grader(evaluator)]:
         raise mistake(f"{', '.join(graders)}: graders of Azure OpenAI run only in azure.ai.evaluation's own evaluate()")
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
@@ -154,22 +151,6 @@ def _check(
 def _is_grader(evaluator: object) -> bool:
     kinds = type(evaluator).__mro__
     return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
-
-
-def _check_project(project: object) -> None:
-    """A project is an address, or the three names of a hub project."""
-    if project is None or isinstance(project, str):
-        return
-    if not isinstance(project, dict):
-        raise mistake("The 'azure_ai_project' parameter must be a dictionary.", target=ErrorTarget.UNKNOWN)
-    if missing := sorted({*AzureAIProject.__annotations__} - {*project}):
-        fields = ", ".join(missing)
-        told = f"The 'azure_ai_project' dictionary is missing the following required field(s): {fields}."
-        raise mistake(told, target=ErrorTarget.UNKNOWN)
-    for name in AzureAIProject.__annotations__:
-        if not isinstance(value := project[name], str):
-            told = f"Invalid type for field '{name}'. Expected {str}, but got {type(value)}."
-            raise mistake(told, target=ErrorTarget.UNKNOWN)
 
 
 def _needed(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
