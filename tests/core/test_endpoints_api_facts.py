@@ -14,8 +14,8 @@ from tests.judge_parts import chat
 from tunecheck._errors import EndpointError
 from tunecheck.endpoints._api_facts import ApiFacts, remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._doctor.examination import check_endpoint
 from tunecheck.endpoints._failures import error_failure
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply

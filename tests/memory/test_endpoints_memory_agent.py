@@ -38,8 +38,8 @@ from tunecheck._errors import (
     TimedOutError,
 )
 from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._doctor.examination import check_endpoint
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 from tunecheck_memory._agents import RememberingAgent
 from tunecheck_memory._effects import Outcome

@@ -35,7 +35,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     import asyncio
 
     from tunecheck.cli._named_endpoints import load_named
-    from tunecheck.endpoints._check import check_endpoint
+    from tunecheck.endpoints._doctor.examination import check_endpoint
 
     report = asyncio.run(check_endpoint(load_named(options.definition, Trust())))
     for line in report.lines():

@@ -20,10 +20,10 @@ from ._base import (
     time_text as time_text,
 )
 from ._chat import ChatEndpoint as ChatEndpoint
-from ._check import CheckReport as CheckReport, check_endpoint as check_endpoint
 from ._client import Client as Client, Exchange as Exchange
 from ._config import Definition as Definition, EndpointConfig as EndpointConfig, Place as Place, Text as Text
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
+from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
 from ._prices import read_prices as read_prices

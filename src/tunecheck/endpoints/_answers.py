@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from tunecheck._json import JSON, dumps
-from tunecheck.calls._strict_json import decode
+from tunecheck.calls._strict_json import decode, kind_of
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.formats._api_shapes import (
@@ -82,7 +82,7 @@ def read_answer(value: JSON) -> Completion:
 def read_chat(reply: JSON) -> Completion:
     """The answer of a chat completion (its first choice)."""
     if not isinstance(reply, dict):
-        raise UnreadableReplyError(f"the reply is {_type_name(reply)}, not a chat completion")
+        raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion")
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
@@ -94,7 +94,7 @@ def read_chat(reply: JSON) -> Completion:
         raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableReplyError(f"choices[0].message is {_type_name(message)}, not a message")
+        raise UnreadableReplyError(f"choices[0].message is {kind_of(message)}, not a message")
     return _read_message(message, finish_reason)
 
 
@@ -187,7 +187,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         legacy = message.get("function_call")
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableReplyError(f"the message's tool_calls are {_type_name(calls)}, not a list of calls")
+        raise UnreadableReplyError(f"the message's tool_calls are {kind_of(calls)}, not a list of calls")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -198,7 +198,7 @@ def _text(content: JSON) -> str | None:
     if isinstance(content, list):
         parts = [_part(part) for part in content]
         return "".join(parts) if parts else None
-    raise UnreadableReplyError(f"the message's content is {_type_name(content)}, not text")
+    raise UnreadableReplyError(f"the message's content is {kind_of(content)}, not text")
 
 
 def _part(part: JSON) -> str:
@@ -207,7 +207,7 @@ def _part(part: JSON) -> str:
     text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"a part of the message's content is {_type_name(part)} without text")
+    raise UnreadableReplyError(f"a part of the message's content is {kind_of(part)} without text")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
@@ -228,10 +228,3 @@ def says_error(reply: JSON) -> bool:
 def keys_of(reply: object) -> str:
     """The keys that a reply has instead of the ones looked for: to be appended to an error's text."""
     return f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-
-
-def _type_name(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -5,6 +5,7 @@ It runs with the user's rights; only a definition that the user passes can name 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import importlib
@@ -19,7 +20,6 @@ import msgspec
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
 from tunecheck._loops import ForeignLoop, LateError, PerLoop, Threads
-from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
@@ -66,7 +66,7 @@ class PythonEndpoint(Endpoint):
 
     async def complete(self, request: ChatRequest) -> Completion:
         live = self._live.here(self._open)
-        async with live.gate:
+        async with live.free:
             started = self._clock.now()
             try:
                 value = await self._called(request, live)
@@ -99,7 +99,7 @@ class PythonEndpoint(Endpoint):
     def _open(self) -> _PythonState:
         most = self.concurrency or 1
         # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
-        return _PythonState(AdaptiveGate(most, start=most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
+        return _PythonState(asyncio.Semaphore(most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
 
     async def _called(self, request: ChatRequest, live: _PythonState) -> object:
         values: dict[str, object] = {
@@ -132,7 +132,7 @@ class PythonEndpoint(Endpoint):
 class _PythonState:
     """What the calls of one event loop share: synchronous functions run in threads, asynchronous ones in `loop`."""
 
-    gate: AdaptiveGate
+    free: asyncio.Semaphore
     threads: Threads
     loop: ForeignLoop
 

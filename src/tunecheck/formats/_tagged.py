@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import PythonScanner
-from tunecheck.calls._schemas import Schema
+from tunecheck.calls._schemas import Schema, type_of
 from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted, skip_space
 from tunecheck.formats._collector import CallCollector
 
@@ -260,7 +260,7 @@ def _typed(text: str, schema: Schema | None) -> JSON:
     if kinds == {"string"} or kinds == {"string", "null"}:
         return text
     value = _untyped(text)
-    return value if _kind(value) in kinds else text
+    return value if type_of(value) in kinds - {"integer", "number", "string"} else text
 
 
 def _untyped(text: str) -> JSON:
@@ -281,9 +281,3 @@ def _literal(text: str) -> JSON:
     except UnreadableError:
         return text
     return value if scanner.at_end() else text
-
-
-def _kind(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return {dict: "object", list: "array", type(None): "null"}.get(type(value), "")

@@ -6,7 +6,15 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from tunecheck._causes import CUT_OFF
-from tunecheck._errors import EndpointError
+from tunecheck._errors import (
+    ContentFilterError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    StopRunError,
+    ThrottledError,
+    TimedOutError,
+)
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
@@ -160,6 +168,24 @@ class Answers:
         """The tokens of the same question with a tool and without; None where the service does not report them."""
         tokens = (self["call"].completion.usage.input_tokens, self["untooled"].completion.usage.input_tokens)
         return None if None in tokens else tokens  # type: ignore[return-value]
+
+
+_ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (
+        (RefusedError, StopRunError),
+        "check the auth section, that its environment variable holds a valid key, and the account's quota",
+    ),
+    (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
+    (TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
+    (ContentFilterError, "the service works, but its content policy declined the sample question"),
+    (ReplyError, "check url and response: the path of the answer in the reply"),
+    (EndpointError, "check url, headers and request against the service's own documentation"),
+)
+
+
+def advice_on(error: Exception) -> str:
+    """What to do about an error that a request ended in."""
+    return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 
 def decoded(arguments: JSON) -> JSON:

@@ -10,9 +10,8 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
-from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor import call_checks, questions
-from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, advice_on
 from tunecheck.endpoints._doctor.call_checks import calls_as
 
 

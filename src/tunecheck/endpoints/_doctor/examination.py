@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._check import advice_on
-from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, advice_on
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.questions import QUESTIONS
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
@@ -138,3 +137,54 @@ async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semap
             return DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
             return DoctorAnswer(question, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The answer to one request with a tool; `found_out`: what the API does not take, and what is done about it."""
+
+    endpoint: str
+    kind: str
+    answer: DoctorAnswer
+    found_out: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if the endpoint answered."""
+        return self.answer.error is None
+
+    def lines(self) -> list[str]:
+        """Return the report for people."""
+        head, error = f"{self.endpoint} ({self.kind})", self.answer.error
+        if error is not None:
+            return [f"{head}: failed", f"  {type(error).__name__}: {error}", f"  {advice_on(error)}"]
+        return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        completion = self.answer.completion
+        counts = (completion.usage.input_tokens, completion.usage.output_tokens)
+        asked, answered = ("unknown" if count is None else str(count) for count in counts)
+        times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
+        is_object = not completion.tool_calls and self.answer.text.startswith("{")
+        hint = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+        return [
+            ("reasoning", clean(completion.reasoning or "", 300)),
+            ("text", clean(self.answer.text, 300)),
+            *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
+            *((name, "" if ms is None else f"{ms:.0f} ms") for name, ms in times),
+            ("tokens", f"{asked} in, {answered} out"),
+            ("finished", completion.finish_reason or ""),
+            ("request id", completion.request_id or ""),
+            ("note", "simulated: no model answered" if completion.simulated else ""),
+            *(("note", sentence) for sentence in self.found_out),
+            ("hint", hint if is_object else ""),
+        ]
+
+
+async def check_endpoint(endpoint: Endpoint) -> CheckReport:
+    """Ask an endpoint the doctor's first question, and close it. Its failures are part of the report."""
+    try:
+        answer = await _answer(endpoint, QUESTIONS["call"], asyncio.Semaphore())
+    finally:
+        await endpoint.close()
+    return CheckReport(endpoint.name, endpoint.kind, answer, tuple(endpoint.facts.sentences()))

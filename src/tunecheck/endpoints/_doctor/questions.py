@@ -5,7 +5,29 @@ from types import MappingProxyType
 
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._check import MESSAGES, TOOLS
+
+MESSAGES: tuple[Mapping[str, JSON], ...] = (
+    {"role": "system", "content": "You are a helpful assistant. Use the functions you are given where they help."},
+    {"role": "user", "content": "What is the weather in Lisbon, in celsius?"},
+)
+
+TOOLS: tuple[Mapping[str, JSON], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "The current weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+                },
+                "required": ["city"],
+            },
+        },
+    },
+)
 
 CODE_WORD = "HERON"
 TEMPERATURE = 17
