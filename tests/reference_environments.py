@@ -28,6 +28,7 @@ AZURE = (
     "rouge-score",
     "jsonschema-rs",
     "click",
+    "platformdirs",
 )
 """The environment `azure`: azure-ai-evaluation, and what Tunecheck needs to run there from its source."""
 
