@@ -123,8 +123,10 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     _check_files(run, plan)
     report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
     paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
-    chosen = _Chosen(plan, report, one=paired)
-    found = _failed(run, chosen) if against is None else _pairs(run, against, chosen)
+    reader = FailedRows(run, plan, report, one=paired)
+    found = _failed(run, reader, report)
+    if against is not None:
+        found = _pairs((run, against), (reader, FailedRows(against, plan, report, one=paired)), report)
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
@@ -171,26 +173,25 @@ def _why_nothing(report: ExportReport) -> str:
     return f"of {counted(report.failed, 'failed row')}, {reasons}"
 
 
-class _Chosen:
-    """Which rows failed, and which of these are asked for."""
+class FailedRows:
+    """Reads the rows of a run that failed as examples, and counts those that are not wanted or cannot be used."""
 
-    def __init__(self, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
-        self._plan, self._report, self._one = plan, report, one
+    def __init__(self, run: Run, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
+        manifest, own = run.manifest(), plan.evaluator
+        if own is not None and own not in manifest.evaluators:
+            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
+        # Simulators may be those that the run's data, or else the run, may name.
+        place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
+        backends = Backends(trust=plan.trust.of(place))
+        primaries = {name: entry.primary for name, entry in manifest.evaluators.items() if own in (None, name)}
+        self._verdicts = [
+            VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()
+        ]
+        self._examples = ExampleReader(manifest, backends, question=plan.question, one=one)
+        self._plan, self._report = plan, report
 
-    def examples_of(self, run: Run) -> ExampleReader:
-        """Reads the run's rows; simulators may be those that its data, or else the run, may name."""
-        path = run.manifest().dataset.path
-        backends = Backends(trust=self._plan.trust.of(run.folder if path is None else Path(path)))
-        return ExampleReader(run.manifest(), backends, question=self._plan.question, one=self._one)
-
-    def readers(self, run: Run) -> list[VerdictReader]:
-        """Of the evaluators that decide."""
-        entries = run.manifest().evaluators
-        own = self._plan.evaluator
-        if own is not None and own not in entries:
-            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(entries)}")
-        primaries = {name: entry.primary for name, entry in entries.items() if own in (None, name)}
-        return [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
+    def fails(self, row: Mapping[str, JSON]) -> bool:
+        return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
 
     def wanted(self, row: Mapping[str, JSON]) -> bool:
         """Whether a failed row's cause is asked for; one that is not is counted."""
@@ -205,12 +206,20 @@ class _Chosen:
             self._report.left_out[why] += 1
         return kept
 
-    def examples(
-        self, reader: ExampleReader, row: Mapping[str, JSON], verdicts: Iterable[VerdictReader]
-    ) -> list[Example]:
+    def failed_turn(self, row: Mapping[str, JSON]) -> int:
+        """The turn in which a conversation failed first, counted from 0, which is it where nobody says.
+
+        One that was ended by force has gone wrong in the last turn that there is.
+        """
+        failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
+        turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+        result = row.get("outputs.result")
+        return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
+
+    def examples(self, row: Mapping[str, JSON], turn: int = 0) -> list[Example]:
         """The row as examples; one that cannot be used is counted."""
         try:
-            found = [*reader.read(row, _failed_turn(verdicts, row))]
+            found = [*self._examples.read(row, turn)]
             if not found:
                 raise UnusableRowError("no call is right where it failed")
         except UnusableRowError as error:
@@ -218,55 +227,32 @@ class _Chosen:
             return []
         return found
 
-    def count(self, *, failed: bool) -> None:
-        self._report.rows += 1
-        self._report.failed += failed
 
-
-def _fails(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> bool:
-    return "error.target" in row or any(reader.word(row) == "fail" for reader in readers)
-
-
-def _failed_turn(readers: Iterable[VerdictReader], row: Mapping[str, JSON]) -> int:
-    """The turn in which a conversation failed first, counted from 0, which is it where nobody says.
-
-    One that was ended by force has gone wrong in the last turn that there is.
-    """
-    failing = (verdict for reader in readers if (verdict := reader.read(row)).word == "fail")
-    turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
-    result = row.get("outputs.result")
-    return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
-
-
-def _failed(run: Run, chosen: _Chosen) -> Iterator[Example]:
-    reader, readers = chosen.examples_of(run), chosen.readers(run)
+def _failed(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
     for row in run.rows():
-        failed = _fails(readers, row)
-        chosen.count(failed=failed)
-        if failed and chosen.wanted(row):
-            yield from chosen.examples(reader, row, readers)
+        failed = reader.fails(row)
+        report.rows, report.failed = report.rows + 1, report.failed + failed
+        if failed and reader.wanted(row):
+            yield from reader.examples(row, reader.failed_turn(row))
 
 
-def _pairs(run: Run, against: Run, chosen: _Chosen) -> Iterator[Example]:
+def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report: ExportReport) -> Iterator[Example]:
     """Of each question that just one run got right: its answer is wanted, the other's is given."""
-    mine, other = read_runs([run.folder, against.folder], run.folder.parent)
+    mine, other = read_runs([run.folder for run in runs], runs[0].folder.parent)
     pairing = pair(mine, other)
-    readers = [(chosen.examples_of(each), chosen.readers(each)) for each in (run, against)]
-    rows = run.rows(), against.rows()
+    rows = [run.rows() for run in runs]
     for one, two in zip(pairing.base, pairing.new, strict=True):
         both = rows[0][one], rows[1][two]
-        fails = [_fails(verdicts, row) for (_, verdicts), row in zip(readers, both, strict=True)]
-        chosen.count(failed=fails[0] != fails[1])
-        if fails[0] == fails[1]:
-            continue
+        fails = [reader.fails(row) for reader, row in zip(readers, both, strict=True)]
+        report.rows, report.failed = report.rows + 1, report.failed + (fails[0] != fails[1])
         wrong, right = (0, 1) if fails[0] else (1, 0)
-        if not chosen.wanted(both[wrong]):
+        if fails[0] == fails[1] or not readers[wrong].wanted(both[wrong]):
             continue
-        failed = chosen.examples(readers[wrong][0], both[wrong], readers[wrong][1])
+        failed = readers[wrong].examples(both[wrong], readers[wrong].failed_turn(both[wrong]))
         if is_conversation(both[wrong]):  # of the right run's calls, those of the ground truth are known to be needed
             yield from failed
             continue
-        better = chosen.examples(readers[right][0], both[right], ())
+        better = readers[right].examples(both[right])
         yield from (replace(one, wanted=two.given) for one, two in zip(failed, better, strict=False) if two.given)
 
 

@@ -61,20 +61,16 @@ def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON
     if argument.source is None:
         return argument.value
     value = values.get(argument.source)
+    is_key = argument.edge is not None and argument.edge.endswith(".@")
     for step in argument.path:
         if isinstance(value, dict):
             held = {str(key): each for key, each in value.items()}
-            value = step if step == argument.path[-1] and _names(argument) else held.get(str(step))
+            value = step if step == argument.path[-1] and is_key else held.get(str(step))
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
         else:
             return argument.value
     return cast("JSON", value) if isinstance(value, (str, int, float)) else argument.value
-
-
-def _names(argument: Argument) -> bool:
-    """Whether the argument is the name of a thing in a result, not what stands under it."""
-    return argument.edge is not None and argument.edge.endswith(".@")
 
 
 def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:

@@ -27,28 +27,22 @@ _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 class AuthorOptions(JsonOptions, TrustOptions):
     name: str = argument("The data set's name: it becomes datasets/NAME.jsonl.", "NAME")
     simulator: list[str] | None = option(
-        "A service to author about: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
+        "Author about this service: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
     )
     openapi: Path | None = option(
-        "An OpenAPI file (2.0, 3.0, 3.1; JSON or YAML) to make a service of: a simulator of records, written to "
-        "simulators/NAME.py, where you can edit it; one that is there is kept.",
-        "FILE",
-        _WORLD,
+        "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
     )
     only: list[str] | None = option(
-        "Of the OpenAPI file only operations whose path, tag or operationId fits: '/pets*' (repeatable).",
-        "PATTERN",
-        _WORLD,
+        "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
-        "The command that starts an MCP server, or its URL, to author about: its answers are recorded beside "
-        "simulators/NAME.py, so that the data set needs no server. {folder} in it is a new folder at each start.",
+        "Author about an MCP server, which is recorded: its command ({folder}: a new folder) or URL.",
         "COMMAND|URL",
         _WORLD,
     )
-    tasks: int = option("How many conversations.", "N", _SET, default=50, least=1, most=100_000)
-    turns: str = option("How many turns each has, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
-    seed: int = option("What is drawn is drawn with it.", "N", _SET, default=0, least=0)
+    tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
+    turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
+    seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
         "Of each conversation one variant of these kinds in turn, or none: missing_parameter, missing_function, "
         "long_context, composite, distractors, irrelevant, change_of_mind. By default of all.",
@@ -57,30 +51,17 @@ class AuthorOptions(JsonOptions, TrustOptions):
         names=True,
     )
     split: float = option(
-        "This share of the conversations goes to datasets/NAME-train.jsonl, none of whose paths or configurations "
-        "the test set has.",
-        "SHARE",
-        _SET,
-        default=0.0,
-        least=0,
-        most=0.9,
+        "Share of the conversations for datasets/NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9
     )
-    work: Path | None = option("Where the stages leave their files; by default authoring/NAME.", "DIR", _SET)
-    stage: str | None = option(
-        "Stop after this stage: world, graph, tasks or variants; look at its file, edit it, go on.", "STAGE", _SET
-    )
+    work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
+    stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
     draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
     writer: str | None = option(
-        "A model that says the requests as people do: a definition, or the name of one in endpoints/. It chooses no "
-        "calls; rows that the solver does not solve as they are meant go to review.jsonl.",
-        "FILE",
-        _WORDS,
+        "Model that words the requests: a definition, or the name of one in endpoints/.", "FILE", _WORDS
     )
-    solver: str | None = option("The model that tries the rows; by default the writer.", "FILE", _WORDS)
-    personas: Path | None = option(
-        "Who the users are: a YAML file of `name: who it is, how they talk`.", "FILE", _WORDS
-    )
+    solver: str | None = option("Model that tries the rows; by default the writer.", "FILE", _WORDS)
+    personas: Path | None = option("Personas of the users: YAML of `name: who it is, how they talk`.", "FILE", _WORDS)
     max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
 
 
@@ -88,8 +69,8 @@ class AuthorOptions(JsonOptions, TrustOptions):
 def author(options: AuthorOptions, invocation: Invocation) -> int:
     """Make a validated data set of conversations with services that stand as simulators.
 
-    Stages leave files that you can read and edit: which functions there are, which result feeds which parameter, paths
-    of calls, what these calls do, what the user says. What is unchanged is not made again.
+    Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
+    and words of each conversation, its variants. What is unchanged is not made again.
     """
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
