@@ -51,6 +51,8 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
             uploader.check(simulated=simulated)
 
         def upload(run: Run) -> Addition:
+            if not uploaders:
+                return Addition({"uploads": []})
             from tunecheck_upload._cli import as_json, shown, upload_all
 
             done, failure = upload_all(uploaders, run)

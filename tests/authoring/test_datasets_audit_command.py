@@ -10,7 +10,7 @@ import pytest
 from tests.bfcl_data_parts import write_lines
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Invocation
 from tunecheck_authoring._cli.audit import audit
 
 TOOL = {"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}

@@ -7,8 +7,9 @@ from hypothesis import given, strategies as st
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
-from tunecheck.cli._entries import mapping_layers, parse_assignments, parse_names, settings_by_evaluator
+from tunecheck.cli._evaluate.evaluator_choice import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._options import parse_assignments, parse_names
 
 
 def test_names_stand_between_commas() -> None:

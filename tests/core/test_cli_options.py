@@ -12,8 +12,7 @@ import pytest
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import RUNNING, argument, command, flag, option, option_fields
+from tunecheck.cli._options import RUNNING, Invocation, argument, command, flag, option, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
 from tunecheck.cli._stored_options import as_recorded, read_config, recorded_options, resumed
 from tunecheck.runs._store import Run

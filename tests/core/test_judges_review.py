@@ -29,7 +29,7 @@ from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.evaluator_choice import give_prices, make_evaluators
 from tunecheck.cli._evaluate.job import Job, completed, prepare
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Invocation
 from tunecheck.endpoints._base import ChatRequest, Completion, Price
 from tunecheck.endpoints._masking import looks_secret
 from tunecheck.endpoints._prices import Prices

@@ -369,16 +369,7 @@ def test_the_refusal_prints_the_command_to_type(home: Path, elsewhere: Path, ran
     assert (home / "it.xml").exists()
 
 
-def test_a_worker_of_somebody_else_s_run_does_nothing_before_it_is_trusted(
-    home: Path, elsewhere: Path, ran: Path
-) -> None:
-    run = by_somebody_else(begun(home), endpoint=str(elsewhere / "evil.yaml"))
-    done = inside(home, "worker", run.name)
-    assert (done.code, ran.exists()) == (2, False)
-    assert as_typed(done.err) == ["worker", run.name, "--trust", str(run.relative_to(home))]
-
-
-def test_what_was_typed_in_place_of_what_somebody_else_recorded_is_what_workers_find(
+def test_what_was_typed_in_place_of_what_somebody_else_recorded_is_kept(
     home: Path, elsewhere: Path, server: FaultServer, ran: Path
 ) -> None:
     asks(home / "mine.yaml", server)
@@ -412,7 +403,7 @@ def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere:
     (run / "run.json").write_text(json.dumps({**manifest, "status": "finished"}), "utf-8")
     done = inside(home, "score", str(run))
     assert (done.code, ran.exists()) == (2, False)
-    assert as_typed(done.err) == ["score", str(run), "--judge", str(elsewhere / "evil.yaml")]
+    assert as_typed(done.err) == ["score", str(run), "--trust", str(run)]
 
 
 @pytest.mark.parametrize("command", [("report",), ("compare", "{run}", "--allow-simulated"), ("runs",)])

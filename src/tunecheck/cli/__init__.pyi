@@ -7,22 +7,16 @@ from ._console import (
     skill_text as skill_text,
 )
 from ._datasets import CheckOptions as CheckOptions, checked_rows as checked_rows, row_reader as row_reader
-from ._entries import settings_by_evaluator as settings_by_evaluator
 from ._evaluate.command import evaluate as evaluate
-from ._evaluate.evaluator_choice import make_evaluators as make_evaluators
+from ._evaluate.evaluator_choice import (
+    make_evaluators as make_evaluators,
+    settings_by_evaluator as settings_by_evaluator,
+)
 from ._evaluate.options import (
     AddedOptions as AddedOptions,
     Addition as Addition,
     AfterRun as AfterRun,
     Options as Options,
-)
-from ._invocation import (
-    DONE as DONE,
-    FAILED as FAILED,
-    NOT_MET as NOT_MET,
-    UNDECIDED as UNDECIDED,
-    WRONG_USE as WRONG_USE,
-    Invocation as Invocation,
 )
 from ._named_endpoints import (
     SIMULATED as SIMULATED,
@@ -31,12 +25,18 @@ from ._named_endpoints import (
     load_named as load_named,
 )
 from ._options import (
+    DONE as DONE,
+    FAILED as FAILED,
     GATING as GATING,
+    NOT_MET as NOT_MET,
     RUNNING as RUNNING,
     SCORING as SCORING,
     SHOWING as SHOWING,
+    UNDECIDED as UNDECIDED,
+    WRONG_USE as WRONG_USE,
     Command as Command,
     CommandOptions as CommandOptions,
+    Invocation as Invocation,
     argument as argument,
     command as command,
     flag as flag,

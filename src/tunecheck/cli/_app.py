@@ -18,8 +18,7 @@ from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedErr
 from tunecheck._messages import clean, command_line, did_you_mean
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
-from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
-from tunecheck.cli._options import Command
+from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
 from tunecheck.cli._shared_options import results_folder
 from tunecheck.plugins import absence_hint, command_groups, discover, find
 

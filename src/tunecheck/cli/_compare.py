@@ -3,8 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import SHOWING, argument, command, flag, option
+from tunecheck.cli._options import SHOWING, Invocation, argument, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._shared_options import STATISTICS, ComparingOptions, JsonOptions, ResultsOptions
 

@@ -13,8 +13,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
-from tunecheck.cli._options import CommandOptions, argument, command, flag, option
+from tunecheck.cli._options import DONE, NOT_MET, CommandOptions, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._messages import command_line, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
-from tunecheck.cli._options import CommandOptions, argument, command
+from tunecheck.cli._options import DONE, FAILED, NOT_MET, CommandOptions, Invocation, argument, command
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.views import SIMULATED
 

@@ -13,8 +13,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._console import cost_text, print_json, print_path
-from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import SCORING, SHOWING, command, flag, option
+from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
@@ -111,8 +110,12 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
 
 def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
-    from tunecheck.cli._entries import settings_by_evaluator
-    from tunecheck.cli._evaluate.evaluator_choice import asks_models, give_prices, make_evaluators
+    from tunecheck.cli._evaluate.evaluator_choice import (
+        asks_models,
+        give_prices,
+        make_evaluators,
+        settings_by_evaluator,
+    )
     from tunecheck.cli._named_endpoints import load_named
     from tunecheck.endpoints._prices import read_prices
 
@@ -126,7 +129,7 @@ def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
 
 
 def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
-    from tunecheck.cli._entries import mapping_layers
+    from tunecheck.cli._evaluate.evaluator_choice import mapping_layers
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:

@@ -11,20 +11,64 @@ keeps of the command, and what `--resume` may change of it:
     def view(options: ViewOptions, invocation: Invocation) -> int: ...
 """
 
+import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
-from tunecheck._json import JSON
-from tunecheck.cli._entries import parse_assignments, parse_names
-from tunecheck.cli._invocation import Invocation
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, loads
+from tunecheck._messages import command_line
+
+DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
+"""Exit codes. NOT_MET: done, but a gate is not met, or a check found problems. UNDECIDED: done, and these rows do not
+decide a gate."""
+
+DEFAULT_RESULTS = "eval_results"
+"""Where run folders are, unless `--results-dir` says otherwise."""
+
+
+@dataclass
+class Invocation:
+    """One start of the program.
+
+    Attributes:
+        program: How a person starts it: `tunecheck`, `python -m tunecheck`.
+        command: The same with the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
+        debug: Print tracebacks; a configuration file may set it, too.
+        results_dir: Where run folders are.
+        started: The time in UTC.
+        finished: The run that is complete, while its results are printed.
+        typed: The whole command line.
+        again: The command that continues after an interruption, if it is not one with `--resume`.
+        interrupted: The exit code after an interruption.
+    """
+
+    program: str = "tunecheck"
+    command: str = "tunecheck evaluate"
+    debug: bool = False
+    results_dir: str = DEFAULT_RESULTS
+    started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
+    finished: str | None = None
+    typed: str = ""
+    again: str = ""
+    interrupted: int = FAILED
+
+    def resuming(self, run: str) -> str:
+        """The command that finishes a run, to be copied into a shell."""
+        if self.again:
+            return self.again
+        where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
+        return f"{self.command} {command_line(['--resume', run, *where])}"
+
 
 SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
 """Panels of the help that several commands have, in the order in which they stand below a command's own."""
@@ -282,3 +326,33 @@ def _wrappable(text: str) -> str:
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:
     """Make a command of a function that takes these options."""
     return lambda run: Command(options, run)
+
+
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient readers take them for numbers; here they are words
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ConfigurationError(f"{option} names nothing: write {option} bleu,function_call_match")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"{option} names {twice!r} twice")
+    return names
+
+
+def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
+    """`name=value` texts as a mapping; a value that reads as JSON is that, anything else is text."""
+    assignments: dict[str, JSON] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigurationError(f"{option} {text!r}: write name=value")
+        if name in assignments:
+            raise ConfigurationError(f"{option} gives {name!r} twice")
+        assignments[name] = value
+        if value.strip() not in _NO_NUMBERS:
+            with contextlib.suppress(ValueError):
+                assignments[name] = loads(value)
+    return assignments

@@ -12,7 +12,7 @@ from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import progress_bar
-from tunecheck.cli._invocation import DEFAULT_RESULTS, Invocation
+from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
 from tunecheck.views import SIMULATED, View, console, print_view

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import command, option
+from tunecheck.cli._options import Invocation, command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 from tunecheck.views import Text, View, Words, console, print_view
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import SHOWING, argument, command, flag, option
+from tunecheck.cli._options import SHOWING, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import STATISTICS, ComparingOptions, JsonOptions, ResultsOptions
 
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._options import RUNNING, SCORING, SHOWING, CommandOptions, flag, option
+from tunecheck.cli._options import DEFAULT_RESULTS, RUNNING, SCORING, SHOWING, CommandOptions, flag, option
 from tunecheck.storage._address import is_remote
 
 

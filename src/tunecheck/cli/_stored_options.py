@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
 
 import msgspec
 
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck._errors import ConfigurationError, UntrustedError
+from tunecheck._json import JSON
 from tunecheck._messages import command_line
 from tunecheck._trust import Trust
-from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import is_embedded
-from tunecheck.cli._options import Acts, CommandOptions, OptionField, is_given, option_fields
+from tunecheck.cli._options import Acts, CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
 from tunecheck.runs._authorship import began_here
 
@@ -92,9 +90,8 @@ def read_config(kind: type[T], path: str) -> T:
 def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
     """The given options over those of a configuration file."""
     read = read_config(type(given), path)
-    check_acting(
-        given, read, trust.of_options(Path(path)), f"{path}, which lies outside of this workspace,", invocation
-    )
+    owner = f"{path}, which lies outside of this workspace,"
+    check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
     return given.over(read)
 
 
@@ -107,48 +104,31 @@ def options_of_run(
     if among is not None:
         recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
     if not began_here(manifest):
-        whose = f"run {run.id}, which you did not begin here,"
-        allowing = None if invocation.takes_options else ["--trust", str(run.folder)]
-        check_acting(given, recorded, trust.of(run.manifest_file), whose, invocation, allowing)
+        owner = f"run {run.id}, which you did not begin here,"
+        check_acting(given, recorded, trust.of(run.manifest_file), owner, str(run.folder), invocation)
     return recorded
 
 
-def check_acting(
-    given: T, stored: T, trust: Trust, who: str, invocation: Invocation, allowing: Sequence[str] | None = None
-) -> None:
-    """Refuse stored options that act and are not given, too; the error has the command to type.
+def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
+    """Refuse stored options that act, unless they are typed, too, or the user trusts the place that stores them.
 
-    `allowing` is what to type in their place, where the command does not take them.
-
-    Those that name an endpoint are as good as in data: they may name one of the workspace.
+    Options that name an endpoint are as good as in data: they may name one of the workspace.
     """
     if trust.named_by is None:
         return
-    acting: list[tuple[OptionField, object]] = []
+    acting: list[str] = []
     for name, value in stored.given().items():
         each, typed = option_fields(type(stored))[name], getattr(given, name)
         if isinstance(value, dict):
-            value = {key: entry for key, entry in value.items() if key not in (typed or {}) and _names_file(entry)}
-            acting += [(each, value)] if value and each.description.acts else []
+            untyped = any(_names_file(entry) for key, entry in value.items() if key not in (typed or {}))
+            acting += [each.flag] if untyped and each.description.acts else []
         elif not is_given(typed) and _acts(each.description.acts, value, trust):
-            acting.append((each, value))
+            acting.append(each.flag)
     if acting:
-        words = allowing or [word for each, value in acting for word in _typed(each, value)]
-        what = ", ".join(f"{each.name} {_ACTS[each.description.acts or 'loads']}" for each, _ in acting)
-        raise ConfigurationError(
-            f"{who} says what only you can say ({what}); to allow it, type it: {invocation.typed} {command_line(words)}"
+        raise UntrustedError(
+            f"{owner} sets what only you may set ({', '.join(acting)}): give these options yourself, or accept all of "
+            f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
         )
-
-
-_ACTS: Mapping[Acts, str] = MappingProxyType(
-    {
-        "asks": "asks an endpoint",
-        "loads": "loads files",
-        "sends": "sends the run somewhere",
-        "sets": "names a file or an address",
-        "writes": "writes files",
-    }
-)
 
 
 def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
@@ -174,14 +154,6 @@ def _names_file(value: object) -> bool:
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and ("/" in value or "\\" in value or Path(value).exists())
-
-
-def _typed(each: OptionField, value: object) -> list[str]:
-    """The option as it is typed."""
-    if isinstance(value, dict):
-        texts = {key: entry if isinstance(entry, str) else dumps(entry).decode() for key, entry in value.items()}
-        return [word for key, text in texts.items() for word in (each.flag, f"{key}={text}")]
-    return [each.flag] if value is True else [each.flag, str(value)]
 
 
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:

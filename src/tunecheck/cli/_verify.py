@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import argument, command
+from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 from tunecheck.views import Table, Text, View, Words, console, print_view
 

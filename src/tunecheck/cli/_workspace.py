@@ -12,8 +12,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import CommandOptions, argument, command
+from tunecheck.cli._options import CommandOptions, Invocation, argument, command
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
 

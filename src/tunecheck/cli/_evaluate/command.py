@@ -1,8 +1,7 @@
 """`tunecheck evaluate`, which is `python evaluate.py`, and `tunecheck score`."""
 
 from tunecheck.cli._evaluate.options import Options, ScoreOptions, with_added
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import command
+from tunecheck.cli._options import Invocation, command
 from tunecheck.plugins import added_options
 
 

@@ -112,3 +112,35 @@ def _check(
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
         raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: --set {name}.{missing[0]}=…")
+
+
+def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
+    """`{"bleu.threshold": 0.4}` as `{"bleu": {"threshold": 0.4}}`."""
+    known = list(evaluators)
+    settings: dict[str, dict[str, JSON]] = {}
+    for name, value in entries.items():
+        evaluator, dot, parameter = name.rpartition(".")
+        if not dot or not evaluator or not parameter:
+            raise ConfigurationError(f"set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
+        if evaluator not in known:
+            raise ConfigurationError(
+                f"set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
+            )
+        settings.setdefault(evaluator, {})[parameter] = value
+    return settings
+
+
+def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
+    """`{"response": …, "bleu.response": …, "target.messages": …}` by layer: `default`, an evaluator's, `target`'s."""
+    known = [*evaluators, "target", "default"]
+    layers: dict[str, dict[str, JSON]] = {}
+    for name, value in entries.items():
+        layer, dot, parameter = name.rpartition(".")
+        if dot and layer not in known:
+            raise ConfigurationError(
+                f"mapping {name!r}: this run has no evaluator {layer!r}{did_you_mean(layer, known)}"
+            )
+        if not parameter:
+            raise ConfigurationError(f"mapping {name!r}: write parameter=value or evaluator.parameter=value")
+        layers.setdefault(layer or "default", {})[parameter] = value
+    return layers

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
-from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.elsewhere import check_place, runs_elsewhere
-from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
+from tunecheck.cli._evaluate.evaluator_choice import (
+    DEFAULT_EVALUATORS,
+    asks_models,
+    give_prices,
+    make_evaluators,
+    mapping_layers,
+    settings_by_evaluator,
+)
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, check_base, check_each_row_tells, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
-from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import load_named
+from tunecheck.cli._options import Invocation
 from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
