@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tunecheck import ConfigurationError, Metric, ReplyError
 from tunecheck.endpoints import Completion, DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators import JudgeLoop, ModelConfig, Packed, TextPair, judge_endpoint, packed
+from tunecheck.evaluators import JudgeLoop, ModelConfig, TextPair, judge_endpoint
 from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 from tunecheck_semantic._models import check_installed, digest, find_model
@@ -139,14 +139,14 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     def __getstate__(self) -> dict[str, object]:
         dropped = ("_embeddings", "_loop")
         state = {name: value for name, value in vars(self).items() if name not in dropped}
-        return {**state, "chat": None if self._embeddings is None else packed(self._embeddings.chat)}
+        return {**state, "chat": None if self._embeddings is None else self._embeddings.chat}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         chat = state.pop("chat")
         vars(self).update(state)
         self._embeddings = None
-        if isinstance(chat, Packed):
-            self._connect(chat.endpoint())
+        if chat is not None:
+            self._connect(chat)
 
 
 def _is_definition(path: Path) -> bool:

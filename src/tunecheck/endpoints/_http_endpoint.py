@@ -250,6 +250,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         )
         return completion, reply
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the definition, without connections and without secrets."""
+        return _restored, (self.settings(), self.name, self.price)
+
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
         return {**self._data, "kind": self.kind, "url": self.shown_address(self._url)}
@@ -387,3 +391,11 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
         raise place.error("must be a text or a number")
     written = str(value).lower() if isinstance(value, bool) else str(value)
     return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)
+
+
+def _restored(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:
+    from tunecheck.endpoints._definition import load_endpoint  # which loads the kinds of endpoints
+
+    endpoint = load_endpoint(definition, name=name)
+    endpoint.price = price
+    return endpoint

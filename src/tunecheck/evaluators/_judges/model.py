@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.endpoints._base import Endpoint, Price
+from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
@@ -163,29 +162,3 @@ def _text(config: Mapping[str, object], key: str) -> str | None:
         # Its type only: it may be a key.
         raise ConfigurationError(f"model_config: {key} must be a text, not a {type(value).__name__}")
     return value.strip() or None if value is not None else None
-
-
-# -- pickling
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """An endpoint as it can be pickled: its definition, without connections and without secrets."""
-
-    definition: Mapping[str, JSON]
-    name: str
-    price: Price | None
-
-    def endpoint(self) -> Endpoint:
-        endpoint = load_endpoint(self.definition, name=self.name)
-        endpoint.price = self.price
-        return endpoint
-
-
-def packed(endpoint: Endpoint) -> Packed | Endpoint:
-    """What to pickle in the place of an endpoint; one of a user's own kind pickles itself."""
-    from tunecheck.endpoints._http_endpoint import HttpEndpoint
-
-    if isinstance(endpoint, HttpEndpoint):
-        return Packed(endpoint.settings(), endpoint.name, endpoint.price)
-    return endpoint

@@ -17,7 +17,7 @@ from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm
 from tunecheck.evaluators._judges.asking import Asking, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
-from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
+from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
 from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.texts import data_mark, given
@@ -288,14 +288,10 @@ class PromptyEvaluator(Evaluator):
 
     def __getstate__(self) -> dict[str, object]:
         dropped = ("_asking", "_loop", "__signature__", "signatures")
-        state = {name: value for name, value in vars(self).items() if name not in dropped}
-        return {**state, "endpoint": packed(self.endpoint)}
+        return {name: value for name, value in vars(self).items() if name not in dropped}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        endpoint = state["endpoint"]
-        if isinstance(endpoint, Packed):
-            self.endpoint = endpoint.endpoint()
         self._declare()
         self._connect()
 
