@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tunecheck.calls._model import tool_name
 from tunecheck.episodes._verdicts import RowVerdict, shown
-from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, UnusableAnswerError
+from tunecheck_bfcl._function_rules import Call, ExpectedCall, Signature, UnusableAnswerError
 from tunecheck_bfcl._source_values import TYPES, declared_value
 from tunecheck_bfcl._verdicts import failed
 
@@ -29,10 +29,12 @@ _PYTHON_TYPES: dict[str, type] = {
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
-class LeaderboardRules(Rules):
+class LeaderboardRules:
+    """What makes a call right; `language` is that of the arguments' values."""
+
     def __init__(self, language: str, *, dotted: bool) -> None:
         """`dotted` says that a function's name is called with its dots, not with underscores in their place."""
-        super().__init__(language)
+        self.language = language
         self._dotted = dotted
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
@@ -45,6 +47,36 @@ class LeaderboardRules(Rules):
         if not isinstance(given, Mapping):
             raise UnusableAnswerError("the arguments are not an object")
         return given
+
+    def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> RowVerdict | None:
+        """Why the call is not the one that the answer asks for; None where it is."""
+        given = self.arguments(call, answer)
+        if isinstance(given, RowVerdict):
+            return given
+        for name in signature.required_names():
+            if name not in given:
+                text = f"the required argument {shown(name)} is missing"
+                return failed("simple_function_checker:missing_required", text)
+        for name, value in given.items():
+            failure = self._argument_failure(name, value, answer, signature)
+            if failure is not None:
+                return failure
+        for name, value in answer.arguments.items():
+            if name not in given and "" not in _options(value):
+                text = f"the argument {shown(name)} is missing; expected {_alternatives(_options(value))}"
+                return failed("simple_function_checker:missing_optional", text)
+        return None
+
+    def _argument_failure(
+        self, name: str, value: object, answer: ExpectedCall, signature: Signature
+    ) -> RowVerdict | None:
+        if name not in signature.properties or name not in answer.arguments:
+            return failed("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
+        options = _options(answer.arguments[name])
+        error = self.value_fault(value, options, signature.schema(name))
+        if error is None:
+            return None
+        return failed(error, f"{name} is {shown(value)}; expected {_alternatives(options)}")
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         if self.language == "python":
@@ -196,3 +228,16 @@ def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
         return "value_error:list_dict_count"
     faults = (_mapping_fault(item, [each]) for item, each in zip(value, expected, strict=True))
     return next((fault for fault in faults if fault is not None), None)
+
+
+def _options(value: object) -> Sequence[object]:
+    if isinstance(value, dict):
+        return tuple(value)
+    if isinstance(value, (list, tuple, str)):
+        return value
+    raise UnusableAnswerError(f"the possible values are {shown(value, 60)}, which is not a list")
+
+
+def _alternatives(options: Sequence[object]) -> str:
+    values = [option for option in options if option != ""]
+    return " or ".join(shown(value, 80) for value in values[:3]) + (" or …" if len(values) > 3 else "") or "nothing"

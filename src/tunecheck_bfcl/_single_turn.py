@@ -4,20 +4,21 @@ As the leaderboard judges (`compat`), or strictly: with none of its quirks, and 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
+from tunecheck._faults import sentence
+from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls.matching import assign
+from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
 from tunecheck.episodes._decoding import CallMode, decode_step, mode_of
 from tunecheck.episodes._nested import Decoded
 from tunecheck.episodes._verdicts import INVALID_ENTRY, RowVerdict, shown
 from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
-from tunecheck_bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
+from tunecheck_bfcl._function_rules import Call, ExpectedCall, Signature, UnusableAnswerError
 from tunecheck_bfcl._leaderboard_answers import LeaderboardRules
-from tunecheck_bfcl._source_literals import source_calls
-from tunecheck_bfcl._strict_answers import StrictRules
+from tunecheck_bfcl._source_literals import source_calls, source_value
 from tunecheck_bfcl._text import UndecodableError
 from tunecheck_bfcl._verdicts import failed
 
@@ -25,6 +26,10 @@ _PASSED = RowVerdict(True)
 
 _ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
 _ABSTAINING = ("irrelevance", "relevance")
+
+_STRICT = MatchPolicy(
+    alternatives=True, dots_equal_underscores=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True
+)
 
 
 def check_single_turn(
@@ -94,7 +99,9 @@ def _abstention(result: object, mode: CallMode, language: str, *, calls_wanted: 
     return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
 
 
-def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> RowVerdict | None:
+def _failure(
+    check: object, calls: Sequence[Call], row: Mapping[str, object], rules: LeaderboardRules
+) -> RowVerdict | None:
     documents = _documents(row)
     answers = _expected_calls(row)
     if check == "parallel":
@@ -107,7 +114,7 @@ def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], ru
 
 
 def _unordered_failure(
-    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: Rules
+    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
     """Each answer takes the first call that fits and is still free; nothing is taken back."""
     if len(calls) != len(answers):
@@ -158,8 +165,9 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
             return _relevance(decoded, documents, result)
         if decoded.problem is not None:
             return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
-        signatures = [_signature(answer, documents) for answer in answers]
-        return _strict_failure(decoded, answers, signatures, StrictRules(language)) or _PASSED
+        for answer in answers:
+            _check_passable(answer, documents)
+        return _strict_failure(decoded, answers, documents, language) or _PASSED
     except UnusableAnswerError as error:
         return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
@@ -195,28 +203,33 @@ def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object
 
 
 def _strict_failure(
-    decoded: Decoded, answers: Sequence[ExpectedCall], signatures: Sequence[Signature], rules: Rules
+    decoded: Decoded, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
 ) -> RowVerdict | None:
-    checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
-    if len(decoded.calls) != len(answers):
-        return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
+    expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
     calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
-    failures: list[list[RowVerdict | None]] = []
-    for answer, signature in zip(answers, signatures, strict=True):
-        bound = [bind_positional(call, [str(name) for name in signature.properties]) for call in calls]
-        failures.append([rules.failure({call.name: call.arguments}, answer, signature) for call in bound])
-    if len(answers) == 1:
-        return failures[0][0]
-    pairs = assign([[failure is not None for failure in line] for line in failures])
-    wrong = [(answers[row], failure) for row, column in pairs if (failure := failures[row][column]) is not None]
-    if not wrong:
+    if language == "python":
+        match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
+    else:
+        match = match_calls([_values_read(call, answers, language) for call in calls], expected, _STRICT)
+    faults = [*call_faults(match, _STRICT), *argument_faults(match)]
+    if not faults:
         return None
-    reasons = "; ".join(f"{answer.name}: {failure.message}" for answer, failure in wrong)
-    return failed(f"{checker}:cannot_find_match", reasons[:1_000])
+    return RowVerdict(False, faults[0].code, None, sentence(faults), details=tuple(faults))
 
 
-def _signature(answer: ExpectedCall, documents: Mapping[str, object]) -> Signature:
-    """The signature of the answer's function, once it is clear that some call of it can pass."""
+def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
+    """The call with its values read as that language's source, unless the text itself is a possible value."""
+    possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
+    texts = {option for options in possible for option in options if isinstance(option, str)}
+    read: dict[str, JSON] = {}
+    for name, value in call.arguments.items():
+        is_source = isinstance(value, str) and value not in texts
+        read[name] = cast("JSON", source_value(str(value), language)) if is_source else value
+    return FunctionCall(call.name, read)
+
+
+def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
+    """Raise UnusableAnswerError if no call of the answer's function can pass."""
     signature = Signature.read(_whole(documents.get(answer.name)))
     for name in signature.required_names():
         if name not in answer.arguments:
@@ -227,7 +240,6 @@ def _signature(answer: ExpectedCall, documents: Mapping[str, object]) -> Signatu
             raise UnusableAnswerError(f"the argument {shown(name)} of {answer.name} has no possible value")
         if name not in signature.properties and not optional:
             raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
-    return signature
 
 
 def _whole(document: object) -> object:

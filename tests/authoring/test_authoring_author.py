@@ -330,6 +330,11 @@ def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.Mon
         authored(tasks=4)
 
 
+def first(values: list[Any]) -> Any:
+    """The first possible value; an object holds possible values for each key."""
+    return {key: inner[0] for key, inner in values[0].items()} if isinstance(values[0], dict) else values[0]
+
+
 def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
     with workspace(tmp_path):
         authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
@@ -339,11 +344,11 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
     judge = CallCheckEvaluator()
     for row in rows:
         right = [
-            {name: {each: values[0] for each, values in possible.items()} for name, possible in answer.items()}
+            {name: {each: first(values) for each, values in possible.items()} for name, possible in answer.items()}
             for answer in row["ground_truth"]
         ]
         needed = [
-            {name: {each: values[0] for each, values in possible.items() if "" not in values}}
+            {name: {each: first(values) for each, values in possible.items() if "" not in values}}
             for answer in row["ground_truth"]
             for name, possible in answer.items()
         ]

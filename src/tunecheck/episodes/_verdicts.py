@@ -17,7 +17,7 @@ class RowVerdict:
     `valid` is None if the entry itself is wrong, so that the row is not scored. `error_type` is the leaderboard's name
     of the error, None if the row is valid; `code` is the code of its fault. `turn` counts from 0, in rows of several
     turns. `message` says what is wrong, for people. `path` is the place in the simulators' states. `causes` say more of
-    why the row failed.
+    why the row failed. `details` are what is wrong as faults, if that is more than one.
     """
 
     valid: bool | None
@@ -27,6 +27,7 @@ class RowVerdict:
     path: str | None = field(default=None, compare=False)
     causes: tuple[Fault, ...] = field(default=(), compare=False)
     code: str | None = field(default=None, compare=False)
+    details: tuple[Fault, ...] = field(default=(), compare=False)
 
     @property
     def reason(self) -> str | None:
@@ -36,8 +37,8 @@ class RowVerdict:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong, as faults, whose turns count from 1."""
-        if self.error_type is None:
-            return ()
+        if self.error_type is None or self.details:
+            return self.details
         turn = None if self.turn is None else self.turn + 1
         code = self.code or self.error_type.replace(":", ".")
         return (Fault(code=code, path=self.path, turn=turn, message=self.message), *self.causes)
