@@ -19,7 +19,7 @@ from tunecheck._json import JSON, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
 from tunecheck_memory._configuration import UNIVERSAL
-from tunecheck_memory._definitions import read_definitions
+from tunecheck_memory._definitions import SUFFIX, read_definition
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._goodai import TEXT_OF, EventType, LogEvent
 from tunecheck_memory._kind import GenerationContext, Kind
@@ -189,6 +189,20 @@ def _below(value: JSON, *path: str) -> JSON:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def read_definitions(folder: Path | str) -> list[Definition]:
+    """All definitions of a benchmark's folder `definitions`, sorted by id.
+
+    Raises:
+        DataError: it holds none, or one of them cannot be read; names the file.
+    """
+    place = Path(folder)
+    with told_as(DataError, place):
+        files = [file for file in place.glob(f"*/*{SUFFIX}") if file.is_file()]
+    if not files:
+        raise DataError(f"{place}: holds no definitions, such as Colours/0{SUFFIX}")
+    return sorted(map(read_definition, files), key=lambda definition: definition.id)
 
 
 LOG = "master_log.jsonl"

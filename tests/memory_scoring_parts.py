@@ -44,3 +44,9 @@ def score(title: str, expected: list[Any], *responses: str, compat: bool = False
     found = verdict_of(title, expected, *responses, compat=compat, **more)
     assert isinstance(found, Score), found
     return found.score
+
+
+def score_by_words(given: FinishedTest) -> Score | None:
+    """The score by rules; None if they cannot decide."""
+    score = judge_by_words(given)
+    return score if isinstance(score, Score) else None

@@ -22,20 +22,3 @@ def read_words(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=32)
 def read_data(name: str, form: type[T]) -> T:
     return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
-
-
-class SpyCode(msgspec.Struct, frozen=True):
-    """A coded message, and the words of which one tells that it was understood."""
-
-    message: str
-    words: tuple[str, ...]
-
-
-def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
-    codes: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
-    return codes
-
-
-def spy_words() -> list[tuple[str, ...]]:
-    """The words of all messages: those of messages that were not sent are wrong in an answer."""
-    return [code.words for codes in spy_codes().values() for code in codes]

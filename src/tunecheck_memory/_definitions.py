@@ -31,20 +31,6 @@ def safe_name(text: str) -> str:
     return name.strip(". ") or "run"
 
 
-def read_definitions(folder: Path | str) -> list[Definition]:
-    """All definitions of a benchmark's folder `definitions`, sorted by id.
-
-    Raises:
-        DataError: it holds none, or one of them cannot be read; names the file.
-    """
-    place = Path(folder)
-    with told_as(DataError, place):
-        files = [file for file in place.glob(f"*/*{SUFFIX}") if file.is_file()]
-    if not files:
-        raise DataError(f"{place}: holds no definitions, such as Colours/0{SUFFIX}")
-    return sorted(map(read_definition, files), key=lambda definition: definition.id)
-
-
 _SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
 
 

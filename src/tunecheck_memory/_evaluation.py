@@ -18,7 +18,7 @@ from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
 from tunecheck_memory._files import LeftOut, MemorySummary
-from tunecheck_memory._filler import FillerPool, load_filler
+from tunecheck_memory._filler import load_filler
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 from tunecheck_memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
@@ -27,7 +27,7 @@ from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
-from tunecheck_memory._wording import Wording, load_wording
+from tunecheck_memory._wording import load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
@@ -104,41 +104,27 @@ def run_memory(
     isolated = isolated or read.isolated
     if judge is None:
         _check_unjudged([each.kind for each in read.data_sets], unjudged)
-    making = GenerationContext(read.seed, read.memory_span, texts, generator)
-    made = _made(read, making, _kept(read, arguments, isolated), definitions, mode, counting)
-    settings = _settings(read, load_wording(wording), load_filler(filler), counting, isolated=isolated)
-    benchmark = _Benchmark(read, made, settings, judge)
-    target = benchmark.target(endpoint, max_prompt_size, clock)
-    result = benchmark.run(target, name, repeat, arguments)
-    return benchmark.outcome(result, target, repeat)
-
-
-def _made(
-    read: Configuration,
-    making: GenerationContext,
-    kept: Path | None,
-    definitions: Path | None,
-    mode: Mode | None,
-    by: Tokenizer,
-) -> DefinitionSet:
-    if kept is not None:
-        return make_definitions(read, kept, making, mode="reuse")
-    folder = definitions or DEFINITIONS / read.run_name / "definitions"
-    return make_definitions(read, folder, making, mode=mode, count=by.count)
-
-
-def _settings(
-    read: Configuration, wording: Wording, filler: FillerPool, tokenizer: Tokenizer, *, isolated: bool
-) -> Settings:
-    return Settings(
+    settings = Settings(
         memory_span=read.memory_span,
-        wording=wording,
-        filler=filler,
-        tokenizer=tokenizer,
+        wording=load_wording(wording),
+        filler=load_filler(filler),
+        tokenizer=counting,
         incompatibilities=read.incompatibilities,
         isolated=isolated,
         seed=read.seed,
     )
+    context = GenerationContext(read.seed, read.memory_span, texts, generator)
+    resumed = _resumed(arguments)
+    kept = None if resumed is None else benchmark_folder(resumed.folder, read, isolated=isolated) / "definitions"
+    if kept is not None and kept.is_dir():
+        made = make_definitions(read, kept, context, mode="reuse")
+    else:
+        folder = definitions or DEFINITIONS / read.run_name / "definitions"
+        made = make_definitions(read, folder, context, mode=mode, count=counting.count)
+    benchmark = _Benchmark(read, made, settings, judge)
+    target = benchmark.target(endpoint, max_prompt_size, clock)
+    result = benchmark.run(target, name, repeat, arguments)
+    return benchmark.outcome(result, target, repeat)
 
 
 @dataclass(frozen=True)
@@ -212,26 +198,20 @@ class _Benchmark:
         return benchmark_folder(run, self.read, isolated=self.settings.isolated)
 
 
+def _resumed(arguments: RunArguments) -> Run | None:
+    resume = arguments.get("resume")
+    return None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
+
+
 def _refuse_damaged_logs(arguments: RunArguments) -> list[str]:
     """Before anything is asked; notes on what was cut off where damage is accepted."""
-    resume = arguments.get("resume")
-    if resume is None:
+    run = _resumed(arguments)
+    if run is None:
         return []
-    run = find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
     run.manifest()  # refuses a folder that leads elsewhere
     accept = arguments.get("accept_damage", False)
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
     return [note for path in logs if (note := refuse_damage(path, accept=accept)) is not None]
-
-
-def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path | None:
-    """The definitions that a run was begun with, where it goes on and had come so far as to keep them."""
-    resume = arguments.get("resume")
-    if resume is None:
-        return None
-    results = Path(arguments.get("results_dir", RESULTS_DIR))
-    folder = benchmark_folder(find_run(resume, results).folder, read, isolated=isolated) / "definitions"
-    return folder if folder.is_dir() else None
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:

@@ -33,12 +33,6 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
     return replace(score, score=min(1.0, max(0.0, score.score)))
 
 
-def score_by_words(given: FinishedTest) -> Score | None:
-    """The same, with None if the rules cannot decide."""
-    score = judge_by_words(given)
-    return score if isinstance(score, Score) else None
-
-
 def _score(given: FinishedTest) -> Score:
     if given.points is not None:
         return _share(given.points)

@@ -116,8 +116,8 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
                 lines = {name: text for name, text in given.items() if text is not None}
                 if isinstance(menu := lines.get("menu_file"), str):
                     lines["menu_file"] = str(Path(path).parent / menu)
-                own[section] = _over(shipped.get(section, {}), lines)
-        texts = _over(shipped, own)
+                own[section] = {**shipped.get(section, {}), **lines}
+        texts = {**shipped, **own}
     wording = read_as(texts, Wording, document.where)
     filled: Mapping[str, Any] = msgspec.to_builtins(wording)
     for (section, name), placeholders in _PLACEHOLDERS.items():
@@ -127,8 +127,3 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
                     f"{document.where(section, name)}: {section}.{name} has no {placeholder} in it"
                 )
     return wording
-
-
-def _over(shipped: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """The texts over those that ship; with an unknown key as they are, to be refused by what they do not have."""
-    return {**shipped, **own} if own.keys() <= shipped.keys() else own

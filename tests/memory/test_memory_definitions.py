@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from checks.goodai_run import read_definitions
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck._errors import DataError
@@ -14,7 +15,6 @@ from tunecheck_memory._definitions import (
     definition_data,
     definition_path,
     read_definition,
-    read_definitions,
     write_definitions,
 )
 from tunecheck_memory._model import Definition, Wait

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import as_rows
+from tests.memory_scoring_parts import score_by_words
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
@@ -14,7 +15,6 @@ from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._model import Definition, FinishedTest
-from tunecheck_memory._rules import score_by_words
 
 
 def sentence(book: str, chapter: int, number: int) -> str:

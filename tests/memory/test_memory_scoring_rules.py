@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.memory_scoring_parts import score, verdict_of
+from tests.memory_scoring_parts import score, score_by_words, verdict_of
 
 from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._model import Points, Score
-from tunecheck_memory._rules import Undecided, score_by_words
+from tunecheck_memory._rules import Undecided
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
 SPY = [["boat", "bridge", "raft", "kayak"], ["orchard"], ["noon", "midday"]]
@@ -325,7 +325,7 @@ def test_words_are_sure_of_an_excuse_and_not_of_other_words_than_the_messages() 
 
 
 def test_a_spy_meeting_of_our_own_has_words_of_our_own() -> None:
-    from tunecheck_memory._data import spy_words
+    from tunecheck_memory._kinds.spy_meeting import spy_words
 
     ours = spy_words()[:3]
     assert score("Spy Meeting", [list(words) for words in ours], " ".join(words[0] for words in ours)) == 1

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from tunecheck_memory._data import read_words, spy_codes, spy_words
+import msgspec
+
+from tunecheck_memory._data import read_data, read_words
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import scripted_test
@@ -15,6 +17,23 @@ _QUESTION = (
     "Going by the three veiled messages: when and where is the meeting, and what has to be brought along? Say plainly "
     "what is meant."
 )
+
+
+class SpyCode(msgspec.Struct, frozen=True):
+    """A coded message, and the words of which one tells that it was understood."""
+
+    message: str
+    words: tuple[str, ...]
+
+
+def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
+    codes: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
+    return codes
+
+
+def spy_words() -> list[tuple[str, ...]]:
+    """The words of all messages: those of messages that were not sent are wrong in an answer."""
+    return [code.words for codes in spy_codes().values() for code in codes]
 
 
 class SpyMeeting(Kind):
