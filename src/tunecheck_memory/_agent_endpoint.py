@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
-from tunecheck._json import JSON, dumps
 from tunecheck.endpoints import (
     ChatRequest,
     Client,
@@ -21,6 +20,7 @@ from tunecheck.endpoints import (
     time_header,
     time_text,
 )
+from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._agents import StatefulEndpoint, StatefulReply
 
 _REPLY = "/reply"

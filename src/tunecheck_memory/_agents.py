@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from tunecheck import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
-from tunecheck._json import JSON, dumps
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 

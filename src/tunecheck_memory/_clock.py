@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from tunecheck import ConfigurationError
-from tunecheck._messages import did_you_mean
+from tunecheck.plugins import did_you_mean
 
 ClockName = Literal["virtual", "mirrored", "real"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tunecheck import Run
-from tunecheck._json import JSON, real_number
+from tunecheck.plugins import JSON, real_number
 from tunecheck.results import RunInfo
 from tunecheck.views import Table, Words
 

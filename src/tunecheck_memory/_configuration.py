@@ -22,10 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, PluginError, _yaml as yamltext
-from tunecheck._describe import Written, read_as
-from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
-from tunecheck._trust import Trust
+from tunecheck.plugins import JSON, Trust, Written, did_you_mean, read_as
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._kinds.registry import argument_names, is_kind_file, kind_class, make_kind
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tunecheck._json import loads
+from tunecheck.plugins import loads
 
 DATA = Path(__file__).with_name("data")
 

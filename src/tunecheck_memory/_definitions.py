@@ -8,9 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import DataError
-from tunecheck._describe import Written, read_as
-from tunecheck._errors import told_as
-from tunecheck._json import JSON, loads
+from tunecheck.plugins import JSON, Written, loads, read_as, told_as
 from tunecheck_memory._model import Definition, Wait
 
 SUFFIX = ".def.json"

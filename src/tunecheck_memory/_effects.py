@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tunecheck._json import JSON
-from tunecheck._targets import CallsMade
+from tunecheck.plugins import JSON, CallsMade
 from tunecheck_memory._model import AskJudge, Points
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Unpack
 
 from tunecheck import ConfigurationError, EvaluationResult, Run, evaluate, find_run
-from tunecheck._disk import is_held
 from tunecheck.datasets import DatasetDefaults, open_dataset
 from tunecheck.endpoints import Endpoint
 from tunecheck.evaluation import RESULTS_DIR, RunArguments, even_unanswered
+from tunecheck.plugins import is_held
 from tunecheck_memory._clock import ClockName
 from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._definitions import definition_data

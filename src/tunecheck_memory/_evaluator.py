@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
-from tunecheck._faults import Verdict, to_json
-from tunecheck._json import JSON, loads, plain, real_number
 from tunecheck.endpoints import Endpoint, ModelCalls
 from tunecheck.evaluators import ModelConfig, given, judge_endpoint
+from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
 from tunecheck_memory._model import FinishedTest, Points, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, shipped_kind
 

@@ -20,12 +20,18 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from tunecheck import ConfigurationError, RunError
-from tunecheck._disk import open_regular
-from tunecheck._errors import told_as
-from tunecheck._files import FORMAT_VERSION, check_first_record
-from tunecheck._json import JSON, loads
-from tunecheck._messages import counted
-from tunecheck._records import RecordFile, WholeRecords, synced_file
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    RecordFile,
+    WholeRecords,
+    check_first_record,
+    counted,
+    loads,
+    open_regular,
+    synced_file,
+    told_as,
+)
 from tunecheck_memory._effects import Effect, Outcome
 
 PROMPT_SIZE, JUDGE = "prompt size", "judge"

@@ -11,9 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from tunecheck import DataError
-from tunecheck._describe import read_as
-from tunecheck._errors import told_as
-from tunecheck._json import JSON, dumps, loads
+from tunecheck.plugins import JSON, dumps, loads, read_as, told_as
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import Wording, fill
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
 
-from tunecheck._json import JSON, dumps_line
+from tunecheck.plugins import JSON, dumps_line
 from tunecheck_memory._definitions import safe_name
 from tunecheck_memory._effects import (
     Begin,

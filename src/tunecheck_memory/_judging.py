@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
-from tunecheck._faults import Verdict
-from tunecheck._json import JSON, dumps
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.plugins import JSON, Verdict, dumps
 from tunecheck_memory._data import DATA
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import AskJudge, FinishedTest

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_memory._model import Definition, FinishedTest, Say, Score, Steps
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import re
 
-from tunecheck._json import JSON, loads
+from tunecheck.plugins import JSON, loads
 
 MAX_CHARACTERS = 200_000
 """Longest text that is looked into; a reply that holds a list is a hundred times shorter."""

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tunecheck import ConfigurationError, NewerFileError, TunecheckError
-from tunecheck._disk import write_file
-from tunecheck._errors import told_as
-from tunecheck._files import FORMAT_VERSION, read_object
-from tunecheck._json import JSON, plain
+from tunecheck.plugins import FORMAT_VERSION, JSON, plain, read_object, told_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet, settings_text
 from tunecheck_memory._definitions import SUFFIX, definition_data, read_definition, write_definitions

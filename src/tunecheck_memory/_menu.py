@@ -11,8 +11,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from tunecheck import ConfigurationError
-from tunecheck._describe import read_as
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON, read_as
 
 DRINKS = "Beverages"
 """The section whose entries are not dishes."""

@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tunecheck._json import JSON, plain
+from tunecheck.plugins import JSON, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
-from tunecheck._json import JSON, real_number
+from tunecheck.plugins import JSON, real_number
 from tunecheck.report import PanelRow
 from tunecheck_memory._session_log import is_test_log, last_question, shown_log
 from tunecheck_memory._timeline import Timeline, memory_figures

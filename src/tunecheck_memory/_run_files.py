@@ -19,8 +19,7 @@ from pathlib import Path
 from msgspec import structs
 
 from tunecheck import Run, RunError
-from tunecheck._disk import write_file
-from tunecheck._json import JSON, real_number
+from tunecheck.plugins import JSON, real_number, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._definitions import safe_name, write_definitions

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from tunecheck._json import JSON, canonical
+from tunecheck.plugins import JSON, canonical
 from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, json_reply, read_object
 
 _MOST_NAME = 200

@@ -19,9 +19,8 @@ from typing import Protocol
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
-from tunecheck._json import JSON, whole_number
-from tunecheck._targets import CallsMade, CostTracker
 from tunecheck.endpoints import Completion
+from tunecheck.plugins import JSON, CallsMade, CostTracker, whole_number
 from tunecheck_memory._agents import Agent
 from tunecheck_memory._clock import Clock
 from tunecheck_memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TypeGuard
 
-from tunecheck._json import JSON
-from tunecheck._messages import counted
+from tunecheck.plugins import JSON, counted
 from tunecheck.report import as_json, cut
 
 _MOST_ENTRIES = 300

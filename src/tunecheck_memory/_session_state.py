@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 
-from tunecheck._json import JSON
-from tunecheck._targets import CallsMade
+from tunecheck.plugins import JSON, CallsMade
 from tunecheck_memory._clock import as_iso
 from tunecheck_memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
 from tunecheck_memory._event_log import Event

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError
-from tunecheck._json import JSON, content_hash, whole_number
-from tunecheck._targets import CallsMade, CostTracker, EndpointUsage, TargetOutput
 from tunecheck.datasets import SOURCE_ID, TRIAL
 from tunecheck.endpoints import Endpoint, EndpointTargetBase
+from tunecheck.plugins import JSON, CallsMade, CostTracker, EndpointUsage, TargetOutput, content_hash, whole_number
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._definitions import definition_data

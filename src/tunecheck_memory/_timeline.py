@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from tunecheck._disk import read_regular
-from tunecheck._files import check_version
-from tunecheck._json import JSON, loads
+from tunecheck.plugins import JSON, check_version, loads, read_regular
 from tunecheck_memory._session_log import is_test_log, moment_of
 
 _MOST_BYTES = 4 << 20

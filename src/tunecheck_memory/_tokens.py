@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from tunecheck import ConfigurationError, MissingExtraError
-from tunecheck._messages import did_you_mean
+from tunecheck.plugins import did_you_mean
 
 ENCODINGS = ("cl100k_base", "o200k_base")
 """The encodings that come with the extra `memory`, offline; published runs were counted in the first."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tunecheck import ConfigurationError, _yaml as yamltext
-from tunecheck._describe import Written, read_as
-from tunecheck._errors import told_as
+from tunecheck.plugins import Written, read_as, told_as
 
 if TYPE_CHECKING:
     from tunecheck_memory._menu import Menu
@@ -64,7 +63,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 
     @cached_property
     def menu(self) -> Menu:
-        from tunecheck._json import loads
+        from tunecheck.plugins import loads
         from tunecheck_memory._menu import Menu
 
         file = Path(self.menu_file)

@@ -25,6 +25,12 @@ from ._config import Definition as Definition, EndpointConfig as EndpointConfig,
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
 from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
+from ._limits import (
+    TOKEN_BURST_S as TOKEN_BURST_S,
+    Clock as Clock,
+    SharedLimits as SharedLimits,
+    TokenBucket as TokenBucket,
+)
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
 from ._prices import read_prices as read_prices
 from ._recorded import content_key as content_key

@@ -9,3 +9,4 @@ from ._arguments import (
 )
 from ._evaluate import even_unanswered as even_unanswered, run_execution as run_execution, uploader_to as uploader_to
 from ._execution import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY, Execution as Execution
+from ._remote import RunnerFactory as RunnerFactory, TaskRecipe as TaskRecipe, chunk_runner as chunk_runner

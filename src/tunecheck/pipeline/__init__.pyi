@@ -1,6 +1,16 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._callables import CallableTarget as CallableTarget
+from ._chunk_engine import ChunkRunner as ChunkRunner, run_error as run_error
+from ._chunks import (
+    TARGET as TARGET,
+    Chunk as Chunk,
+    ChunkSource as ChunkSource,
+    Portion as Portion,
+    SharedSettings as SharedSettings,
+    died as died,
+)
+from ._costs import Budget as Budget, Reservation as Reservation
 from ._finished_rows import (
     REPEATED as REPEATED,
     RESULT as RESULT,

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from msgspec import to_builtins
 
 from tunecheck import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import clean
-from tunecheck._trust import Trust
 from tunecheck.cli import (
     DONE,
     FAILED,
@@ -36,6 +33,7 @@ from tunecheck.cli import (
     run_arguments,
     run_summary,
 )
+from tunecheck.plugins import JSON, Trust, clean
 from tunecheck.views import console
 
 if TYPE_CHECKING:

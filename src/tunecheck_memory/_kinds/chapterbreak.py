@@ -19,8 +19,7 @@ from random import Random
 from typing import Protocol
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck._errors import told_as
-from tunecheck._json import JSON, loads
+from tunecheck.plugins import JSON, loads, told_as
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, scripted_test, whole

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_memory._data import read_words
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply

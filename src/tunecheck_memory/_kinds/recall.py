@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from tunecheck._json import JSON, dumps
+from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._data import read_data
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.replies import expected_text, in_reply, last_reply

@@ -10,10 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
-from tunecheck._trust import Trust
-from tunecheck.plugins import Candidate, discover, find, load, offered_by
+from tunecheck.plugins import JSON, Candidate, Trust, did_you_mean, discover, find, load, offered_by
 from tunecheck_memory._kind import GROUP, Kind
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_memory._model import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000

@@ -8,8 +8,7 @@ from random import Random
 import msgspec
 
 from tunecheck import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
+from tunecheck.plugins import JSON, did_you_mean
 from tunecheck_memory._definitions import default_waits
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import Definition, Wait

@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck_memory._kind import GenerationContext, Kind, Scene
 from tunecheck_memory._kinds.replies import UndecidedError
 from tunecheck_memory._lenient_json import read_lenient

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, process
 
 from tunecheck import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._menu import Menu
 from tunecheck_memory._model import AskJudge
 
