@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -44,6 +45,9 @@ DATA = re.compile(
 """Keys whose values come from the data or a model: compared whole, sentences included."""
 
 MOST_SHOWN = 12
+
+TOLERANCE = 1e-12
+"""Relative difference up to which two decimal numbers are equal: sums may be added up in another order."""
 
 
 @dataclass(frozen=True)
@@ -286,6 +290,14 @@ def differences(old: object, new: object, where: str = "") -> Iterator[tuple[str
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{where}[{index}]")
+    elif isinstance(old, list) and isinstance(new, list):
+        gone, added = ([item for item in one if item not in other] for one, other in ((old, new), (new, old)))
+        yield from ((f"{where}[only old]", json.dumps(item)[:300]) for item in gone)
+        yield from ((f"{where}[only new]", json.dumps(item)[:300]) for item in added)
+        if not gone and not added:
+            yield where, f"{len(old)} items -> {len(new)} items"
+    elif isinstance(old, float) and isinstance(new, float) and math.isclose(old, new, rel_tol=TOLERANCE):
+        return
     elif json.dumps(old) != json.dumps(new):
         yield where, f"{json.dumps(old)[:300]} -> {json.dumps(new)[:300]}"
 
