@@ -1,4 +1,4 @@
-"""What only Azure AI Evaluation has: its own classes, whose errors are those of `tunecheck_azure`."""
+"""Classes that only azure-ai-evaluation has. Their errors become those of `tunecheck_azure`."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
 
 
 def _name(call: object) -> object:
-    """The tool that it calls; None where it is no call in Azure's form."""
+    """The name of the called tool; None if it is not a call in Azure's form."""
     return call.get("name") if isinstance(call, Mapping) and call.get("type") == "tool_call" else None
 
 

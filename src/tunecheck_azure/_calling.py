@@ -52,7 +52,7 @@ class AzureEvaluator(Evaluator):
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
     def _check(self, inputs: Inputs) -> None:
-        """See that what is given can be judged.
+        """Check that the inputs can be judged.
 
         Raises:
             EvaluationException: it cannot.

@@ -38,7 +38,7 @@ from tunecheck_azure._exceptions import (
     ErrorCategory,
     ErrorTarget,
     EvaluationException,
-    in_azure_s_terms,
+    as_evaluation_exception,
     mistake,
 )
 from tunecheck_azure._model_configurations import AzureAIProject, EvaluatorConfig
@@ -73,7 +73,7 @@ def evaluate(
         EvaluationException: an argument or the data is wrong, every call of the target failed, or, with
             `fail_on_evaluator_errors`, one of an evaluator.
     """
-    with in_azure_s_terms():
+    with as_evaluation_exception():
         _check(data, evaluators, evaluation_name, target, output_path)
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
@@ -122,7 +122,7 @@ def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
 
 
 def _check(data: object, evaluators: object, evaluation_name: object, target: object, output_path: object) -> None:
-    """See what can be seen before anything is read, in Azure AI Evaluation's words."""
+    """Check the arguments before any file is read."""
     paths = (str, os.PathLike)
     if data is None:
         raise mistake("The 'data' parameter is required for evaluation.")
@@ -262,7 +262,7 @@ def _check_target(target: _Adapted, columns: Collection[str]) -> None:
 
 
 def _adapted(evaluator: object) -> object:
-    """A script's own evaluator may return anything; Tunecheck's and Azure's return a dict, and stay what they are."""
+    """Wrap a script's own evaluator, which may return anything; Tunecheck's and Azure's evaluators stay unchanged."""
     home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
     if (
         is_shipped(str(home))
@@ -275,7 +275,7 @@ def _adapted(evaluator: object) -> object:
 
 
 class _Adapted:
-    """A function whose value becomes columns: a dict or dataclass its own, anything else `output`."""
+    """A function whose value becomes columns: the keys of a dict or dataclass; `output` for any other value."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
@@ -285,7 +285,7 @@ class _Adapted:
 
     @property
     def arguments(self) -> dict[str, JSON] | None:
-        """What its fingerprint is made of."""
+        """The arguments that its fingerprint is made of."""
         known = fingerprint(self._function)
         return None if known is None else {"function": known}
 

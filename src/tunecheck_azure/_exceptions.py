@@ -1,4 +1,4 @@
-"""What leaves `tunecheck_azure` when something is wrong: Azure AI Evaluation's exception, which is one of ours, too."""
+"""The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, a TunecheckError, too."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ErrorCategory(Enum):
 
 
 class ErrorBlame(Enum):
-    """Whose mistake it is."""
+    """Who made the mistake."""
 
     USER_ERROR = "UserError"
     SYSTEM_ERROR = "SystemError"
@@ -45,7 +45,7 @@ class ErrorBlame(Enum):
 
 
 class ErrorTarget(Enum):
-    """What was asked for when it went wrong."""
+    """The part that failed."""
 
     ADVERSARIAL_SIMULATOR = "AdversarialSimulator"
     AOAI_GRADER = "AoaiGrader"
@@ -120,7 +120,7 @@ class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI 
         self.properties = properties
 
     def __str__(self) -> str:
-        """The text, after whose mistake it is."""
+        """The text, with who made the mistake in front."""
         whose = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
         link = f"\nVisit {self.tsg_link} to troubleshoot this issue." if self.tsg_link else ""
         return f"({whose}) {self.args[0]}{link}"
@@ -141,8 +141,8 @@ def mistake(
 
 
 @contextmanager
-def in_azure_s_terms(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[None]:
-    """Whatever is raised becomes an EvaluationException that is still what it was, where it was one of ours."""
+def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[None]:
+    """Raise any error as an EvaluationException; an error of Tunecheck stays an instance of its own class, too."""
     try:
         yield
     except EvaluationException:
@@ -185,7 +185,7 @@ def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> 
 
 
 def not_installed(name: str) -> type:
-    """A class of that name, so that a script which imports it starts; to make one says what to install."""
+    """Return a class of that name, so that scripts can import it. Making an instance says what to install."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> None:
         raise missing_package(f"{name} is Azure AI Evaluation's own")

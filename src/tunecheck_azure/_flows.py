@@ -10,7 +10,7 @@ from tunecheck.endpoints import ChatRequest, DirectCalls, Endpoint
 from tunecheck.evaluators import JudgeLoop, ModelConfig, judge_endpoint
 from tunecheck.plugins import JSON, loads, plain
 from tunecheck.prompts import Prompt, load_prompt
-from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, in_azure_s_terms, mistake
+from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, as_evaluation_exception, mistake
 
 
 class AsyncPrompty:
@@ -35,7 +35,7 @@ class AsyncPrompty:
         Raises:
             EvaluationException: the file, or the model, cannot be used.
         """
-        with in_azure_s_terms(ErrorTarget.MODELS):
+        with as_evaluation_exception(ErrorTarget.MODELS):
             prompt, given = load_prompt(source), model or {}
             configuration: ModelConfig | None = given.get("configuration")  # type: ignore[assignment]
             parameters = plain(given.get("parameters") or {})
@@ -53,7 +53,7 @@ class AsyncPrompty:
         if missing:
             raise mistake(f"Missing required inputs: {missing}", ErrorCategory.MISSING_FIELD, ErrorTarget.MODELS)
         empty = {name: "" for name, known in self._prompt.inputs.items() if name not in declared and known.required}
-        with in_azure_s_terms(ErrorTarget.MODELS):
+        with as_evaluation_exception(ErrorTarget.MODELS):
             return self._prompt.render(empty | {name: value for name, value in inputs.items() if name in declared})
 
     async def __call__(self, **inputs: object) -> JSON:
@@ -66,7 +66,7 @@ class AsyncPrompty:
 
     async def _ask(self, inputs: Mapping[str, object]) -> JSON:
         request = ChatRequest(self.render(**inputs), parameters=self._parameters)
-        with in_azure_s_terms(ErrorTarget.MODELS):
+        with as_evaluation_exception(ErrorTarget.MODELS):
             text = (await DirectCalls().complete(self._endpoint, request)).text or ""
             wanted = self._parameters.get("response_format")
             return loads(text) if isinstance(wanted, dict) and wanted.get("type") == "json_object" else text

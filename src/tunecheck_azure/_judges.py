@@ -22,7 +22,7 @@ from tunecheck_azure._exceptions import (
     ErrorCategory,
     ErrorTarget,
     EvaluationException,
-    in_azure_s_terms,
+    as_evaluation_exception,
     missing_package,
     mistake,
 )
@@ -42,11 +42,11 @@ _REASONING: dict[str, JSON] = {
     "max_tokens": None,
     "max_completion_tokens": 60_000,
 }
-"""What a reasoning model is asked with in place of a prompt's own parameters."""
+"""Parameters for a reasoning model, in place of the prompt's own."""
 
 
 class _Asked(PromptyEvaluator):
-    """A prompt's judge whose verdict has Azure AI Evaluation's properties."""
+    """Asks a judge; the verdict has Azure AI Evaluation's properties."""
 
     judge: type[AzureJudge]
 
@@ -118,7 +118,7 @@ class AzureJudge(AzureEvaluator):
     bounded: ClassVar[bool] = False
     """Whether a score that is not from 1 to 5 is an error."""
     score_target: ClassVar[ErrorTarget] = ErrorTarget.UNKNOWN
-    """What such an error names."""
+    """The target of that error."""
     judges_replies: ClassVar[bool] = True
     """Whether an agent must have come to its final response."""
     accounts_for_skipped: ClassVar[bool] = True
@@ -141,7 +141,7 @@ class AzureJudge(AzureEvaluator):
 
     @cached_property
     def _asked(self) -> _Asked:
-        with in_azure_s_terms(self.error_target):
+        with as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
@@ -171,7 +171,7 @@ class AzureJudge(AzureEvaluator):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Who is asked."""
+        """The endpoint that is asked."""
         return self._asked.endpoint
 
     @property
@@ -189,7 +189,7 @@ class AzureJudge(AzureEvaluator):
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """The verdict on single inputs or a conversation: the metric's eight keys."""
         turns = self._turns(inputs)
-        with in_azure_s_terms(self.error_target):
+        with as_evaluation_exception(self.error_target):
             return self._loop.run(self._over(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
@@ -246,7 +246,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
 
 
 def _is_intermediate(response: object) -> bool:
-    """Whether an agent's response ends with what somebody has still to answer: a call, or a wish for approval."""
+    """Whether an agent's response ends with a call or a request for approval that is not answered yet."""
     last = response[-1] if isinstance(response, list) and response else None
     content = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     part = content[-1] if isinstance(content, list) and content else None
@@ -399,7 +399,7 @@ class QAEvaluator(AzureEvaluator):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Who is asked, by all of its judges."""
+        """The endpoint that all its judges ask."""
         return self._judges[0].endpoint
 
     async def close(self) -> None:

@@ -34,7 +34,7 @@ class AzureAIProject(TypedDict):
 
 
 class EvaluatorConfig(TypedDict, total=False):
-    """What is said of one evaluator: which column feeds which parameter."""
+    """Configuration of one evaluator: which column feeds which parameter."""
 
     column_mapping: dict[str, str]
 

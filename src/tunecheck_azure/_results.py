@@ -1,4 +1,4 @@
-"""A finished run as Azure AI Evaluation tells it: rows whose gaps are NaN; metrics rounded and counted its way."""
+"""A finished run in Azure AI Evaluation's form: gaps in rows are NaN, metrics are rounded and counted as there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COUNT_TOKENS = (
     *"groundedness relevance coherence fluency similarity f1_score retrieval_score hate_fairness".split(),
     *"sensitive_data_leakage task_adherence prohibited_actions".split(),
 )
-"""Of which metrics the numbers of tokens have no mean."""
+"""Metrics whose token counts have no mean."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _WITHOUT_MEAN = ("_threshold", "_result", *(f"{metric}_{tokens}" for metric in _COUNT_TOKENS for tokens in _TOKENS))
 
@@ -64,7 +64,7 @@ def table_of(
 
 
 def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
-    """The row's columns of data and outputs; leaves of the data, and what was said of each turn, have their own."""
+    """The row's columns of data and outputs. Leaves of objects in the data and values of each turn get own columns."""
     kept: dict[str, object] = {}
     for column, value in row.items():
         if not column.startswith((INPUTS, OUTPUTS)):
@@ -79,7 +79,7 @@ def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str,
 
 
 def _completed(values: list[object], *, is_whole: bool) -> list[object]:
-    """A column without gaps: NaN where there is nothing, and in a column of numbers for None, too."""
+    """A column without gaps: NaN in place of a missing value, and of None in a column of numbers."""
     if not is_whole:
         return values
     there = [value for value in values if value is not _GAP and value is not None]
@@ -130,7 +130,7 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
-    """The name under which a metric of Azure's safety service is a share of rows, and what a row counts for."""
+    """For a metric of Azure's safety service: the name of its rate, and how much a value counts towards it."""
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):
@@ -141,7 +141,7 @@ def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
 
 
 def _rates_of_details(column: str, values: Sequence[object]) -> dict[str, object]:
-    """What `code_vulnerability_details` and the like say of each kind, as shares of the rows that say it."""
+    """Rates of each kind in columns such as `code_vulnerability_details`: the share of the rows that have the kind."""
     if column.partition(".")[2].removesuffix("_details").lower() not in _LABELS or not column.endswith("_details"):
         return {}
     kinds: defaultdict[str, list[object]] = defaultdict(list)
@@ -168,7 +168,7 @@ def _mean(values: Sequence[object]) -> float | None:
 
 
 def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
-    """What an evaluator's own `__aggregate__` makes of its rows, those that failed among them."""
+    """Metrics of an evaluator's own `__aggregate__`, which gets all rows, failed ones included."""
     aggregate = getattr(evaluator, "__aggregate__", None)
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:

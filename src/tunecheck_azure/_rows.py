@@ -13,7 +13,7 @@ from tunecheck.pipeline import ColumnMissingError, Reference
 from tunecheck.plugins import JSON, MISSING, Missing
 
 _CONVERSATIONS = frozenset({"conversation", "messages"})
-"""Data with one of these columns is left as it is."""
+"""Objects in data with one of these columns are not taken apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Needed(Reference):
         return value
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """The value for who only looks, such as the row's kind: None where there is none."""
+        """The value for readers that need none, such as the row's kind: None if it is missing."""
         value = Reference.resolve(self, data, target)
         return None if value is MISSING else value
 
@@ -42,7 +42,7 @@ class Leaf(Reference):
     """A leaf of an object, by its own name: the target's column of that name goes before it."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """The value, None where the row's object has none."""
+        """The value; None if the row's object lacks it."""
         name = leaf_name(str(self.steps[-1]))
         value = target[name] if name in target else Reference.resolve(self, data, target)
         return None if value is MISSING else value
@@ -73,7 +73,7 @@ class AzureRows(Dataset):
             yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
 
     def has(self, wanted: Reference) -> bool:
-        """Whether some row has what a mapping names."""
+        """Whether any row has the column that a mapping names."""
         if len(wanted.steps) == 1:
             return wanted.steps[0] in self.scan().columns
         return any(Reference.resolve(wanted, row.values, {}) is not MISSING for row in super().rows())
@@ -96,7 +96,7 @@ class AzureRows(Dataset):
 
 
 def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
-    """What stands in the objects among these values, and the path to it."""
+    """The leaves of the objects among these values, each with its path."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from leaves(value, (*above, name))
@@ -105,7 +105,7 @@ def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[
 
 
 def leaf_name(column: str) -> str:
-    """What the leaf of a column is called, after the last dot."""
+    """The name of a column's leaf: the part after the last dot."""
     return column.rpartition(".")[2]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunecheck.evaluators._text import evaluators as ours
 from tunecheck.plugins import Verdict
 from tunecheck_azure._calling import AzureEvaluator
-from tunecheck_azure._exceptions import ErrorTarget, in_azure_s_terms, mistake
+from tunecheck_azure._exceptions import ErrorTarget, as_evaluation_exception, mistake
 from tunecheck_azure._turns import over_turns
 
 
@@ -31,7 +31,7 @@ class _Texts(AzureEvaluator, ours.TextEvaluator):
 
 class _Score(_Texts, ours.ScoreEvaluator):
     def __init__(self, *, threshold: float = 0.5) -> None:
-        with in_azure_s_terms():
+        with as_evaluation_exception():
             super().__init__(threshold=threshold)
         self._threshold = threshold
 
@@ -52,7 +52,7 @@ class MeteorScoreEvaluator(_Texts, ours.MeteorScoreEvaluator):
     """METEOR of two texts, from 0 to 1."""
 
     def __init__(self, alpha: float = 0.9, beta: float = 3.0, gamma: float = 0.5, *, threshold: float = 0.5) -> None:
-        with in_azure_s_terms():
+        with as_evaluation_exception():
             super().__init__(alpha, beta, gamma, threshold=threshold)
         self._threshold = threshold
 
@@ -76,6 +76,6 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
         for name, value in thresholds.items():
             if not isinstance(value, float):
                 raise mistake(f"{name} must be a float, got {type(value)}", target=ErrorTarget.ROUGE_EVALUATOR)
-        with in_azure_s_terms(ErrorTarget.ROUGE_EVALUATOR):
+        with as_evaluation_exception(ErrorTarget.ROUGE_EVALUATOR):
             super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
         self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}

@@ -19,7 +19,7 @@ _APPROVALS = (("assistant", "mcp_approval_request"), ("tool", "mcp_approval_resp
 
 
 def normalized(value: object) -> object:
-    """Messages without approvals, their calls and results of one type each; all else as it is."""
+    """Messages without approvals, with one type for calls and one for results. Other values are returned unchanged."""
     if not isinstance(value, list):
         return value
     return [_of_one_type(each) for each in value if not _is_approval(each)]
@@ -75,7 +75,7 @@ def _system(messages: list[Message]) -> list[str]:
 
 
 def answer(response: object, *, with_calls: bool = False) -> object:
-    """Of an agent's messages their texts, with calls and their results a line each; all else as it is."""
+    """The texts of an agent's messages; with calls and their results, a line each. Other values stay unchanged."""
     messages = _messages(response)
     if not isinstance(response, list) or len(messages) < len(response):
         return response
@@ -112,13 +112,13 @@ def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Itera
 
 
 def system_and_question(query: object) -> tuple[object, object]:
-    """The last system message and the last question, apart: of what `history` leaves as it is."""
+    """The last system message and the last question of messages that `history` returned unchanged."""
     last = {each.get("role"): each.get("content", "") for each in _messages(query)}
     return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
 
 
 def said_and_called(response: object) -> tuple[object, str]:
-    """An assistant's texts, and what tools gave back, apart: of what `answer` leaves as it is."""
+    """An assistant's texts and its tools' results, of messages that `answer` returned unchanged."""
     said: list[str] = []
     tools: list[str] = []
     for message in _messages(response):
@@ -143,7 +143,7 @@ def called(response: object) -> list[Message]:
 
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
-    """What an agent's file searches found, file by file, and its response without these results."""
+    """The results of an agent's file searches, file by file, and its response without them."""
     searches = [call for call in called(response) if call.get("name") == "file_search"]
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"

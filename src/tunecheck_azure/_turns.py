@@ -1,4 +1,4 @@
-"""Conversations judged turn by turn, as Azure AI Evaluation does: what is judged in each, and what comes of all."""
+"""Conversations judged turn by turn, as Azure AI Evaluation does: the inputs of each turn, and one verdict of all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from tunecheck.plugins import JSON, Verdict
 
 PER_TURN = "evaluation_per_turn"
-"""Where a conversation's verdict has what was said of each turn: `{key: [value, …]}`."""
+"""The key of a conversation's verdict that holds the values of each turn: `{key: [value, …]}`."""
 
 _OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens", "_finish_reason", "_model", "_details")
 
 
 def conversation_turns(conversation: object, inputs: Collection[str]) -> list[dict[str, object]]:
-    """What an evaluator of these inputs judges of each turn: the nth question with the nth answer.
+    """The inputs of each turn for an evaluator of these parameters: the nth question with the nth answer.
 
     A `context` is the conversation's, the question's and the answer's together, as text; a `ground_truth` stands in
     the answer.
@@ -46,7 +46,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 
 
 def over_turns(turns: Sequence[Verdict]) -> Verdict:
-    """One verdict of the turns': numbers are means, all else is the last turn's; `evaluation_per_turn` has them all."""
+    """Merge the turns' verdicts: means of numbers, else the last turn's value; `evaluation_per_turn` has all values."""
     if len(turns) == 1:
         return turns[0]
     per_turn: dict[str, list[JSON]] = {}

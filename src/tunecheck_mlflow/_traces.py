@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tunecheck.plugins import EvaluatorEntry
 
 MOST = 1_000
-"""Most rows that become traces: those that failed first, as they are what one looks at."""
+"""Maximum of rows that become traces; failed rows come first."""
 
 _LONGEST_PREVIEW, _LONGEST_REASON = 1_000, 10_000
 _AS_WRITTEN: Mapping[str, JSON] = {"pass": True, "fail": False}
@@ -129,7 +129,7 @@ class Traces:
 
 
 def _feedback(verdict: Verdict, error: JSON) -> dict[str, JSON] | None:
-    """What the evaluator says: pass or fail, else its score, or its error; None where it says nothing."""
+    """The evaluator's verdict: pass or fail, else its score, or its error; None if it has none of them."""
     if verdict.word == "error":
         told = error if isinstance(error, dict) else {}
         said: JSON = {"error_code": str(told.get("type") or "Error"), "error_message": str(told.get("message") or "")}

@@ -43,7 +43,7 @@ TABLE = "eval_results.json"
 _PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")
 
 _NOT_LOGGED = frozenset({"metrics", "primary"})
-"""What an evaluator says of its metrics is not an argument."""
+"""Keys of an evaluator's entry that are no arguments."""
 
 _MOST_CHARACTERS = 500
 """Longest value that servers of all ages take; `run.json`, which is uploaded too, has them whole."""
@@ -110,7 +110,7 @@ TRACES = Step("send the traces")
 
 _REST = "/api/2.0/mlflow/"
 _MOST_PARAMETERS, _MOST_METRICS, _MOST_TAGS = 100, 1000, 100
-"""What a server takes of each in one request."""
+"""Limits of one request."""
 
 _PERHAPS_DONE = (408, 500, 502, 503, 504)
 _WITHOUT_TRACES = frozenset({404, 405, 501})
@@ -141,7 +141,7 @@ class MlflowUploader(Uploader):
             raise ConfigurationError("MLFLOW_TRACKING_TOKEN or _PASSWORD is set: it is not sent over plain http")
 
     def check(self, *, simulated: bool) -> None:
-        """Refuse beforehand what would be refused at the end."""
+        """Refuse before the run what an upload would refuse after it."""
         super().check(simulated=simulated)
         _check_installed()
 
@@ -298,7 +298,7 @@ class _MlflowUpload(RunUpload):
     # -- calls
 
     def _call(self, step: Step, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
-        """Do something with MLflow's package; what it raises, or the storage of its files, becomes an UploadError."""
+        """Call MLflow's package. Its errors, and those of the storage of its files, become UploadErrors."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -310,7 +310,7 @@ class _MlflowUpload(RunUpload):
             raise step.failed(self._told(error), unsure=True) from None
 
     def _post(self, step: Step, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
-        """Send what the client has no method for, signed in and tried again as its own calls are."""
+        """Send a request for which the client has no fitting method, with the client's sign-in and retries."""
         from mlflow.utils.credentials import get_default_host_creds
         from mlflow.utils.rest_utils import http_request
 
@@ -350,6 +350,6 @@ def _read_uri(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    """What the environment signs in with."""
+    """The secrets in the environment that sign in."""
     names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
     return [value for name in names if (value := os.environ.get(name))]

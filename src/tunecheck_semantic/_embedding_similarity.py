@@ -60,14 +60,14 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def arguments(self) -> dict[str, JSON]:
-        """The constructor's arguments, and of the model what its embeddings depend on."""
+        """The constructor's arguments, and the model's content or settings that its embeddings depend on."""
         if self._embeddings is not None:
             return {**super().arguments, "model_config": self._embeddings.answer_settings()}
         return {**super().arguments, "model_digest": digest(self._local)}
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The endpoint that it asks, None where the model is local."""
+        """The endpoint that is asked; None if the model is local."""
         return self._embeddings
 
     @property

@@ -107,7 +107,7 @@ _GATHER_S = 0.005
 """How long the first text of a batch waits for others."""
 
 _OF_CONTENT = frozenset({400, 413, 422, 500})
-"""What a service answers where it does not take some text, or so many; 500 is llama.cpp's."""
+"""Statuses for a text, or a number of texts, that a service does not accept; llama.cpp answers 500."""
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -117,7 +117,7 @@ def text_request(text: str) -> ChatRequest:
 
 
 class _Embedded(Completion):
-    """A completion whose text is a packed vector; recorded once, not as its `response` too."""
+    """A completion whose text is a packed vector. The record leaves out `response`, which would repeat it."""
 
     __slots__ = ()
 

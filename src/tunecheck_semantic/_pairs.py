@@ -1,4 +1,4 @@
-"""What the semantic evaluators share: which texts of a row they compare, and which rows need no model."""
+"""The base of the semantic evaluators: the texts of a row that they compare, and rows that need no model."""
 
 from typing import ClassVar
 
@@ -37,6 +37,6 @@ class SemanticEvaluator(TextEvaluator):
 
 
 def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:
-    """The property that names the texts which were longer than the model reads; none where both fitted."""
+    """The property that names the texts that were cut; empty if both texts fit."""
     cut: list[JSON] = [name for name, is_cut in (("response", response), ("ground_truth", ground_truth)) if is_cut]
     return {"truncated": cut} if cut else {}

@@ -123,7 +123,7 @@ def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
 
 
 def _bfcl_rows(path: Path) -> str | None:
-    """The rows that result files of BFCL answer, as a data set; None where there are no such files."""
+    """The data set that BFCL result files answer; None if these are no such files."""
     from tunecheck_bfcl import find_results
 
     if not (path.is_dir() or path.name.endswith("_result.json")):

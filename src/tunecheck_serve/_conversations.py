@@ -25,7 +25,7 @@ class _Known:
     scenario: Scenario | None = None
 
     def tools(self, turn: int) -> list[Tool]:
-        """What is offered in a turn."""
+        """The tools that are offered in a turn."""
         if self.scenario is None:
             column = self.row.values.get("tools")
             return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []

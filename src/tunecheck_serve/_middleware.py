@@ -130,7 +130,7 @@ class Service(ABC):
 
     @abstractmethod
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add what answers requests."""
+        """Add the handlers of requests."""
 
 
 def _of_endpoint(error: EndpointError) -> Problem:

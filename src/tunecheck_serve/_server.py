@@ -60,7 +60,7 @@ async def run_server(
 
 
 def key_from(variable: str | None) -> str | None:
-    """The key that an environment variable holds; None where none is named."""
+    """The key in this environment variable; None if no variable is named."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()

@@ -1,4 +1,4 @@
-"""What goes over the wire of the local server: requests read and checked, replies whole and streamed, errors."""
+"""The local server's protocol: reading requests, writing replies whole and streamed, errors."""
 
 import hashlib
 import re

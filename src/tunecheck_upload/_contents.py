@@ -112,7 +112,7 @@ class Contents:
 
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
-    """What is uploaded of a run, with these files, which are made only if it may be uploaded at all."""
+    """Collect what is uploaded of a run. The files are made only if the run may be uploaded."""
     manifest = run.manifest_data()
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
@@ -140,7 +140,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
 
 
 def _marks(run: Run, simulated: bool) -> dict[str, str]:
-    """Tags that say of a run's figures what one must know to read them."""
+    """Tags that readers of a run's metrics need: simulated answers, an early stop."""
     marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
     return {name: said for name, said in marks.items() if said}
 

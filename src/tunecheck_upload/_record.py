@@ -58,7 +58,7 @@ class UploadFile(msgspec.Struct):
     signature: str | None = None
 
     def content(self, run: Run) -> JSON:
-        """What is signed."""
+        """The signed content."""
         return [str(run.folder.resolve()), plain(self.uploads)]
 
 
@@ -73,7 +73,7 @@ class UploadRecord:
         self.known = self._file.uploads.setdefault(destination, _fresh())
 
     def renew(self) -> None:
-        """Forget what was sent: it is no longer there."""
+        """Forget what was sent, as it was deleted at the destination."""
         self.known = self._file.uploads[self._destination] = _fresh()
         self.save()
 

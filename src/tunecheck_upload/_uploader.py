@@ -149,7 +149,7 @@ class Uploader(abc.ABC):
         self._allow_simulated = allow_simulated
 
     def check(self, *, simulated: bool) -> None:
-        """Refuse beforehand what would be refused at the end."""
+        """Refuse before the run what an upload would refuse after it."""
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated and would not be uploaded: "

@@ -41,7 +41,7 @@ _MOST_PAGES = 50
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
 
 _MOST_METADATA, _KEY, _VALUE = 16, 64, 512
-"""What the API takes of metadata: pairs, characters of a key and of a value."""
+"""Limits of the API for metadata: pairs, characters of a key and of a value."""
 
 
 class EvalsUpload(RunUpload):
@@ -107,7 +107,7 @@ class EvalsUpload(RunUpload):
         return {"type": "file_id", "id": self._known.result_id}
 
     def _send_rows(self, items: Artifact) -> str:
-        """Put the rows into a dataset of the project, whose id is given. Its name is made anew by each attempt."""
+        """Put the rows into a dataset of the project and return its id. Each attempt uses a new name."""
         place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
         version = f"?api-version={API_VERSION}"
         asked: JSON = {"pendingUploadType": "BlobReference"}
@@ -151,7 +151,7 @@ class EvalsUpload(RunUpload):
         raise COMPLETE.failed(f"it is still {status}", unsure=True)
 
     def _listed(self, step: Step, url: str) -> Iterator[JSON]:
-        """What a list of the API holds, the newest first, page after page."""
+        """The entries of a list of the API, newest first, page by page."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})

@@ -103,7 +103,7 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """An evaluator's metric that counts, or of one whose rows neither pass nor fail each number that it gives."""
+    """The counted metric of each evaluator; every number of an evaluator without pass or fail."""
     found: list[_Criterion] = []
     evaluators = run.manifest().evaluators
     metrics = run.metrics().get("metrics")
@@ -119,7 +119,7 @@ def _criteria(run: Run) -> list[_Criterion]:
 
 
 def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
-    """What the evals API makes an evaluation of; runs with an equal one belong together, and are compared there."""
+    """The definition of an evaluation in the evals API. Runs with equal definitions are compared there."""
     title = f"{run.manifest().dataset.name}: {', '.join(criterion.name for criterion in criteria)}"
     definition: dict[str, JSON] = {
         "name": title[:_MOST_NAME],

@@ -13,7 +13,7 @@ _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
-    """What tells the portal that a run is an evaluation, and where its table is."""
+    """Properties by which the portal knows that a run is an evaluation, and where its table is."""
     from tunecheck import __version__
 
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]

@@ -26,7 +26,7 @@ _ARM_ID = re.compile(
 )
 _PART = re.compile(r"[\w().-]+\Z")
 _OTHER_NAMES = {"resource_group": "resource_group_name", "workspace_name": "project_name"}
-"""What Azure ML's own config.json calls them."""
+"""The names of these keys in Azure ML's config.json."""
 
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
 

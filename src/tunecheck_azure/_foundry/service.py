@@ -99,7 +99,7 @@ class AzureService:
         return self.attempt(step, send)
 
     def found(self, step: Step, url: str) -> JSON:
-        """What the service says of a thing; None if it has none of that name."""
+        """Read a resource; None if it does not exist."""
         try:
             return self.json(step, "GET", url).body
         except UploadError as error:
