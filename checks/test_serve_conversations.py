@@ -25,7 +25,7 @@ from tunecheck.simulators._backend import Backends
 from tunecheck_bfcl._data.categories import CATEGORIES as BFCL
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
-from tunecheck_serve._conversations import RowSource
+from tunecheck_serve._conversations import RowAnswers
 from tunecheck_serve._middleware import ServerOptions
 from tunecheck_serve._server import make_app
 
@@ -53,7 +53,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def verdicts_of(endpoint: Endpoint, category: str, mode: Any = "tools") -> dict[str, bool]:
     """By row, whether it is valid, of `bfcl run` against a server with this endpoint behind it."""
-    source = RowSource(endpoint, open_dataset(f"bfcl:{category}").rows(), Backends())
+    source = RowAnswers(endpoint, open_dataset(f"bfcl:{category}").rows(), Backends())
     with serving(source) as url:
         asked = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0})
         outcome = run_bfcl(ConversationTarget(asked, mode=mode), categories=category)
@@ -94,7 +94,7 @@ def rows() -> list[Row]:
 
 @pytest.fixture
 async def simulated_server(rows: list[Row]) -> AsyncIterator[str]:
-    source = RowSource(SimulatedEndpoint(seed=4), rows, Backends())
+    source = RowAnswers(SimulatedEndpoint(seed=4), rows, Backends())
     async with running(make_app(source, ServerOptions(faults={500: 0.1}, seed=2))) as url:
         yield url
 

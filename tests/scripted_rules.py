@@ -25,7 +25,7 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
 from tunecheck_serve._server import ModelServer
-from tunecheck_serve._sources import AnswerSource
+from tunecheck_serve._sources import ChatSource
 from tunecheck_serve._wire import Asked, Problem, ProblemError
 
 MAX_TURNS = 10_000
@@ -318,7 +318,7 @@ def _listed(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else texts or ()
 
 
-class ScriptSource(AnswerSource):
+class ScriptSource(ChatSource):
     """Answers chats by the rules of a script; every reply is marked as simulated.
 
     A request that is repeated under its idempotency key never comes here, so that it counts once.

@@ -20,7 +20,7 @@ from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.report import running
 from tunecheck_serve._middleware import ServerOptions, Service
 from tunecheck_serve._server import make_app
-from tunecheck_serve._sources import AnswerSource, EndpointSource
+from tunecheck_serve._sources import ChatSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'
@@ -50,13 +50,13 @@ RECORDS = (
 Starter = Callable[..., Awaitable[str]]
 
 
-def recorded_answers(folder: Path) -> AnswerSource:
+def recorded_answers(folder: Path) -> ChatSource:
     path = folder / "answers.jsonl"
     path.write_bytes(b"".join(map(dumps_line, RECORDS)))
     return EndpointSource(ReplayEndpoint(path, name="recorded"))
 
 
-def _service(source: AnswerSource) -> AnswerSource | Service:
+def _service(source: ChatSource) -> ChatSource | Service:
     return ScriptedServer(source) if isinstance(source, ScriptSource) else source
 
 
@@ -65,14 +65,14 @@ async def servers() -> AsyncIterator[Starter]:
     """`await start(source, **options)`: a server on a free port, stopped at the end; gives its address."""
     async with AsyncExitStack() as stack:
 
-        async def start(source: AnswerSource, **options: Any) -> str:
+        async def start(source: ChatSource, **options: Any) -> str:
             return await stack.enter_async_context(running(make_app(_service(source), ServerOptions(**options))))
 
         yield start
 
 
 @contextmanager
-def serving(source: AnswerSource) -> Iterator[str]:
+def serving(source: ChatSource) -> Iterator[str]:
     """The address of a server that runs in a thread of its own, beside a command that blocks this one."""
     loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     address: list[str] = []
@@ -106,7 +106,7 @@ async def got(url: str) -> Any:
         return await response.json()
 
 
-class Counting(AnswerSource):
+class Counting(ChatSource):
     """A source that numbers its answers; the first `failures` of them are errors."""
 
     name = "counting"

@@ -45,7 +45,7 @@ _REASONING: dict[str, JSON] = {
 """Parameters for a reasoning model, in place of the prompt's own."""
 
 
-class _Asked(PromptyEvaluator):
+class _PromptJudge(PromptyEvaluator):
     """Asks a judge; the verdict has Azure AI Evaluation's properties."""
 
     judge: type[AzureJudge]
@@ -140,11 +140,11 @@ class AzureJudge(AzureEvaluator):
             cls._result_key = cls.metric
 
     @cached_property
-    def _asked(self) -> _Asked:
+    def _asked(self) -> _PromptJudge:
         with as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
-            asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
+            asked = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
         asked.judge = type(self)
         return asked
 

@@ -24,10 +24,10 @@ from tunecheck_upload import (
     Contents,
     Destination,
     RunUpload,
-    Step,
     Uploader,
     UploadError,
     UploadRecord,
+    UploadStep,
     artifact,
     cell,
     common_artifacts,
@@ -101,12 +101,12 @@ def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 DEFAULT_EXPERIMENT = "tunecheck"
 
-EXPERIMENT = Step("find the experiment")
-PARAMETERS = Step("log the parameters")
-METRICS = Step("log the metrics")
-TAGS = Step("write the tags")
-DATASET = Step("log the data set")
-TRACES = Step("send the traces")
+EXPERIMENT = UploadStep("find the experiment")
+PARAMETERS = UploadStep("log the parameters")
+METRICS = UploadStep("log the metrics")
+TAGS = UploadStep("write the tags")
+DATASET = UploadStep("log the data set")
+TRACES = UploadStep("send the traces")
 
 _REST = "/api/2.0/mlflow/"
 _MOST_PARAMETERS, _MOST_METRICS, _MOST_TAGS = 100, 1000, 100
@@ -182,7 +182,7 @@ class _MlflowUpload(RunUpload):
         self._log_metrics()
         self._call(DATASET, self._log_dataset)
         for unsent in self._unsent():
-            self._call(Step(f"upload {unsent.name}"), self._client.log_artifact, self._run_id, str(unsent.path))
+            self._call(UploadStep(f"upload {unsent.name}"), self._client.log_artifact, self._run_id, str(unsent.path))
             self._note_sent(unsent)
         self._send_traces()
         self._write_tags()
@@ -297,7 +297,7 @@ class _MlflowUpload(RunUpload):
 
     # -- calls
 
-    def _call(self, step: Step, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
+    def _call(self, step: UploadStep, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
         """Call MLflow's package. Its errors, and those of the storage of its files, become UploadErrors."""
         from mlflow.exceptions import MlflowException
 
@@ -309,7 +309,7 @@ class _MlflowUpload(RunUpload):
         except Exception as error:  # noqa: BLE001 - whatever storage it is
             raise step.failed(self._told(error), unsure=True) from None
 
-    def _post(self, step: Step, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
+    def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
         """Send a request for which the client has no fitting method, with the client's sign-in and retries."""
         from mlflow.utils.credentials import get_default_host_creds
         from mlflow.utils.rest_utils import http_request

@@ -126,7 +126,7 @@ class _Embedded(Completion):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PendingText:
     text: str
     key: str
     answer: asyncio.Future[Completion]
@@ -135,11 +135,11 @@ class _Asked:
 class _Batch:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.asked: list[_Asked] = []
+        self.asked: list[_PendingText] = []
         self.characters = 0
         self.sent = False
 
-    def add(self, asked: _Asked) -> None:
+    def add(self, asked: _PendingText) -> None:
         self.asked.append(asked)
         self.characters += len(asked.text)
 
@@ -182,7 +182,7 @@ class EmbeddingEndpoint(Endpoint):
     async def complete(self, request: ChatRequest) -> Completion:
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
-        asked = _Asked(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
+        asked = _PendingText(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
         self._batch_for(text, loop).add(asked)
         return await asked.answer
 
@@ -222,7 +222,7 @@ class EmbeddingEndpoint(Endpoint):
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
 
-    async def _deliver(self, asked: Sequence[_Asked]) -> None:
+    async def _deliver(self, asked: Sequence[_PendingText]) -> None:
         wanted = [one for one in asked if not one.answer.done()]
         if not wanted:
             return
@@ -244,7 +244,7 @@ class EmbeddingEndpoint(Endpoint):
             if not one.answer.done():
                 one.answer.set_result(completion)
 
-    async def _posted(self, asked: Sequence[_Asked]) -> list[Completion]:
+    async def _posted(self, asked: Sequence[_PendingText]) -> list[Completion]:
         texts = [one.text for one in asked]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
@@ -271,7 +271,7 @@ def _completion(vector: str, tokens: int | None, exchange: Exchange[Any]) -> Com
     )
 
 
-def _fail(asked: Sequence[_Asked], error: Exception) -> None:
+def _fail(asked: Sequence[_PendingText], error: Exception) -> None:
     for one in asked:
         if not one.answer.done():
             one.answer.set_exception(error)

@@ -14,7 +14,7 @@ from tunecheck.plugins import JSON, Trust, clean
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
     from tunecheck_serve._middleware import Served, Service
-    from tunecheck_serve._sources import AnswerSource
+    from tunecheck_serve._sources import ChatSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +113,13 @@ def _evaluator(options: ServeOptions, name: str) -> Service:
     return ServedEvaluator(name, evaluators[name])
 
 
-def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
+def _rows(endpoint: Endpoint, dataset: str) -> ChatSource:
     from tunecheck.datasets import open_dataset
     from tunecheck.simulators import Backends
-    from tunecheck_serve._conversations import RowSource
+    from tunecheck_serve._conversations import RowAnswers
 
     opened = open_dataset(dataset)
-    return RowSource(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
+    return RowAnswers(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
 
 
 def _bfcl_rows(path: Path) -> str | None:

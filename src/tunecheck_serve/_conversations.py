@@ -10,7 +10,7 @@ from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarge
 from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, question_row, read_scenario, step_row
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
-from tunecheck_serve._sources import AnswerSource
+from tunecheck_serve._sources import ChatSource
 
 _SYSTEM = ("system", "developer")
 
@@ -60,7 +60,7 @@ class _Known:
         return turn, step
 
 
-class RowSource(AnswerSource):
+class RowAnswers(ChatSource):
     """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
 
     Of several rows with the same messages, the first is taken whose tools are those of the request.

@@ -19,13 +19,13 @@ from tunecheck.plugins import JSON, dumps
 from tunecheck.report import running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply
-from tunecheck_serve._sources import AnswerSource
+from tunecheck_serve._sources import ChatSource
 
 MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""
 
 
-def make_app(source: AnswerSource | Service, options: ServerOptions | None = None) -> web.Application:
+def make_app(source: ChatSource | Service, options: ServerOptions | None = None) -> web.Application:
     """The server of a model's answers, or of another service, as an aiohttp application."""
     middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
@@ -35,7 +35,7 @@ def make_app(source: AnswerSource | Service, options: ServerOptions | None = Non
 
 
 async def run_server(
-    source: AnswerSource | Service,
+    source: ChatSource | Service,
     options: ServerOptions | None = None,
     *,
     host: str = "127.0.0.1",
@@ -74,7 +74,7 @@ class ModelServer(Service):
 
     paths = "/score, /v1/chat/completions"
 
-    def __init__(self, source: AnswerSource, about: str = "answers") -> None:
+    def __init__(self, source: ChatSource, about: str = "answers") -> None:
         self.name, self.about = source.name, about
         self._source = source
         self._replies: ReplyStore[Completion] = ReplyStore()

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 
 
-class AnswerSource(ABC):
+class ChatSource(ABC):
     """What the server asks. `name` is offered as the model's name."""
 
     name: str
@@ -24,7 +24,7 @@ class AnswerSource(ABC):
         """Release what is held open."""
 
 
-class EndpointSource(AnswerSource):
+class EndpointSource(ChatSource):
     """Answers of an endpoint that goes by messages."""
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -16,9 +16,9 @@ from ._uploader import (
     FIND as FIND,
     FINISH as FINISH,
     RunUpload as RunUpload,
-    Step as Step,
     Uploaded as Uploaded,
     Uploader as Uploader,
     UploadError as UploadError,
+    UploadStep as UploadStep,
     value_at as value_at,
 )

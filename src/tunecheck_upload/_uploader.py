@@ -38,7 +38,7 @@ class UploadError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UploadStep:
     """One step of an upload, in words that an error begins with. `repeatable`: safe to do twice."""
 
     words: str
@@ -51,10 +51,10 @@ class Step:
         return UploadError(message, step=self.words, status=status, request_id=request_id, unsure=unsure)
 
 
-FIND = Step("look for the run")
-CREATE = Step("create the run", repeatable=False)
-FINISH = Step("finish the run")
-GONE = Step("the run")
+FIND = UploadStep("look for the run")
+CREATE = UploadStep("create the run", repeatable=False)
+FINISH = UploadStep("finish the run")
+GONE = UploadStep("the run")
 
 
 @dataclass(frozen=True, slots=True)

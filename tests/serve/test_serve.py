@@ -27,14 +27,14 @@ from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._urls import is_loopback
 from tunecheck.simulators._backend import Backends
-from tunecheck_serve._conversations import RowSource
+from tunecheck_serve._conversations import RowAnswers
 from tunecheck_serve._middleware import Served, ServerOptions, parse_faults
 from tunecheck_serve._server import make_app, run_server
-from tunecheck_serve._sources import AnswerSource, EndpointSource
+from tunecheck_serve._sources import ChatSource, EndpointSource
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> AnswerSource:
+def recorded(tmp_path: Path) -> ChatSource:
     return recorded_answers(tmp_path)
 
 
@@ -44,7 +44,7 @@ async def started() -> AsyncIterator[Starter]:
         yield start
 
 
-async def test_a_scoring_call_gets_the_text_or_the_calls_as_result(recorded: AnswerSource, started: Starter) -> None:
+async def test_a_scoring_call_gets_the_text_or_the_calls_as_result(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded)
     status, reply, headers = await posted(f"{url}/score", {"input_data": asking("talk"), "params": {"temperature": 0}})
     assert (status, reply, headers["x-request-id"]) == (200, {"result": TEXT}, "rq1")
@@ -53,12 +53,12 @@ async def test_a_scoring_call_gets_the_text_or_the_calls_as_result(recorded: Ans
 
 
 @pytest.mark.parametrize("shape", ["input_string", "messages"])
-async def test_a_scoring_call_may_wrap_its_messages(recorded: AnswerSource, started: Starter, shape: str) -> None:
+async def test_a_scoring_call_may_wrap_its_messages(recorded: ChatSource, started: Starter, shape: str) -> None:
     body = {"input_data": {shape: asking("talk"), "parameters": {"temperature": 0}}}
     assert (await posted(f"{await started(recorded)}/score", body))[1] == {"result": TEXT}
 
 
-async def test_a_bare_text_is_what_the_user_says(recorded: AnswerSource, started: Starter) -> None:
+async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: Starter) -> None:
     assert (await posted(f"{await started(recorded)}/score", {"input_data": "talk"}))[1] == {"result": TEXT}
 
 
@@ -78,14 +78,14 @@ async def test_a_bare_text_is_what_the_user_says(recorded: AnswerSource, started
     ],
 )
 async def test_a_bad_request_is_told_what_is_wrong(
-    recorded: AnswerSource, started: Starter, body: Any, complaint: str
+    recorded: ChatSource, started: Starter, body: Any, complaint: str
 ) -> None:
     status, reply, _ = await posted(f"{await started(recorded)}/v1/chat/completions", body)
     assert (status, reply["error"]["type"]) == (400, "invalid_request_error")
     assert complaint in reply["error"]["message"]
 
 
-async def test_unknown_paths_and_oversized_bodies_are_json_errors_too(recorded: AnswerSource, started: Starter) -> None:
+async def test_unknown_paths_and_oversized_bodies_are_json_errors_too(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded)
     assert (await posted(f"{url}/v1/completions", {}))[:2] == (404, error_with("POST /v1/completions: Not Found"))
     status, reply, _ = await posted(f"{url}/score", io.BytesIO(b"x" * (17 << 20)))
@@ -96,7 +96,7 @@ def error_with(message: str) -> Any:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
 
-async def test_the_health_check_needs_no_key_and_tells_the_counts(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_health_check_needs_no_key_and_tells_the_counts(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded, key="right")
     await posted(f"{url}/score", {"input_data": "talk"})
     await posted(f"{url}/score", {"input_data": "talk"}, Authorization="Bearer right")
@@ -109,7 +109,7 @@ async def test_the_health_check_needs_no_key_and_tells_the_counts(recorded: Answ
     "headers",
     [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic right"}, {"api-key": ""}, {"api-key": "ré"}],
 )
-async def test_only_the_key_opens(recorded: AnswerSource, started: Starter, headers: Any) -> None:
+async def test_only_the_key_opens(recorded: ChatSource, started: Starter, headers: Any) -> None:
     status, reply, _ = await posted(f"{await started(recorded, key='right')}/score", {"input_data": "talk"}, **headers)
     assert (status, reply["error"]["code"]) == (401, "invalid_api_key")
 
@@ -158,7 +158,7 @@ async def test_a_source_that_breaks_is_a_server_error_and_the_server_goes_on(sta
     assert (await posted(url, {"input_data": "a"}))[0] == 200
 
 
-async def test_faults_come_at_their_rates_and_say_when_to_come_back(recorded: AnswerSource, started: Starter) -> None:
+async def test_faults_come_at_their_rates_and_say_when_to_come_back(recorded: ChatSource, started: Starter) -> None:
     url = f"{await started(recorded, faults={429: 0.3, 503: 0.2}, seed=5)}/score"
     replies = [await posted(url, {"input_data": "talk"}) for _ in range(200)]
     statuses = [status for status, _, _ in replies]
@@ -170,7 +170,7 @@ async def test_faults_come_at_their_rates_and_say_when_to_come_back(recorded: An
     assert (await got(url.replace("/score", "/health")))["faults"] == 200 - statuses.count(200)
 
 
-async def test_the_same_seed_makes_the_same_faults(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_same_seed_makes_the_same_faults(recorded: ChatSource, started: Starter) -> None:
     runs = []
     for _ in range(2):
         url = f"{await started(recorded, faults={500: 0.5}, seed=9)}/score"
@@ -179,7 +179,7 @@ async def test_the_same_seed_makes_the_same_faults(recorded: AnswerSource, start
     assert set(runs[0]) == {200, 500}
 
 
-async def test_each_request_is_told_to_who_listens(recorded: AnswerSource, started: Starter) -> None:
+async def test_each_request_is_told_to_who_listens(recorded: ChatSource, started: Starter) -> None:
     heard: list[Served] = []
     url = await started(recorded, on_request=heard.append)
     for text in ("talk", "unknown"):
@@ -212,7 +212,7 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     path.write_bytes(dumps_line({"id": "r1", "response": "one"}) + dumps_line({"id": "r2", "response": "two"}))
     rows = [Row(number, f"r{number}", {"query": f"question {number}"}, "") for number in (1, 2)]
 
-    url = await started(RowSource(ReplayEndpoint(path), rows, Backends()))
+    url = await started(RowAnswers(ReplayEndpoint(path), rows, Backends()))
     assert (await posted(f"{url}/score", {"input_data": "question 2"}))[1] == {"result": "two"}
     status, reply, _ = await posted(f"{url}/score", {"input_data": "question 3"})
     assert (status, reply["error"]["message"]) == (404, "no row of the data set has these messages")
@@ -228,7 +228,7 @@ async def test_a_definition_s_endpoint_may_be_served(tmp_path: Path, started: St
 # -- starting and stopping --------------------------------------------------------------------------------------------
 
 
-async def test_a_host_that_others_can_reach_needs_a_key(recorded: AnswerSource) -> None:
+async def test_a_host_that_others_can_reach_needs_a_key(recorded: ChatSource) -> None:
     with pytest.raises(ConfigurationError, match=r"serving on 0\.0\.0\.0 would let others in: ask for a key"):
         await run_server(recorded, host="0.0.0.0")
 
@@ -244,19 +244,19 @@ def test_only_loopback_counts_as_this_machine(host: str, closed: bool) -> None:
     assert is_loopback(host) is closed
 
 
-async def test_a_port_in_use_is_said_to_be_so(recorded: AnswerSource) -> None:
+async def test_a_port_in_use_is_said_to_be_so(recorded: ChatSource) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"cannot serve on 127\.0\.0\.1:{port}"):
             await run_server(recorded, port=port)
 
 
-async def test_a_port_that_is_none_is_said_to_be_so(recorded: AnswerSource) -> None:
+async def test_a_port_that_is_none_is_said_to_be_so(recorded: ChatSource) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot serve on 127\.0\.0\.1:70000"):
         await run_server(recorded, port=70_000)
 
 
-async def test_the_server_runs_until_it_is_told_to_stop(recorded: AnswerSource) -> None:
+async def test_the_server_runs_until_it_is_told_to_stop(recorded: ChatSource) -> None:
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     running_server = asyncio.create_task(run_server(recorded, port=0, on_ready=ready.set_result, stop=stop))
     url = await ready
@@ -302,7 +302,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
         process.wait()
 
 
-def test_a_key_that_is_not_set_is_an_error(recorded: AnswerSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_not_set_is_an_error(recorded: ChatSource, monkeypatch: pytest.MonkeyPatch) -> None:
     from tunecheck_serve._server import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
@@ -321,7 +321,7 @@ def test_faults_are_written_as_status_and_rate() -> None:
 
 
 @pytest.mark.parametrize("faults", [{200: 0.5}, {429: 1.5}, {429: -0.1}, {429: 0.6, 500: 0.6}, {429: float("nan")}])
-def test_faults_that_cannot_be_are_refused(recorded: AnswerSource, faults: dict[int, float]) -> None:
+def test_faults_that_cannot_be_are_refused(recorded: ChatSource, faults: dict[int, float]) -> None:
     with pytest.raises(ConfigurationError):
         make_app(recorded, ServerOptions(faults=faults))
 

@@ -21,7 +21,7 @@ from tunecheck.episodes._target import ConversationTarget
 from tunecheck.simulators._backend import Backends
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
-from tunecheck_serve._conversations import RowSource
+from tunecheck_serve._conversations import RowAnswers
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def result_files(endpoint: Endpoint, category: str, mode: Any = "tools") -> Path:
     """The result files of `bfcl run` with two rows, asked of a server with this endpoint behind it."""
-    source = RowSource(endpoint, open_dataset(f"bfcl:{category}", limit=2).rows(), Backends())
+    source = RowAnswers(endpoint, open_dataset(f"bfcl:{category}", limit=2).rows(), Backends())
     with serving(source) as url:
         asked = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0})
         outcome = run_bfcl(ConversationTarget(asked, mode=mode), categories=category, limit=2)
@@ -69,14 +69,14 @@ def row_of(name: str, turns: list[Any], tools: list[str], truth: list[list[str]]
 
 async def test_rows_with_the_same_words_are_told_by_their_tools() -> None:
     rows = [row_of(name, [asking("go")], [name], [[f"{name}()"]]) for name in ("left", "right")]
-    source = RowSource(SimulatedEndpoint(rates={}), rows, Backends())
+    source = RowAnswers(SimulatedEndpoint(rates={}), rows, Backends())
     tools: Any = rows[1].values["tools"]
     answer = await source.answer(ChatRequest(asking("go"), tools))
     assert [call["function"]["name"] for call in answer.tool_calls] == ["right"]  # type: ignore[index,call-overload]
 
 
 async def test_what_no_row_says_is_named() -> None:
-    source = RowSource(SimulatedEndpoint(), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends())
+    source = RowAnswers(SimulatedEndpoint(), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends())
     said = [*asking("go"), {"role": "assistant", "content": "Done."}, *asking("stop")]
     with pytest.raises(NoAnswerError, match="no row of the data set has these messages"):
         await source.answer(ChatRequest(said, [{"type": "function", "function": {"name": "f"}}]))

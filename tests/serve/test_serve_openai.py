@@ -10,11 +10,11 @@ import openai
 import pytest
 from tests.serve_parts import ARGUMENTS, CALL, TEXT, TOOLS, Counting, Starter, asking, recorded_answers, servers
 
-from tunecheck_serve._sources import AnswerSource
+from tunecheck_serve._sources import ChatSource
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> AnswerSource:
+def recorded(tmp_path: Path) -> ChatSource:
     return recorded_answers(tmp_path)
 
 
@@ -28,7 +28,7 @@ def client_of(url: str, **options: Any) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{url}/v1", **{"api_key": "any", "max_retries": 0, **options})
 
 
-async def test_the_official_client_gets_a_text(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_official_client_gets_a_text(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         reply = await client.chat.completions.create(model="m", messages=asking("talk"))
     choice = reply.choices[0]
@@ -38,7 +38,7 @@ async def test_the_official_client_gets_a_text(recorded: AnswerSource, started: 
     assert (reply.model, reply.id, reply._request_id) == ("m", "chatcmpl-rq1", "rq1")
 
 
-async def test_the_official_client_gets_tool_calls(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_official_client_gets_tool_calls(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         reply = await client.chat.completions.create(model="m", messages=asking("call"), tools=TOOLS)
     choice = reply.choices[0]
@@ -48,7 +48,7 @@ async def test_the_official_client_gets_tool_calls(recorded: AnswerSource, start
     assert reply.usage is None  # nothing was recorded, and nothing is made up
 
 
-async def test_the_official_client_puts_a_streamed_text_together(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_official_client_puts_a_streamed_text_together(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         stream = await client.chat.completions.create(model="m", messages=asking("talk"), stream=True)
         pieces = [piece async for piece in stream]
@@ -59,9 +59,7 @@ async def test_the_official_client_puts_a_streamed_text_together(recorded: Answe
     assert [piece.choices[0].finish_reason for piece in pieces] == [None] * (len(pieces) - 1) + ["stop"]
 
 
-async def test_the_official_client_s_stream_helper_puts_calls_together(
-    recorded: AnswerSource, started: Starter
-) -> None:
+async def test_the_official_client_s_stream_helper_puts_calls_together(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         with_usage: Any = {"include_usage": True}
         async with client.chat.completions.stream(
@@ -77,7 +75,7 @@ async def test_the_official_client_s_stream_helper_puts_calls_together(
     assert reply.choices[0].finish_reason == "tool_calls"
 
 
-async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: AnswerSource, started: Starter) -> None:
+async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         stream = await client.chat.completions.create(
             model="m", messages=asking("talk"), stream=True, stream_options={"include_usage": True}
@@ -90,7 +88,7 @@ async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: AnswerSou
 
 
 async def test_the_official_client_takes_a_wrong_key_as_an_authentication_error(
-    recorded: AnswerSource, started: Starter
+    recorded: ChatSource, started: Starter
 ) -> None:
     url = await started(recorded, key="right")
     async with client_of(url, api_key="wrong") as client:
@@ -100,9 +98,7 @@ async def test_the_official_client_takes_a_wrong_key_as_an_authentication_error(
         assert [model.id for model in (await client.models.list()).data] == ["recorded"]
 
 
-async def test_the_official_client_takes_unknown_messages_as_not_found(
-    recorded: AnswerSource, started: Starter
-) -> None:
+async def test_the_official_client_takes_unknown_messages_as_not_found(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
         with pytest.raises(openai.NotFoundError, match="no recorded answer") as raised:
             await client.chat.completions.create(model="m", messages=asking("something else"))
@@ -110,7 +106,7 @@ async def test_the_official_client_takes_unknown_messages_as_not_found(
 
 
 async def test_recorded_errors_reach_the_official_client_as_what_they_are(
-    recorded: AnswerSource, started: Starter
+    recorded: ChatSource, started: Starter
 ) -> None:
     async with client_of(await started(recorded)) as client:
         with pytest.raises(openai.RateLimitError, match="slow down"):
@@ -122,7 +118,7 @@ async def test_recorded_errors_reach_the_official_client_as_what_they_are(
     assert declined.value.code == "content_filter"
 
 
-async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: AnswerSource, started: Starter) -> None:
+async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded, key="right")
     async with openai.AsyncAzureOpenAI(
         azure_endpoint=url, api_key="right", api_version="2024-10-21", max_retries=0
@@ -134,7 +130,7 @@ async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: 
     assert reply.choices[0].message.content == TEXT
 
 
-async def test_the_official_client_s_own_retries_get_past_made_faults(recorded: AnswerSource, started: Starter) -> None:
+async def test_the_official_client_s_own_retries_get_past_made_faults(recorded: ChatSource, started: Starter) -> None:
     # Seed 1 draws 0.13, 0.85: the first request fails with 500, the second is answered.
     async with client_of(await started(recorded, faults={500: 0.2}, seed=1), max_retries=2) as client:
         reply = await client.chat.completions.create(model="m", messages=asking("talk"))

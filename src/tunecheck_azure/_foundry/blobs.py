@@ -6,7 +6,7 @@ from typing import Any
 from azure.storage.blob import ContainerClient, ContentSettings
 
 from tunecheck_azure._foundry.service import AzureService
-from tunecheck_upload import Artifact, Step
+from tunecheck_upload import Artifact, UploadStep
 
 BLOCK_BYTES = 8 << 20
 """Size of a block, and of the largest file that goes whole."""
@@ -39,7 +39,7 @@ class BlobFolder:
             # The service itself computes the MD5 only of a file that comes whole.
             settings = ContentSettings(content_type=artifact.kind, content_md5=bytearray(md5))
             self._service.attempt(
-                Step(f"upload {artifact.name}"),
+                UploadStep(f"upload {artifact.name}"),
                 lambda: self._container.upload_blob(
                     self._prefix + artifact.name, file, length=artifact.size, overwrite=True, content_settings=settings
                 ),

@@ -8,13 +8,13 @@ from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.service import AzureService, ServiceReply
-from tunecheck_upload import CREATE, FIND, MARKER, Contents, RunUpload, Step, UploadError, UploadRecord, value_at
+from tunecheck_upload import CREATE, FIND, MARKER, Contents, RunUpload, UploadError, UploadRecord, UploadStep, value_at
 
 API_VERSION = "2025-11-15-preview"
 
-RESERVE = Step("reserve a place for the results")
-REGISTER = Step("register the results")
-COMPLETE = Step("complete the run")
+RESERVE = UploadStep("reserve a place for the results")
+REGISTER = UploadStep("register the results")
+COMPLETE = UploadStep("complete the run")
 
 _MOST_PAGES = 50
 _MOST_VERSIONS = 100

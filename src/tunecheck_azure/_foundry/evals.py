@@ -19,18 +19,18 @@ from tunecheck_upload import (
     Artifact,
     Contents,
     RunUpload,
-    Step,
     UploadError,
     UploadRecord,
+    UploadStep,
     value_at,
 )
 
-FIND_EVALUATION = Step("look for the evaluation")
-CREATE_EVALUATION = Step("create the evaluation", repeatable=False)
-RESERVE = Step("reserve a place for the rows")
-REGISTER = Step("register the rows")
-REPLACE = Step("delete the run's earlier results")
-COMPLETE = Step("wait for the run")
+FIND_EVALUATION = UploadStep("look for the evaluation")
+CREATE_EVALUATION = UploadStep("create the evaluation", repeatable=False)
+RESERVE = UploadStep("reserve a place for the rows")
+REGISTER = UploadStep("register the rows")
+REPLACE = UploadStep("delete the run's earlier results")
+COMPLETE = UploadStep("wait for the run")
 
 MOST_INLINE = 1 << 20
 """Most bytes of rows that go in the request that creates the run; more go into a dataset of the project first."""
@@ -150,7 +150,7 @@ class EvalsUpload(RunUpload):
             time.sleep(wait_s)
         raise COMPLETE.failed(f"it is still {status}", unsure=True)
 
-    def _listed(self, step: Step, url: str) -> Iterator[JSON]:
+    def _listed(self, step: UploadStep, url: str) -> Iterator[JSON]:
         """The entries of a list of the API, newest first, page by page."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):

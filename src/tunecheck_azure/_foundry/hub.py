@@ -18,9 +18,9 @@ from tunecheck_upload import (
     Artifact,
     Contents,
     RunUpload,
-    Step,
     UploadError,
     UploadRecord,
+    UploadStep,
     metric_keys,
     value_at,
 )
@@ -30,10 +30,10 @@ API_VERSION = "2024-07-01-preview"
 _USER = "tunecheck"
 _EXPERIMENT = "0"
 
-WORKSPACE = Step("find the project's workspace")
-STORAGE = Step("find the workspace's storage")
-SECRETS = Step("get access to the workspace's storage")
-PROPERTIES = Step("write the run's properties")
+WORKSPACE = UploadStep("find the project's workspace")
+STORAGE = UploadStep("find the workspace's storage")
+SECRETS = UploadStep("get access to the workspace's storage")
+PROPERTIES = UploadStep("write the run's properties")
 
 
 class HubUpload(RunUpload):
@@ -151,7 +151,7 @@ class HubUpload(RunUpload):
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
     def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
-        step = Step(f"register {artifact.name}")
+        step = UploadStep(f"register {artifact.name}")
         body: JSON = {
             "origin": "ExperimentRun",
             "container": f"dcid.{self._run_id}",
@@ -182,7 +182,7 @@ class HubUpload(RunUpload):
                 "step": 0,
                 "run_id": self._run_id,
             }
-            step = Step(f"log the metric {name}")
+            step = UploadStep(f"log the metric {name}")
             self._service.json(step, "POST", self._runs("log-metric"), {"run_uuid": self._run_id, **body})
 
     def _finish(self) -> None:

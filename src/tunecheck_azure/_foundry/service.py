@@ -15,7 +15,7 @@ from requests.exceptions import SSLError
 
 from tunecheck.endpoints import Redactor, Secret
 from tunecheck.plugins import JSON, clean, dumps, value_of
-from tunecheck_upload import Step, UploadError, value_at
+from tunecheck_upload import UploadError, UploadStep, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class ServiceReply:
     """A service's reply to a step: `body` is None if it is not JSON."""
 
-    step: Step
+    step: UploadStep
     status: int
     body: JSON
 
@@ -80,7 +80,7 @@ class AzureService:
         return RequestsTransport(connection_timeout=_CONNECT_S, read_timeout=_READ_S, connection_verify=verify)
 
     def json(
-        self, step: Step, method: str, url: str, body: JSON = None, *, kind: str = "application/json"
+        self, step: UploadStep, method: str, url: str, body: JSON = None, *, kind: str = "application/json"
     ) -> ServiceReply:
         """Send JSON (nothing, if it is None) and read the reply.
 
@@ -98,7 +98,7 @@ class AzureService:
 
         return self.attempt(step, send)
 
-    def found(self, step: Step, url: str) -> JSON:
+    def found(self, step: UploadStep, url: str) -> JSON:
         """Read a resource; None if it does not exist."""
         try:
             return self.json(step, "GET", url).body
@@ -107,7 +107,7 @@ class AzureService:
                 raise
             return None
 
-    def attempt(self, step: Step, action: Callable[[], T]) -> T:
+    def attempt(self, step: UploadStep, action: Callable[[], T]) -> T:
         """Do something with Azure's packages.
 
         Raises:
@@ -139,7 +139,7 @@ class AzureService:
             if name.lower() == "sig":
                 self.hide(value)
 
-    def _refusal(self, step: Step, error: HttpResponseError) -> UploadError:
+    def _refusal(self, step: UploadStep, error: HttpResponseError) -> UploadError:
         response: Any = error.response
         self.hide(response.request.headers.get("Authorization", "").removeprefix("Bearer "))
         status, headers = int(response.status_code), response.headers
@@ -154,7 +154,7 @@ class AzureService:
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
         return self._failure(step, reason, status=status, request_id=request_id, unsure=unsure)
 
-    def _failure(self, step: Step, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - those of UploadError
+    def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - those of UploadError
         return step.failed(clean(self._redactor.text(reason), 600), **details)
 
 
