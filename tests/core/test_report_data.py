@@ -27,6 +27,7 @@ from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._texts import as_json, changed_part, cut, line
 from tunecheck.report._turns import TruthStates, shown_turns
 from tunecheck.report._writing import write_report
+from tunecheck.results import read_run as read_run_table
 from tunecheck.runs._store import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -421,7 +422,7 @@ def test_a_ground_truth_that_cannot_be_made_leaves_its_states_out(columns: dict[
 
 def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, small_rows(), "after")
-    old, now = (read_run(run) for run in (base, new))
+    old, now = (read_run(read_run_table(run, tmp_path), run) for run in (base, new))
     reader = DetailReader(now, Shared(Blocks("shared", lambda name, text: None)))
     shapes = ShapeReader(now.evaluators)
     for at, (before, after) in enumerate(zip(base.rows(), new.rows(), strict=True)):

@@ -32,7 +32,7 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
         yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
-            cells = tuple(_number(metrics.get(f"{name}.{key}")) for metrics in groups)
+            cells = tuple(number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
             yield Line("error" if key == "error_count" else "figure", label, cells)
 
 
@@ -68,7 +68,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
         return _share(value, metrics.get(f"{name}.scored_count"))
     if (_is_binary(evaluator, key) or key.endswith("_rate")) and isinstance(value, float):
         return f"{value:.1%}"
-    return _number(value)
+    return number_text(value)
 
 
 def _share(rate: JSON, rows: JSON) -> str:
@@ -81,7 +81,8 @@ def _share(rate: JSON, rows: JSON) -> str:
     return f"{passed:,} of {rows:,} ({rate:.1%})"
 
 
-def _number(value: JSON) -> str:
+def number_text(value: JSON) -> str:
+    """A number in few digits."""
     if isinstance(value, bool) or value is None:
         return NOTHING if value is None else str(value).lower()
     if isinstance(value, int):

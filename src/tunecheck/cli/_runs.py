@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
+from tunecheck.cli._main_figures import number_text
 from tunecheck.cli._options import Invocation, command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.runs._store import Run
+    from tunecheck.results import MainFigure, RunLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,82 +28,62 @@ class RunsOptions(JsonOptions, ResultsOptions):
 @command(RunsOptions)
 def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the oldest first."""
+    from tunecheck.results import describe_run
     from tunecheck.runs._store import list_runs
 
     found = [*list_runs(options.folder)]
-    listed: list[dict[str, JSON]] = [_described(run) for run in found[-(options.limit or len(found)) :]]
+    listed = [describe_run(run) for run in found[-(options.limit or len(found)) :]]
     _mark_running(listed, options.folder)
     if options.json:
-        print_json([*listed])
+        print_json([_as_json(line) for line in listed])
     elif not listed:
         print(f"there are no runs in {options.folder}")
     else:
-        print_view(_view(listed), console(sys.stdout))
+        print_view(View("runs", [Text([said for line in listed for said in _said(line)])]), console(sys.stdout))
     return 0
 
 
-def _mark_running(listed: list[dict[str, JSON]], folder: Path) -> None:
-    """Mark runs as running that another machine works on; no process of this machine holds their journal."""
-    killed = {folder / str(each["run"]): each for each in listed if each["status"] == "killed"}
-    if killed:
-        from tunecheck.storage._shipping import running_elsewhere
+def _mark_running(listed: list[RunLine], folder: Path) -> None:
+    """Say of runs that others are at work on that they are running: no process of this machine holds their journal."""
+    if killed := [line for line in listed if line.status == "killed"]:
+        from tunecheck.runs._at_work import at_work_elsewhere
+        from tunecheck.runs._store import Run
 
-        for run in running_elsewhere([*killed]):
-            killed[run]["status"] = "running"
-
-
-def _described(run: Run) -> dict[str, JSON]:
-    """A run as data; one whose manifest is damaged says so and hides no other."""
-    from tunecheck._files import NewerFileError
-    from tunecheck.cli._main_figures import main_figure
-    from tunecheck.runs._calibrations import is_uncalibrated
-    from tunecheck.runs._decision import stopped_text
-
-    described: dict[str, JSON] = {"run": run.id, "status": "damaged"}
-    described |= dict.fromkeys(("created", "rows", "failed_rows"))
-    try:
-        manifest = run.manifest()
-        described |= {"status": run.status(), "created": manifest.created, "rows": manifest.dataset.rows}
-        described |= {"simulated": manifest.simulated, "parent": manifest.parent}
-        described |= {"stopped": stopped_text(manifest.stopped)}
-        if described["status"] == "finished":
-            results = run.metrics()
-            metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
-            assert isinstance(metrics, dict)
-            figures = {
-                name: main_figure(name, evaluator, metrics)
-                + " uncalibrated" * is_uncalibrated(run.folder.parent, evaluator)
-                for name, evaluator in manifest.evaluators.items()
-            }
-            described |= {
-                "rows": results.get("rows"),
-                "failed_rows": results.get("failed_rows"),
-                "figures": {**figures},
-            }
-    except (ConfigurationError, OSError) as error:
-        status = "unreadable" if isinstance(error, NewerFileError) else described["status"]
-        described |= {"status": status, "problem": str(error)}
-    return described
+        running = at_work_elsewhere(Run(folder / line.id) for line in killed)
+        for line in killed:
+            line.status = "running" if line.id in running else "killed"
 
 
-def _view(runs: list[dict[str, JSON]]) -> View:
-    return View("runs", [Text([line for run in runs for line in _lines(run)])])
+def _figures(line: RunLine) -> dict[str, JSON]:
+    return {each.evaluator: _figure(each) for each in line.figures}
 
 
-def _lines(run: dict[str, JSON]) -> Iterator[Words]:
-    yield Words(clean(run["run"], 200), "strong", foreign=True)
-    yield Words("  " + " · ".join(clean(fact) for fact in [str(run["status"]), *_facts(run)]))
-    figures = run.get("figures")
-    if isinstance(figures, dict) and figures:
-        yield Words("  " + "  ".join(f"{clean(name, 60)} {figure}" for name, figure in figures.items()), "dim")
+def _figure(figure: MainFigure) -> str:
+    text = f"{figure.value:.1%}" if figure.is_rate and figure.value is not None else number_text(figure.value)
+    return text + " uncalibrated" * figure.is_uncalibrated
 
 
-def _facts(run: dict[str, JSON]) -> list[str]:
-    facts = [str(run["created"])] if run.get("created") else []
-    rows, failed = run.get("rows"), run.get("failed_rows")
-    facts += [counted(rows, "row")] if isinstance(rows, int) else []
-    facts += [f"{counted(failed, 'row')} with an error"] if isinstance(failed, int) and failed else []
-    facts += [str(run["stopped"])] if run.get("stopped") else []
-    facts += ["SIMULATED"] if run.get("simulated") else []
-    facts += [f"from {run['parent']}"] if run.get("parent") else []
-    return [*facts, str(run["problem"])] if run.get("problem") else facts
+def _as_json(line: RunLine) -> dict[str, JSON]:
+    described: dict[str, JSON] = {"run": line.id, "status": line.status, "created": line.created, "rows": line.rows}
+    described |= {"failed_rows": line.failed_rows, "simulated": line.simulated, "parent": line.parent}
+    described |= {"stopped": line.stopped}
+    described |= {"figures": _figures(line)} if line.is_finished else {}
+    return described | ({"problem": line.problem} if line.problem else {})
+
+
+def _said(line: RunLine) -> Iterator[Words]:
+    rows, failed = line.rows, line.failed_rows
+    facts = [
+        line.status,
+        line.created,
+        counted(rows, "row") if isinstance(rows, int) else "",
+        f"{counted(failed, 'row')} with an error" if isinstance(failed, int) and failed else "",
+        line.stopped,
+        "SIMULATED" if line.simulated else "",
+        f"from {line.parent}" if line.parent else "",
+        line.problem,
+    ]
+    yield Words(clean(line.id, 200), "strong", foreign=True)
+    yield Words("  " + " · ".join(clean(fact) for fact in facts if fact))
+    if line.figures:
+        yield Words("  " + "  ".join(f"{clean(name, 60)} {text}" for name, text in _figures(line).items()), "dim")

@@ -22,7 +22,7 @@ def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
     """Everything there is to draw; what the run has nothing of is left out."""
     drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
-        "distributions": [*_distributions(run.evaluators, table.outcomes)],
+        "distributions": [*_distributions(run.evaluators, table)],
         "confusion": _confusion(table.confused),
         "causes": _causes(table.causes),
         "reasons": _bars(table.reasons),
@@ -67,12 +67,12 @@ def _codes(codes: JSON) -> list[int]:
     return [codes] if isinstance(codes, int) else codes or []  # type: ignore[return-value]  # as Coded keeps them
 
 
-def _distributions(evaluators: Sequence[Evaluated], outcomes: Sequence[Outcomes]) -> Iterator[JSON]:
-    for evaluator, outcome in zip(evaluators, outcomes, strict=True):
+def _distributions(evaluators: Sequence[Evaluated], table: Table) -> Iterator[JSON]:
+    for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
-            values = [value for value in outcome.scores[metric.name] if math.isfinite(value)]
+            values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]
             if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
-                thresholds = [value for value, _ in (outcome.thresholds or Counter()).most_common(2)]
+                thresholds = [value for value, _ in counts.most_common(2)]
                 main = metric.name in (evaluator.primary, evaluator.name)
                 only = thresholds[0] if main and len(thresholds) == 1 else None
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"

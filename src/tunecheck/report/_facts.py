@@ -2,26 +2,9 @@
 
 from collections.abc import Iterator
 
-from tunecheck._files import RunFile
 from tunecheck._json import JSON
 from tunecheck.report._reading import ReportedRun
-
-_IN_THE_DATA = "as the data holds them"
-
-
-def data_of(manifest: RunFile) -> str:
-    """The data set, as it was named."""
-    return manifest.dataset.path or manifest.dataset.name or "?"
-
-
-def answered_by(manifest: RunFile) -> str:
-    """Who gave the answers: an endpoint with its model, or nobody."""
-    target = manifest.target
-    if not target:
-        return _IN_THE_DATA
-    model = target.get("model") or target.get("deployment")
-    kind = target.get("kind") or target.get("type")
-    return " · ".join(str(part) for part in (target.get("name"), kind, model) if part)
+from tunecheck.results._run_lines import answered_by, data_of
 
 
 def facts_of(run: ReportedRun) -> Iterator[JSON]:

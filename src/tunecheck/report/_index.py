@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._causes import cause_named
+from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._parts import tags_of
-from tunecheck.pipeline._finished_rows import Verdict, Word, errors_of, fault_groups
+from tunecheck.pipeline._finished_rows import Verdict, errors_of, fault_groups
 from tunecheck.report._calls import SideBySide
 from tunecheck.report._details import Details
-from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
+from tunecheck.report._reading import Columns, Evaluated, ReportedRun
 from tunecheck.report._texts import cut, line
+from tunecheck.results import PASS_RATE, State
 
 MOST_ROWS = 100_000
 """Most rows that a page lists; its summary and charts are of all rows there are."""
@@ -24,9 +26,7 @@ PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
 """What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails; absent: the row is
 not in this run."""
 
-_LETTERS: Mapping[Word, str] = {
-    "pass": PASS, "fail": FAIL, "not_applicable": NOT_APPLICABLE, "scored": SCORED, "error": ERROR,
-}  # fmt: skip
+_LETTERS = {State.SCORED: SCORED, State.NOT_APPLICABLE: NOT_APPLICABLE, State.ERROR: ERROR, State.ABSENT: ERROR}
 _MOST_KINDS = 1_000  # different values of a column by which rows are found
 _OTHERS = "(others)"
 _MOST_REASON = 200
@@ -42,10 +42,10 @@ class Coded:
 
     def add(self, values: Iterable[str]) -> None:
         """The values of one more row: none, one or several."""
-        codes: list[JSON] = [*dict.fromkeys(map(self._number, values))]
+        codes: list[JSON] = [*dict.fromkeys(map(self._code, values))]
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
-    def _number(self, value: str) -> int:
+    def _code(self, value: str) -> int:
         if value not in self._numbers:
             value = value if len(self.values) < _MOST_KINDS else _OTHERS
         if value not in self._numbers:
@@ -58,66 +58,45 @@ class Coded:
         return {"values": [*self.values], "rows": self.rows[:most]}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What an evaluator found in each row: `results` a letter a row, `scores` numbers by metric, NaN for none.
+    """What an evaluator found in each row: `results` a letter a row, numbers by metric, NaN for none."""
 
-    `thresholds` are counted, unless they are None.
-    """
-
-    results: list[str] = field(default_factory=list)
-    scores: dict[str, array[float]] = field(default_factory=dict)
-    thresholds: Counter[float] | None = field(default_factory=Counter)
-
-    def add(self, row: Mapping[str, JSON], own: EvaluatorColumns, verdict: Verdict) -> None:
-        """One more row."""
-        self.results.append(_LETTERS[verdict.word])
-        for metric, numbers in self.scores.items():
-            key = own.numbers.get(metric)
-            numbers.append(_number(row[key]) if key is not None else math.nan)
-        threshold = verdict.threshold
-        counts = self.thresholds
-        if counts is not None and threshold is not None and (threshold in counts or len(counts) < _MOST_KINDS):
-            counts[threshold] += 1
-
-    def add_none(self) -> None:
-        """A row that is not in this run."""
-        self.results.append(ABSENT)
-        for numbers in self.scores.values():
-            numbers.append(math.nan)
+    results: str
+    scores: Mapping[str, Sequence[float]]
 
     def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
         """The first rows as the page reads them: results in one text, and the first graded metric's numbers."""
-        graded = evaluator.graded[0].name if evaluator.graded else None
-        numbers = self.scores.get(graded) if graded is not None else None
-        scores = None if numbers is None else rounded(numbers[:most])
-        return {"results": "".join(self.results[:most]), "scores": scores}
+        numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
+        return {"results": self.results[:most], "scores": None if numbers is None else rounded(numbers[:most])}
+
+    def reordered(self, places: Sequence[int | None]) -> Outcomes:
+        """The same in the order of another run's rows; None stands for a row that is not in this one."""
+        results = "".join(ABSENT if at is None else self.results[at] for at in places)
+        scores = {
+            name: [math.nan if at is None else numbers[at] for at in places] for name, numbers in self.scores.items()
+        }
+        return Outcomes(results, scores)
 
 
-def _number(value: JSON) -> float:
-    if type(value) is float:  # nearly always; the other question takes long
-        return value
-    if not isinstance(value, (int, float)):
-        return math.nan
+def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[MetricEntry]) -> Outcomes:
+    """What an evaluator found in a run's rows, and these of its metrics."""
+    table, name = run.table, evaluator.name
+    own, verdicts = table.evaluators[name], table.columns.get(f"{name}.{PASS_RATE}")
+    letters = [_LETTERS[state] for state in own.states]
+    if verdicts is not None:
+        passed = {1.0: PASS, 0.0: FAIL}
+        letters = [passed.get(value, letter) for value, letter in zip(verdicts.values, letters, strict=True)]
+    columns = {each.name: table.columns.get(f"{name}.{each.name}") for each in metrics}
+    return Outcomes("".join(letters), {key: column.values for key, column in columns.items() if column is not None})
+
+
+def number_in(value: JSON) -> float:
+    """A value as a number; NaN for none, and for whole numbers beyond any float."""
     try:
-        return float(value)
-    except OverflowError:  # an integer beyond any float
+        return float(value) if isinstance(value, (int, float)) else math.nan
+    except OverflowError:
         return math.nan
-
-
-def outcomes_of(run: ReportedRun) -> list[Outcomes]:
-    """For each evaluator of a run, what is yet to be read."""
-    return [Outcomes(scores={metric.name: array("d") for metric in each.metrics}) for each in run.evaluators]
-
-
-def listed_outcomes_of(run: ReportedRun, listed: Mapping[str, Evaluated]) -> list[Outcomes]:
-    """The same of a run that is held against another one, whose evaluators are `listed`: no more than is written."""
-    return [
-        Outcomes(scores={metric.name: array("d") for metric in listed[each.name].graded[:1]}, thresholds=None)
-        if each.name in listed
-        else Outcomes(thresholds=None)
-        for each in run.evaluators
-    ]
 
 
 class Table:
@@ -135,7 +114,8 @@ class Table:
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
         self.first_token, self.reasoning_tokens = array("d"), array("d")
-        self.outcomes = outcomes_of(run)
+        self.outcomes = [outcomes_of(run, each, each.metrics) for each in run.evaluators]
+        self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
         self.sources: list[str] = []
         self.simulated = 0
         self.failed_rows = 0
@@ -150,8 +130,9 @@ class Table:
         self.kinds.add([kind] if isinstance(kind, str) else [])
         cause = row.get("cause")
         self.causes.add([cause_named(cause).title] if isinstance(cause, str) else [])
-        for outcomes, own, verdict in zip(self.outcomes, columns.evaluators, details.verdicts, strict=True):
-            outcomes.add(row, own, verdict)
+        for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
+            if verdict.threshold is not None and len(counts) < _MOST_KINDS:
+                counts[verdict.threshold] += 1
         self._add_calls(details.calls)
         self._add_faults(row, columns, [verdict for verdict in details.verdicts if verdict.word == "fail"])
         self._add_figures(row)
@@ -183,11 +164,11 @@ class Table:
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
         usage = row.get("outputs.usage")
         counts = usage if isinstance(usage, dict) else {}
-        self.latency.append(_number(row.get("outputs.latency_ms")))
-        self.input_tokens.append(_number(counts.get("input_tokens")))
-        self.output_tokens.append(_number(counts.get("output_tokens")))
-        self.first_token.append(_number(row.get("outputs.first_token_ms")))
-        self.reasoning_tokens.append(_number(counts.get("reasoning_tokens")))
+        self.latency.append(number_in(row.get("outputs.latency_ms")))
+        self.input_tokens.append(number_in(counts.get("input_tokens")))
+        self.output_tokens.append(number_in(counts.get("output_tokens")))
+        self.first_token.append(number_in(row.get("outputs.first_token_ms")))
+        self.reasoning_tokens.append(number_in(counts.get("reasoning_tokens")))
         self.simulated += row.get("outputs.simulated") is True
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:

@@ -15,7 +15,7 @@ from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._facts import facts_of
-from tunecheck.report._index import Outcomes, listed_outcomes_of
+from tunecheck.report._index import Outcomes, outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
 from tunecheck.report._summary import estimated
 from tunecheck.results import RunInfo, RunTable
@@ -56,7 +56,7 @@ class OtherRun:
 
     run: ReportedRun
     reader: DetailReader
-    outcomes: Sequence[Outcomes]
+    outcomes: Mapping[str, Outcomes]
     partners: Sequence[int | None]
     way: int
     shapes: ShapeReader = field(init=False)
@@ -68,11 +68,7 @@ class OtherRun:
 
     def row(self, at: int) -> ResultRow | None:
         """Its row for one of the reported run, which are asked for in order; None where it has none."""
-        if self.partners[at] is not None:
-            return next(self._waiting)
-        for outcomes in self.outcomes:
-            outcomes.add_none()
-        return None
+        return None if self.partners[at] is None else next(self._waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +88,8 @@ class OtherRuns:
         DataError: a run's files are damaged.
     """
 
-    def __init__(
-        self,
-        others: Sequence[ReportedRun],
-        run: ReportedRun,
-        tables: Sequence[RunTable],
-        shared: Shared,
-        settings: Settings,
-    ) -> None:
+    def __init__(self, others: Sequence[ReportedRun], run: ReportedRun, shared: Shared, settings: Settings) -> None:
+        tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
         ways = _ways([*others, run])
@@ -109,8 +99,13 @@ class OtherRuns:
         self._others: list[OtherRun] = []
         for other, table, way in zip(others, tables, ways, strict=False):
             pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
-            outcomes = listed_outcomes_of(other, listed)
-            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, paired_rows(pairs), way))
+            partners = paired_rows(pairs)
+            outcomes = {
+                each.name: outcomes_of(other, each, listed[each.name].graded[:1]).reordered(partners)
+                for each in other.evaluators
+                if each.name in listed
+            }
+            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners, way))
 
     def answers(self, at: int, row: ResultRow, new: Details) -> dict[str, JSON]:
         """What the other runs have for a row of the reported one; rows are asked for in order.
@@ -134,8 +129,6 @@ class OtherRuns:
                 known.append(_Answer(other.way, telling, columns.verdicts(before)))
                 answers.append(other.reader.answer(at, before, columns, known[-1].verdicts, new))
             numbers.append(number)
-            for outcomes, own, verdict in zip(other.outcomes, columns.evaluators, known[number].verdicts, strict=True):
-                outcomes.add(before, own, verdict)
         return {"answers": answers, "others": numbers}
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
@@ -172,7 +165,7 @@ def _telling(row: ResultRow) -> Mapping[str, JSON]:
 
 
 def _described(other: OtherRun, new: ReportedRun) -> JSON:
-    own = {each.name: outcomes for each, outcomes in zip(other.run.evaluators, other.outcomes, strict=True)}
+    own = other.outcomes
     return {
         "run": other.run.id,
         "simulated": other.run.simulated,

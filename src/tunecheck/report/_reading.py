@@ -9,11 +9,10 @@ from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader, counted_metrics
-from tunecheck.results import EvaluatorColumns as JudgedColumns, RunTable
+from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader
+from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import ValueReader, value_reader
-from tunecheck.runs._verify import changed_since
 
 _EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
 """The endings of the keys of one verdict."""
@@ -70,13 +69,17 @@ class _ForeignRows:
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A finished run. `metrics` is what `metrics.json` says; `folder` its run folder, None of what others wrote."""
+    """A finished run. `metrics` is what `metrics.json` says; `folder` its run folder, None of what others wrote.
+
+    `table` has its metrics as columns.
+    """
 
     id: str
     manifest: RunFile
     metrics: Mapping[str, JSON]
     evaluators: Sequence[Evaluated]
     rows: Rows
+    table: RunTable
     folder: Run | None = None
     notes: Sequence[str] = ()
 
@@ -101,72 +104,55 @@ class ReportedRun:
         return value_reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
-def read_run(run: Run) -> ReportedRun:
-    """What a report needs to know of a run before it reads the rows.
+def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
+    """What a report needs to know of a run before it shows the rows.
 
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
-    manifest, measured = run.manifest(), run.metrics()
-    metrics, noted = measured.get("metrics"), measured.get("notes")
-    known = metrics if isinstance(metrics, dict) else {}
-    rows = run.rows()
-    passing = {name: each.primary for name, each in manifest.evaluators.items() if f"{name}.binary_aggregate" in known}
-    evaluators = evaluated(manifest, known, counted_metrics(rows, passing) if passing else {})
-    notes = [changed_since(run, manifest), *(noted if isinstance(noted, list) else ())]
-    return ReportedRun(run.id, manifest, measured, evaluators, rows, run, [str(note) for note in notes if note])
-
-
-def read_table(table: RunTable) -> ReportedRun:
-    """The same of results that another program wrote, and of rows in memory."""
     info = table.info
-    entries = {each.name: _entry(each, table) for each in table.evaluators.values()}
-    manifest = RunFile(
-        dataset=DatasetEntry(path=info.place),
-        evaluators=entries,
-        group_by=list(table.groups),
-        simulated=info.simulated,
-        created=info.created,
-    )
-    return ReportedRun(info.id, manifest, {}, evaluated(manifest, {}, {}), _ForeignRows(table), notes=info.notes)
+    if folder is None:
+        manifest = RunFile(
+            dataset=DatasetEntry(path=info.place),
+            group_by=list(table.groups),
+            simulated=info.simulated,
+            created=info.created,
+        )
+        return ReportedRun(info.id, manifest, {}, evaluated(table, {}), _ForeignRows(table), table, notes=info.notes)
+    manifest, measured = folder.manifest(), folder.metrics()
+    noted = measured.get("notes")
+    notes = [*info.notes, *map(str, noted if isinstance(noted, list) else ())]
+    evaluators = evaluated(table, manifest.evaluators)
+    return ReportedRun(folder.id, manifest, measured, evaluators, folder.rows(), table, folder, notes)
 
 
-def _entry(evaluator: JudgedColumns, table: RunTable) -> EvaluatorEntry:
-    columns = [table.columns[name] for name in evaluator.columns]
-    metrics = {
-        each.metric: MetricEntry(each.metric, each.kind, [*each.bounds] if each.bounds else None, each.higher_is_better)
-        for each in columns
-    }
-    main = table.columns.get(evaluator.main or "")
-    return EvaluatorEntry(primary=main.metric if main is not None else None, metrics=[*metrics.values()])
+def evaluated(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
+    """A run's evaluators in order."""
+    own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
+    return [_evaluated(each, table, declared.get(each.name)) for each in own]
 
 
-def evaluated(manifest: RunFile, metrics: Mapping[str, JSON], counted: Mapping[str, str | None]) -> list[Evaluated]:
-    """A run's evaluators in order; `counted` has the metric whose result counts, of those that have one."""
-    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in manifest.evaluators.items()]
-
-
-def _evaluated(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], counted: str | None) -> Evaluated:
-    options = entry.arguments or {}
-    kind, has_policies = (entry.type or "").rpartition(".")[2], options.keys() >= _POLICIES
+def _evaluated(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
+    """An evaluator by what it declares, else by its columns."""
+    options, name = own.arguments, own.name
+    kind, has_policies = ((entry and entry.type) or "").rpartition(".")[2], options.keys() >= _POLICIES
     compares: Literal["arguments", "functions"] | None = None
     if has_policies or kind == "CallCheckEvaluator":
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
-    known = entry.metrics or list(_found_metrics(name, metrics))
-    shown = counted or entry.primary or (known[0].name if known else name)
+    verdict, main = table.columns.get(f"{name}.{PASS_RATE}"), table.columns.get(own.main or "")
+    metrics = (entry and entry.metrics) or [*_found_metrics(own, table)]
+    primary = entry.primary if entry is not None else main.metric if main is not None else None
+    shown = verdict.metric if verdict is not None else primary or (metrics[0].name if metrics else name)
     accepted = options.get("alternatives") is True if has_policies else None
-    return Evaluated(name, entry.primary, known, VerdictReader(name, shown), compares, accepted)
+    return Evaluated(name, primary, metrics, VerdictReader(name, shown), compares, accepted)
 
 
-def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[MetricEntry]:
-    """The metrics of an evaluator that declares none: the means there are of what it returned."""
-    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
-    for key in own:
-        if key == "scored_count":  # what stands behind it is not a mean
-            return
-        repeated = any(key.endswith(end) and key.removesuffix(end) in own for end in ("_score", "_passed"))
-        if key != "binary_aggregate" and not repeated:
-            yield MetricEntry(key)
+def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]:
+    """The metrics of an evaluator that declares none: the numbers that it returned."""
+    for column in (table.columns[name] for name in own.columns):
+        if column.passes != column.name:
+            bounds: list[float | None] | None = [*column.bounds] if column.bounds else None
+            yield MetricEntry(column.name.removeprefix(f"{own.name}."), "score", bounds, column.higher_is_better)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def _lines(
         yield {"label": "corrected", "kind": "rate", "cells": [estimated(judge.corrected), *others]}
     names = {metric.name for metric in evaluator.graded} if judged else {each.name for each in evaluator.metrics}
     for metric in evaluator.metrics:
-        if metric.name in names and any(map(math.isfinite, outcomes.scores[metric.name])):
+        if metric.name in names and any(map(math.isfinite, outcomes.scores.get(metric.name, ()))):
             cells = [_mean(outcomes, metric, group, sources) for group in groups]
             label = "mean" if metric.name in (evaluator.primary, evaluator.name) else f"mean {metric.name}"
             line: dict[str, JSON] = {"label": label, "kind": "mean", "metric": metric.name, "cells": cells}

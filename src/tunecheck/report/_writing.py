@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -21,10 +20,10 @@ from tunecheck.report._facts import facts_of
 from tunecheck.report._index import MOST_ROWS, Table
 from tunecheck.report._other_runs import OtherRuns
 from tunecheck.report._page import REPORT, as_data, embedded, page
-from tunecheck.report._reading import ReportedRun, ShapeReader, read_run, read_table
+from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
-from tunecheck.results import RunLike, RunTable, open_run
+from tunecheck.results import RunLike, open_run
 from tunecheck.runs._decision import stopped_text
 
 MOST_BYTES = 300_000_000
@@ -60,7 +59,10 @@ def write_report(
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
     # Simulated runs may be looked at side by side: the page says that they are.
     settings = Settings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
-    opened = _opened([*others, run], Path(results_dir), settings)
+    names = [*others, run]
+    folders = [open_run(name, Path(results_dir)).run for name in names]
+    tables = open_runs(names, Path(results_dir), settings)
+    opened = [read_run(table, folder) for table, folder in zip(tables, folders, strict=True)]
     try:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
             _Report(file, opened, settings).write(home)
@@ -69,36 +71,19 @@ def write_report(
         raise ConfigurationError(f"the report {os.fspath(out)} cannot be written: {reason}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """The runs of a report, the reported one last; `tables` as they are compared, where they are."""
-
-    runs: Sequence[ReportedRun]
-    tables: Sequence[RunTable]
-
-
-def _opened(names: Sequence[RunLike], results_dir: Path, settings: Settings) -> _Opened:
-    folders = [open_run(name, results_dir).run for name in names]
-    tables: Sequence[RunTable] = ()
-    if len(names) > 1 or None in folders:
-        tables = open_runs(names, results_dir, settings)
-    runs = [read_run(folder) if folder is not None else read_table(tables[at]) for at, folder in enumerate(folders)]
-    return _Opened(runs, tables)
-
-
 class _Report:
     """One report on its way into a file."""
 
-    def __init__(self, file: TextIO, opened: _Opened, settings: Settings) -> None:
+    def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: Settings) -> None:
         self._file = file
         self._size = 0
-        *others, run = opened.runs
+        *others, run = opened
         self._run = run
         self._shared, self._rows = Blocks("shared", self._block), Blocks("rows", self._block)
         shared = Shared(self._shared)
         self._reader = DetailReader(run, shared)
         self._table = Table(run)
-        self._others = OtherRuns(others, run, opened.tables, shared, settings) if others else None
+        self._others = OtherRuns(others, run, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
         """Write everything."""

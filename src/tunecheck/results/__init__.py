@@ -19,6 +19,7 @@ from tunecheck.results._opening import (
     read_run as read_run,
     read_runs as read_runs,
 )
+from tunecheck.results._run_lines import MainFigure as MainFigure, RunLine as RunLine, describe_run as describe_run
 from tunecheck.results._sources import RowSource as RowSource
 from tunecheck.results._table import (
     OWN_SOURCES as OWN_SOURCES,

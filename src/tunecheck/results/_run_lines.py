@@ -1,0 +1,134 @@
+"""One run in a list of runs: what was run, who answered, how it ended, its main figures, how long it took, its cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._files import EvaluatorEntry, NewerFileError, RunFile
+from tunecheck._json import JSON
+from tunecheck.results._table import PASS_RATE
+from tunecheck.runs._calibrations import is_uncalibrated
+from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import Run
+from tunecheck.statistics._proportions import wilson
+
+
+@dataclass(frozen=True, slots=True)
+class MainFigure:
+    """An evaluator's pass rate with its 95% interval, else its main mean; None if it has neither."""
+
+    evaluator: str
+    is_rate: bool
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    is_uncalibrated: bool = False
+
+
+@dataclass(slots=True)
+class RunLine:
+    """What a list says of a run. A damaged run has a `problem`. `cost` has the amount by currency."""
+
+    id: str
+    status: str = "damaged"
+    created: str | None = None
+    simulated: bool = False
+    parent: str | None = None
+    stopped: str = ""
+    data: str = ""
+    answers: str = ""
+    seconds: float | None = None
+    is_finished: bool = False
+    rows: JSON = None
+    failed_rows: JSON = None
+    cost: Mapping[str, float] | None = None
+    figures: list[MainFigure] = field(default_factory=list)
+    problem: str = ""
+
+
+def describe_run(run: Run) -> RunLine:
+    """Read what a list says of a run; one that is damaged says so and hides no other."""
+    line = RunLine(run.id)
+    try:
+        manifest = run.manifest()
+        line.status, line.created, line.simulated = run.status(), manifest.created, manifest.simulated
+        line.parent, line.stopped, line.rows = manifest.parent, stopped_text(manifest.stopped), manifest.dataset.rows
+        line.data, line.answers, line.seconds = data_of(manifest), answered_by(manifest), _seconds(manifest)
+        if run.results.exists() and run.metrics_file.exists():
+            summary = run.metrics()
+            found = summary.get("metrics")
+            metrics = found if isinstance(found, dict) else {}
+            line.is_finished, line.rows, line.failed_rows = True, summary.get("rows"), summary.get("failed_rows")
+            line.cost = _cost(summary.get("usage"))
+            line.figures = [
+                main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
+                for name, entry in manifest.evaluators.items()
+            ]
+    except (ConfigurationError, OSError) as error:
+        line.status = "unreadable" if isinstance(error, NewerFileError) else line.status
+        line.problem = str(error)
+    return line
+
+
+def data_of(manifest: RunFile) -> str:
+    """The data set, as it was named."""
+    return manifest.dataset.path or manifest.dataset.name or "?"
+
+
+def answered_by(manifest: RunFile) -> str:
+    """Who gave the answers: an endpoint with its model, or nobody."""
+    target = manifest.target
+    if not target:
+        return "as the data holds them"
+    model = target.get("model") or target.get("deployment")
+    kind = target.get("kind") or target.get("type")
+    return " · ".join(str(part) for part in (target.get("name"), kind, model) if part)
+
+
+def main_figure_of(
+    name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
+) -> MainFigure:
+    """The figure that says most of an evaluator."""
+    rate = metrics.get(f"{name}.{PASS_RATE}")
+    if isinstance(rate, (int, float)):
+        trials = f"{name}.pass_at_1" in metrics  # those of one row are not independent
+        scored = metrics.get(f"{name}.scored_count")
+        of = scored if isinstance(scored, int) and 0 <= rate <= 1 and not trials else 0
+        share = wilson(round(rate * of), of)
+        return MainFigure(name, True, rate, share.low, share.high, is_uncalibrated)
+    means = (metrics.get(f"{name}.{key}") for key in _main_keys(name, entry, metrics))
+    value = next((mean for mean in means if isinstance(mean, (int, float))), None)
+    return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)
+
+
+def _main_keys(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON]) -> Iterator[str]:
+    yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
+    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+    yield from own[: own.index("scored_count") if "scored_count" in own else len(own)]
+
+
+def _seconds(manifest: RunFile) -> float | None:
+    """From the beginning to the end of the run, or of its last part where it was resumed."""
+    try:
+        begun, ended = (
+            datetime.fromisoformat(str(time)) for time in (manifest.started or manifest.created, manifest.ended)
+        )
+        return (ended - begun).total_seconds()
+    except (TypeError, ValueError):  # it has not ended, or its times were written by hand
+        return None
+
+
+def _cost(usage: JSON) -> Mapping[str, float] | None:
+    """The amount by currency; None where no call has a price, or some have none."""
+    spent = [each for each in usage.values() if isinstance(each, dict)] if isinstance(usage, dict) else []
+    sums: defaultdict[str, float] = defaultdict(float)
+    for each in spent:
+        cost, currency = each.get("cost"), each.get("currency")
+        if not isinstance(cost, (int, float)) or each.get("uncounted_calls"):
+            return None
+        sums[str(currency or "")] += cost
+    return sums or None
