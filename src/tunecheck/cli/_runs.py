@@ -44,14 +44,13 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _mark_running(listed: list[RunLine], folder: Path) -> None:
-    """Say of runs that others are at work on that they are running: no process of this machine holds their journal."""
-    if killed := [line for line in listed if line.status == "killed"]:
-        from tunecheck.runs._at_work import at_work_elsewhere
-        from tunecheck.runs._store import Run
+    """Mark runs as running that another machine works on; no process of this machine holds their journal."""
+    killed = {folder / line.id: line for line in listed if line.status == "killed"}
+    if killed:
+        from tunecheck.storage._shipping import running_elsewhere
 
-        running = at_work_elsewhere(Run(folder / line.id) for line in killed)
-        for line in killed:
-            line.status = "running" if line.id in running else "killed"
+        for run in running_elsewhere([*killed]):
+            killed[run].status = "running"
 
 
 def _figures(line: RunLine) -> dict[str, JSON]:
