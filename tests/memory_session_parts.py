@@ -16,10 +16,10 @@ from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.lists import Shopping
+from tunecheck_memory._kinds.restaurant import Restaurant
+from tunecheck_memory._kinds.restaurant_words import WordJudge
 from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._model import AskJudge, Definition, Wait
-from tunecheck_memory._restaurant.kind import Restaurant
-from tunecheck_memory._restaurant.word_judge import WordJudge
 from tunecheck_memory._scheduler import Settings, schedule
 from tunecheck_memory._session import Session
 from tunecheck_memory._session_state import SessionState

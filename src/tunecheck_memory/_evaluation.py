@@ -230,7 +230,7 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
 def _consulted(judge: Endpoint | None) -> Judge:
     """Whom tests ask while they run; loaded when one asks."""
     if judge is None:
-        from tunecheck_memory._restaurant.word_judge import WordJudge
+        from tunecheck_memory._kinds.restaurant_words import WordJudge
 
         return WordJudge()
     from tunecheck_memory._judging import EndpointJudge

@@ -132,14 +132,11 @@ class FillerWriter:
     def _answers(self, draws: list[int]) -> str:
         return str([self._pairs[place][1] for place in draws])
 
-    def _line(self, place: int) -> str:
-        question, answer = self._pairs[place]
-        return fill(self._wording.filler.line, {"question": question, "answer": answer})
-
     def _entry(self, place: int) -> _Entry:
         entry = self._entries.get(place)
         if entry is None:
-            line, answer = self._line(place), repr(self._pairs[place][1])
+            question, told = self._pairs[place]
+            line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
             entry = _Entry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
             self._entries[place] = entry
         return entry

@@ -185,7 +185,8 @@ class Session:
                 return Outcome(await self.clock.jump(effect.until_us))
             return Outcome(self.clock.now())
         except EndpointError as error:
-            way = _WINDOW_ADVICE if isinstance(effect, Send) and _is_too_long(error) else ""
+            refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
+            way = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
             raise RunError(f"at {_shown(effect)}: {error}{way}") from error
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
@@ -221,10 +222,6 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens than it takes, --max-prompt-size N"
-
-
-def _is_too_long(error: EndpointError) -> bool:
-    return error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
 
 
 def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:

@@ -14,7 +14,7 @@ from tunecheck import ConfigurationError, _yaml as yamltext
 from tunecheck.plugins import Written, read_as, told_as
 
 if TYPE_CHECKING:
-    from tunecheck_memory._menu import Menu
+    from tunecheck_memory._kinds.menu import Menu
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
@@ -64,7 +64,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
     @cached_property
     def menu(self) -> Menu:
         from tunecheck.plugins import loads
-        from tunecheck_memory._menu import Menu
+        from tunecheck_memory._kinds.menu import Menu
 
         file = Path(self.menu_file)
         with told_as(ConfigurationError, file):

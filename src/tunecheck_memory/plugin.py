@@ -8,7 +8,7 @@ PLUGIN = Plugin(
     command_groups={"memory": "Test an agent's long-term memory."},
     commands={
         "memory run": Extension(
-            "tunecheck_memory._cli.run:run", "Test an agent's memory with many tests in one long conversation."
+            "tunecheck_memory._cli:run", "Test an agent's memory with many tests in one long conversation."
         )
     },
     evaluators={
@@ -43,7 +43,7 @@ PLUGIN = Plugin(
             ),
             "trigger_response": Extension("tunecheck_memory._kinds.instructions:TriggerResponse"),
             "spy_meeting": Extension("tunecheck_memory._kinds.spy_meeting:SpyMeeting"),
-            "restaurant": Extension("tunecheck_memory._restaurant.kind:Restaurant"),
+            "restaurant": Extension("tunecheck_memory._kinds.restaurant:Restaurant"),
         },
         "services": {
             "memory-agent": Extension("tunecheck_memory._served_agent:NoteAgent", "A small agent with its own memory.")

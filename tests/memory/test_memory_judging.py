@@ -19,8 +19,8 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.prompts._loading import load_prompt
 from tunecheck_memory._judging import EndpointJudge
+from tunecheck_memory._kinds.restaurant_words import WordJudge
 from tunecheck_memory._model import AskJudge
-from tunecheck_memory._restaurant.word_judge import WordJudge
 from tunecheck_memory._session import Judge
 from tunecheck_memory._wording import load_wording
 

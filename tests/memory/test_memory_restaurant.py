@@ -23,9 +23,9 @@ from tests.memory_restaurant_parts import (
 
 from tunecheck._errors import ConfigurationError
 from tunecheck_memory._kind import GenerationContext
-from tunecheck_memory._menu import Menu
+from tunecheck_memory._kinds.menu import Menu
+from tunecheck_memory._kinds.restaurant import Restaurant
 from tunecheck_memory._model import Definition, Say
-from tunecheck_memory._restaurant.kind import Restaurant
 from tunecheck_memory._wording import load_wording
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]

@@ -11,7 +11,7 @@ from rapidfuzz import fuzz, process
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, dumps
-from tunecheck_memory._menu import Menu
+from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._model import AskJudge
 
 _MOST = 20_000

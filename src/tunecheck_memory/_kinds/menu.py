@@ -93,14 +93,10 @@ class Menu:
             yield number, section, entry
 
     def has(self, item: str) -> bool:
-        return item.lower() in self._lowered
+        return item.lower() in self.text.lower()
 
     def like(self, item: str) -> tuple[str, Sequence[str]] | None:
         """The first entry that has the item in it, with all entries of its section."""
         return next(
             ((entry, entries) for entries in self.sections.values() for entry in entries if item in entry), None
         )
-
-    @cached_property
-    def _lowered(self) -> str:
-        return self.text.lower()

@@ -1,1 +1,0 @@
-"""`tunecheck memory`: run, replay and rescore."""
