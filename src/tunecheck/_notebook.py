@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._messages import clean
-from tunecheck._progress import Pace, Progress, duration_text, rate_text
+from tunecheck._progress import Progress, Throughput, duration_text, rate_text
 
 if TYPE_CHECKING:
 
@@ -33,18 +33,24 @@ class NotebookProgress:
     def __init__(self, label: str) -> None:
         from IPython.display import HTML, display
 
-        self._label, self._pace, self._html = clean(label, 60), Pace(), HTML
+        self._label, self._rows_done, self._html = clean(label, 60), Throughput(), HTML
         # Made here, where the cell runs: the engine may run in another thread, which has no cell.
         self._shown: _Display = display(HTML(""), display_id=True)
 
     def __call__(self, progress: Progress) -> None:
         """Show a moment."""
-        self._pace.note(progress.finished)
-        left = self._pace.left_s(progress.rows)
+        self._rows_done.note(progress.finished)
+        left = self._rows_done.left_s(progress.rows)
         rows = "" if progress.rows is None else f" of {progress.rows:,}"
         failed = f"{progress.failed:,} with an error" if progress.failed else ""
         remaining = f"{duration_text(left)} left" if left is not None else ""
-        about = (f"{progress.finished:,}{rows} rows", rate_text(self._pace.rate), failed, remaining, progress.remark)
+        about = (
+            f"{progress.finished:,}{rows} rows",
+            rate_text(self._rows_done.rate),
+            failed,
+            remaining,
+            progress.remark,
+        )
         bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
         text = _escaped(" · ".join(clean(part) for part in (self._label, *about) if part))
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))

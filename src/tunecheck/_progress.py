@@ -36,7 +36,7 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
-class Pace:
+class Throughput:
     """Rows a second, and what is left at that pace, from counts noted as they come."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,19 +75,19 @@ class ProgressBar:
     ) -> None:
         self._label = label
         self._console = console
-        self._pace = Pace(clock)
+        self._rows_done = Throughput(clock)
         self._bar: RichProgress | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Show a moment."""
         bar = self._bar or self._start(progress.rows)
-        self._pace.note(progress.finished)
-        left = self._pace.left_s(progress.rows)
+        self._rows_done.note(progress.finished)
+        left = self._rows_done.left_s(progress.rows)
         bar.update(
             bar.tasks[0].id,
             completed=progress.finished,
             total=progress.rows,
-            rate=rate_text(self._pace.rate),
+            rate=rate_text(self._rows_done.rate),
             failed=_failed(progress.failed),
             left=f"{duration_text(left)} left" if left is not None else "",
             remark=progress.remark,

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from tunecheck._progress import Pace, Progress, ProgressBar
+from tunecheck._progress import Progress, ProgressBar, Throughput
 
 
 class HandClock:
@@ -19,9 +19,9 @@ class HandClock:
         return self.now
 
 
-def paced(*moments: tuple[float, int]) -> Pace:
+def paced(*moments: tuple[float, int]) -> Throughput:
     clock = HandClock()
-    pace = Pace(clock)
+    pace = Throughput(clock)
     for seconds, finished in moments:
         clock.now = 100.0 + seconds
         pace.note(finished)

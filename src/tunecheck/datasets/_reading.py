@@ -24,7 +24,7 @@ from tunecheck._json import content_hash
 from tunecheck._messages import clean, did_you_mean
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
-from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
+from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source
 from tunecheck.datasets._tables import CsvSource, ParquetSource
 from tunecheck.plugins import find

@@ -66,7 +66,7 @@ class RecordedRun:
 
 class _RecordedRows(Dataset):
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
-        from tunecheck.datasets._memory import ListSource
+        from tunecheck.datasets._in_memory import ListSource
 
         declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
         super().__init__(ListSource([]), defaults=declared)

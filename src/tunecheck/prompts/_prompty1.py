@@ -59,7 +59,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
         images = ImageFiles.of([body], front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
-    template = Template(body, file.where, _Splitter(images), "jinja2 trimmed")
+    template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
     # A header, or the word that one is made with.
     if not any(
         text.strip().lower() in ("role", *_ROLES) or any("\n" in match.group(2) for match in _HEADER.finditer(text))
@@ -233,7 +233,7 @@ class _Header:
 
 
 @dataclass(frozen=True, slots=True)
-class _Splitter:
+class _RoleLines:
     """Splits into messages; `images` are the files that the template shows."""
 
     images: ImageFiles

@@ -79,13 +79,13 @@ def read_prompty2(file: PromptFile) -> Prompt:
     # The blanks before the template are no part of it.
     blank = file.body[: len(file.body) - len(file.body.lstrip())].count("\n")
     body = file.body.lstrip()
-    template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
+    template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     threads = [each.name for each in properties if each.kind == "thread"]
     if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
         # A conversation that the template does not place comes last.
         end = "" if body.endswith("\n") else "\n"
         body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
-        template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
+        template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     for each in properties:
         if each.kind in _RICH and each.name in template.used:
             raise front.error(("inputs",), f"{each.name} is no text: the template can only write {{{{ {each.name} }}}}")
@@ -198,7 +198,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Splitter:
+class _RoleHeaders:
     """Splits into messages; in a `strict` prompt headers say nothing but the role."""
 
     strict: bool

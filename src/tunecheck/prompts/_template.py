@@ -64,7 +64,7 @@ class Template:
         self._split = split
         if len(body) > MAX_BODY:
             raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY >> 10} K characters")
-        environment = _Environment(language)
+        environment = _Sandbox(language)
         try:
             tree = environment.parse(body)
             self._examine(tree, environment)
@@ -220,7 +220,7 @@ def _written(context: Context, value: object) -> str:
         return value
     if isinstance(value, Undefined):
         return str(value)  # says itself what is undefined
-    nunjucks = isinstance(context.environment, _Environment) and context.environment.nunjucks
+    nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
         raise PromptRenderError(f"a {type(value).__name__} would be written in another way by Nunjucks: give a text")
     if not isinstance(value, _DATA):
@@ -240,7 +240,7 @@ class _Absent(StrictUndefined):
         return False
 
 
-class _Environment(ImmutableSandboxedEnvironment):
+class _Sandbox(ImmutableSandboxedEnvironment):
     """Jinja as prompts have it. `concat` is what Jinja joins captured output with."""
 
     concat = staticmethod(join)
