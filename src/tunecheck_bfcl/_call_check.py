@@ -3,16 +3,11 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from tunecheck._describe import one_of
-from tunecheck._faults import Verdict, verdict
-from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._multi_turn_state import MODES, AnyMode
-from tunecheck.formats._choosing import AUTO, chosen
-from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import read_calls, tools_of
+from tunecheck import Evaluator, Metric, verdict
+from tunecheck.calls import Reading, ToolDefinitions
+from tunecheck.evaluators import MODES, AnyMode
+from tunecheck.formats import AUTO, Profile, chosen, read_calls, tools_of
+from tunecheck.plugins import JSON, Verdict, one_of
 from tunecheck_bfcl._data.categories import is_bfcl
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._single_turn import check_single_turn

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
-from tunecheck._describe import one_of
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._json import dumps_line
-from tunecheck._messages import clean, counted, did_you_mean, printable
-from tunecheck._trust import Trust
+from tunecheck import ConfigurationError, DataError
 from tunecheck.cli import (
     ASKING,
     DONE,
@@ -41,11 +37,11 @@ from tunecheck.cli import (
     run_errors,
     run_summary,
 )
+from tunecheck.plugins import Trust, clean, counted, did_you_mean, dumps_line, one_of, printable
 from tunecheck.views import console
 
 if TYPE_CHECKING:
-    from tunecheck.episodes._decoding import CallMode
-    from tunecheck.episodes._target import ConversationTarget
+    from tunecheck.episodes import CallMode, ConversationTarget
     from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._entries import CheckRow
@@ -133,8 +129,8 @@ def _names(options: NamesOptions) -> Names:
 
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
     from tunecheck.cli import load_named
-    from tunecheck.episodes._target import STEP_LIMIT, ConversationTarget
-    from tunecheck.formats._choosing import AUTO
+    from tunecheck.episodes import STEP_LIMIT, ConversationTarget
+    from tunecheck.formats import AUTO
 
     assert options.endpoint is not None
     return ConversationTarget(
@@ -201,8 +197,8 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
-    from tunecheck._disk import write_file
-    from tunecheck.runs._store import dumps_readably
+    from tunecheck.plugins import write_file
+    from tunecheck.runs import dumps_readably
     from tunecheck_bfcl._files import ModelsSummary
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
@@ -324,8 +320,8 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
-    from tunecheck._disk import write_file
-    from tunecheck.episodes._playing import Services
+    from tunecheck.episodes import Services
+    from tunecheck.plugins import write_file
     from tunecheck_bfcl._data.long_context import read_long_context
     from tunecheck_bfcl._ground_truth import ground_truth_lines
 

@@ -13,11 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from tunecheck._errors import ConfigurationError, DataError, told_as
-from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
-from tunecheck._json import JSON, loads
+from tunecheck import ConfigurationError, DataError, Run
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, loads, read_object, told_as
 from tunecheck.results import Clusters, OpenedRun, RowSource
-from tunecheck.runs._store import Run
 from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
 
 POOLED = "bfcl_pooled"

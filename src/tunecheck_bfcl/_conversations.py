@@ -7,15 +7,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._judging import Judging
-from tunecheck.episodes._decoding import CallMode
-from tunecheck.episodes._nested import Decoded, NestedCall
-from tunecheck.episodes._playing import Attempt, GroundTruth, Services
-from tunecheck.episodes._state_check import (
+from tunecheck.calls import FunctionCall
+from tunecheck.datasets import Judging
+from tunecheck.episodes import (
     PASSED,
+    Attempt,
+    CallMode,
+    Decoded,
     Given,
+    GroundTruth,
+    NestedCall,
     Results,
+    RowVerdict,
+    Services,
     StateCheck,
     made_results,
     missing_result,
@@ -23,9 +27,8 @@ from tunecheck.episodes._state_check import (
     results_of,
     wrong_state,
 )
-from tunecheck.episodes._verdicts import RowVerdict
-from tunecheck.formats._reading import read_python_calls
-from tunecheck.simulators._backend import Result, failure
+from tunecheck.formats import read_python_calls
+from tunecheck.simulators import Result, failure
 from tunecheck_bfcl._decoding import decode_step
 
 _BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")

@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-from tunecheck._json import plain
-from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError
-from tunecheck.episodes._decoding import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
-from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.calls import MAX_CHARACTERS, UnreadableError
+from tunecheck.episodes import NO_CALL, CallMode, Decoded, NestedCall, at_most_max_calls, decode_entries, entries_of
+from tunecheck.plugins import plain
 from tunecheck_bfcl._source_calls import decode_source_text
 from tunecheck_bfcl._text import UndecodableError, decode_text, decode_text_as_bfcl
 

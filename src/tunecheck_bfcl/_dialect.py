@@ -6,19 +6,25 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from tunecheck._json import JSON, dumps, find
-from tunecheck._targets import Row
-from tunecheck.calls._model import tool_name
-from tunecheck.endpoints._base import Completion
-from tunecheck.episodes._benchmark import BenchmarkDialect
-from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
-from tunecheck.episodes._nested import Decoded, NestedCall
-from tunecheck.episodes._playing import Services
-from tunecheck.episodes._scenario import Offer
-from tunecheck.episodes._state_check import StateCheck
-from tunecheck.episodes._wording import Wording
-from tunecheck.formats._choosing import AUTO
-from tunecheck.formats._profiles import Profile
+from tunecheck import Row
+from tunecheck.calls import tool_name
+from tunecheck.endpoints import Completion
+from tunecheck.episodes import (
+    BenchmarkDialect,
+    Decoded,
+    Dialect,
+    NestedCall,
+    Offer,
+    Services,
+    StateCheck,
+    TextDialect,
+    ToolsDialect,
+    Wording,
+    answer_step,
+    answer_text,
+)
+from tunecheck.formats import AUTO, Profile
+from tunecheck.plugins import JSON, dumps
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import is_bfcl
 from tunecheck_bfcl._data.files import find_bfcl
@@ -105,12 +111,15 @@ class LeaderboardText(TextDialect):
             [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
         )
         own = (each for each in documents if tool_name(str(each.get("name"))) == tool_name(call.name))
-        kinds = find(next(own, {}), ("parameters", "properties"))
-        given = (
-            f"{name}={_source(value, find(kinds, (name, 'type')) if isinstance(kinds, dict) else None)}"
-            for name, value in call.arguments.items()
-        )
+        parameters = next(own, {}).get("parameters")
+        kinds = parameters.get("properties") if isinstance(parameters, dict) else None
+        given = (f"{name}={_source(value, _type_of(name, kinds))}" for name, value in call.arguments.items())
         return f"{call.name}({', '.join(given)})"
+
+
+def _type_of(name: str, properties: JSON) -> JSON:
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    return schema.get("type") if isinstance(schema, dict) else None
 
 
 def _source(value: object, kind: object) -> str:

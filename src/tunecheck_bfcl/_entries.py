@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from tunecheck._errors import DataError, told_as
-from tunecheck._json import JSON
-from tunecheck.datasets._sources import JsonLinesSource
+from tunecheck import DataError
+from tunecheck.datasets import JsonLinesSource
+from tunecheck.plugins import JSON, told_as
 from tunecheck_bfcl._data.categories import Category
 from tunecheck_bfcl._data.files import BfclFiles
 

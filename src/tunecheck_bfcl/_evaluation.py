@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from tunecheck._errors import RunError
-from tunecheck.datasets._reading import Dataset
-from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck.evaluation._arguments import RunArguments
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
-from tunecheck.evaluators._multi_turn_state import AnyMode, MultiTurnStateEvaluator
-from tunecheck.runs._store import Run
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, RunError, evaluate
+from tunecheck.datasets import Dataset
+from tunecheck.endpoints import ReplayEndpoint
+from tunecheck.episodes import ConversationTarget
+from tunecheck.evaluation import RunArguments, even_unanswered
+from tunecheck.evaluators import AnyMode
 from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
 from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import select_rows

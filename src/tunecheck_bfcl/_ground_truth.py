@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
-from tunecheck.calls._python_text import bind_positional
-from tunecheck.calls._writing import canonical_text
-from tunecheck.episodes._playing import GroundTruth, Replay, Services
-from tunecheck.episodes._states import path_text
-from tunecheck.episodes._verdicts import shown
+from tunecheck.calls import Reading, bind_positional, canonical_text
+from tunecheck.episodes import GroundTruth, Replay, Services, path_text, shown
+from tunecheck.plugins import JSON
 from tunecheck_bfcl._entries import CheckRow
 
 _MOST_CHANGES = 20

@@ -9,8 +9,8 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunecheck.calls._model import tool_name
-from tunecheck.episodes._verdicts import RowVerdict, shown
+from tunecheck.calls import tool_name
+from tunecheck.episodes import RowVerdict, shown
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Signature, UnusableAnswerError
 from tunecheck_bfcl._source_values import TYPES, declared_value
 from tunecheck_bfcl._verdicts import failed

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck.comparison._parts import labels_of_pairs, part_of, with_verdicts
+from tunecheck.comparison import labels_of_pairs, part_of, with_verdicts
 from tunecheck_bfcl._comparison import POOLED
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from tunecheck.comparison._comparison import MetricComparison, Part
-    from tunecheck.comparison._measuring import Sides
-    from tunecheck.comparison._pairs import RunPair
-    from tunecheck.runs._store import Run
-    from tunecheck.statistics._results import PairedScores
+    from tunecheck import MetricComparison, Run
+    from tunecheck.comparison import Part, RunPair, Sides
+    from tunecheck.statistics import PairedScores
 
 _CATEGORY = "category"
 

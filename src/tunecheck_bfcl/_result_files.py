@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import DataError, told_as
-from tunecheck._json import JSON, loads
-from tunecheck.episodes._decoding import CallMode, mode_of
-from tunecheck.episodes._inference_log import UNKNOWN, Course
+from tunecheck import DataError
+from tunecheck.episodes import UNKNOWN, CallMode, Course, mode_of
+from tunecheck.plugins import JSON, loads, told_as
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")

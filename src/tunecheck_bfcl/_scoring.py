@@ -11,8 +11,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import get_args
 
-from tunecheck._describe import one_of
 from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
+from tunecheck.plugins import one_of
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl

@@ -6,15 +6,11 @@ As the leaderboard judges (`compat`), or strictly: with none of its quirks, and 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from tunecheck._faults import sentence
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls import FunctionCall, ToolDefinitions, tool_name
 from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
-from tunecheck.episodes._decoding import CallMode, decode_step, mode_of
-from tunecheck.episodes._nested import Decoded
-from tunecheck.episodes._verdicts import INVALID_ENTRY, RowVerdict, shown
-from tunecheck.formats._reading import read_calls, tools_of
+from tunecheck.episodes import INVALID_ENTRY, CallMode, Decoded, RowVerdict, decode_step, mode_of, shown
+from tunecheck.formats import read_calls, tools_of
+from tunecheck.plugins import JSON, sentence
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
 from tunecheck_bfcl._function_rules import Call, ExpectedCall, Signature, UnusableAnswerError
 from tunecheck_bfcl._leaderboard_answers import LeaderboardRules

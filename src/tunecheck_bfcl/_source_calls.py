@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import MissingExtraError
+from tunecheck import MissingExtraError
 from tunecheck.calls import UnreadableError
 
 if TYPE_CHECKING:

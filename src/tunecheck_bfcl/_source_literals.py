@@ -10,8 +10,8 @@ What is not a literal (a name, an operation, a call of anything else) is its own
 import re
 from collections.abc import Iterator
 
-from tunecheck.calls._strict_json import MAX_CHARACTERS
-from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.calls import MAX_CHARACTERS
+from tunecheck.episodes import Decoded, NestedCall
 
 _DEEPEST = 50
 _LONGEST = 100_000

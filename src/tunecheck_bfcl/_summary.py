@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._files import CategorySummary, ModelSummary, VerdictLine
 from tunecheck_bfcl._verdicts import verdict_line
 

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable
 
-from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes import Decoded, NestedCall
 from tunecheck_bfcl._arithmetic import Folded, checked, computed
 
 MOST_CHARACTERS = 1_000_000

@@ -1,6 +1,6 @@
 """Verdicts with the leaderboard's error types for single questions."""
 
-from tunecheck.episodes._verdicts import RowVerdict
+from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl._files import VerdictLine
 
 _CODES = {

@@ -5,11 +5,20 @@ from collections.abc import Sequence
 
 import numpy
 
-from tunecheck.statistics._distributions import t_quantile
-from tunecheck.statistics._paired import FLIPS, filled, flip_scores
-from tunecheck.statistics._proportions import CONFIDENCE
-from tunecheck.statistics._results import Estimate, PairedScores
-from tunecheck.statistics._samples import Clusters, Codes, Floats, Labels, as_clusters
+from tunecheck.statistics import (
+    CONFIDENCE,
+    FLIPS,
+    Clusters,
+    Codes,
+    Estimate,
+    Floats,
+    Labels,
+    PairedScores,
+    as_clusters,
+    filled,
+    flip_scores,
+    t_quantile,
+)
 
 
 def paired_weighted(

@@ -8,11 +8,9 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec import UNSET
 
-from tunecheck._disk import lines, open_regular, replacing
-from tunecheck._errors import DataError
-from tunecheck._json import JSON, dumps_line, loads
-from tunecheck._targets import Row
+from tunecheck import DataError, Row
 from tunecheck.episodes import BY_STEP, REASONING, CallMode, RowVerdict, mode_of
+from tunecheck.plugins import JSON, dumps_line, lines, loads, open_regular, replacing
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._result_files import ResultFile, asked_in_mode
 from tunecheck_bfcl._scoring import Scorer, Scores

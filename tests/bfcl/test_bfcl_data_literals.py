@@ -10,7 +10,7 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
-from tunecheck._literals import read_constants, text_constants
+from tunecheck_bfcl._data.constants import read_constants, text_constants
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import PROMPTS
 from tunecheck_bfcl._data.long_context import read_long_context

@@ -11,6 +11,7 @@ from .._describe import Written as Written, one_of as one_of, read_as as read_as
 from .._disk import (
     cache_folder as cache_folder,
     is_held as is_held,
+    lines as lines,
     lock as lock,
     open_regular as open_regular,
     read_regular as read_regular,
@@ -18,8 +19,8 @@ from .._disk import (
     sha256_of as sha256_of,
     write_file as write_file,
 )
-from .._errors import told_as as told_as
-from .._faults import Verdict as Verdict, to_json as to_json
+from .._errors import MissingExtraError as MissingExtraError, told_as as told_as
+from .._faults import Verdict as Verdict, sentence as sentence, to_json as to_json, verdict as verdict
 from .._files import (
     FORMAT_VERSION as FORMAT_VERSION,
     EvaluatorEntry as EvaluatorEntry,
@@ -47,7 +48,6 @@ from .._json import (
     whole_number as whole_number,
 )
 from .._lazy import attach_stub as attach_stub
-from .._literals import read_constants as read_constants, text_constants as text_constants
 from .._loops import ForeignLoop as ForeignLoop
 from .._messages import (
     clean as clean,

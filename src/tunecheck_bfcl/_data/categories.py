@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunecheck._errors import DataError
-from tunecheck._messages import did_you_mean
+from tunecheck import DataError
+from tunecheck.plugins import did_you_mean
 
 Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
 

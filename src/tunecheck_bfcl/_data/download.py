@@ -16,7 +16,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck import ConfigurationError, DataError
+from tunecheck.plugins import told_as
 from tunecheck_bfcl._data.files import TEXTS, VERSION, BfclFiles, default_folder, find_bfcl
 
 PACKAGE = f"bfcl-eval=={VERSION}"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tunecheck._disk import cache_folder
-from tunecheck._errors import DataError, told_as
+from tunecheck import DataError
+from tunecheck.plugins import cache_folder, told_as
 from tunecheck_bfcl._data.categories import CATEGORIES
 
 VERSION = "2026.3.23"

@@ -8,13 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._json import canonical
-from tunecheck._messages import did_you_mean
-from tunecheck.datasets._columns import UnusableRowError
-from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._reading import Dataset
-from tunecheck.datasets._sources import Digest, JsonLinesSource, Record, Source
+from tunecheck import ConfigurationError, DataError
+from tunecheck.datasets import Dataset, DatasetDefaults, Digest, JsonLinesSource, Record, Source, UnusableRowError
+from tunecheck.plugins import canonical, did_you_mean
 from tunecheck_bfcl._data.categories import CATEGORIES, Category, category_of, named_categories
 from tunecheck_bfcl._data.files import FUNCTION_DOCS, TEXTS, BfclFiles, find_bfcl
 from tunecheck_bfcl._data.rows import RowBuilder

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck._literals import read_constants
+from tunecheck import DataError
+from tunecheck.plugins import JSON
+from tunecheck_bfcl._data.constants import read_constants
 
 FILE = "long_context.py"
 

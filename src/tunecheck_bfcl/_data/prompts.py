@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck._literals import read_constants, text_constants
+from tunecheck import DataError
+from tunecheck.plugins import JSON
+from tunecheck_bfcl._data.constants import read_constants, text_constants
 from tunecheck_bfcl._data.files import HINTS, PROMPTS, TOOL_HINTS, find_bfcl
 
 ADDED_FUNCTIONS = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"

@@ -4,10 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from tunecheck._json import JSON, dumps, loads
-from tunecheck.calls._model import tool_name
-from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
-from tunecheck.datasets._sources import JsonLinesSource, Record
+from tunecheck.calls import tool_name
+from tunecheck.datasets import JsonLinesSource, Record, as_list, as_object, as_text, refuse
+from tunecheck.plugins import JSON, dumps, loads
 from tunecheck_bfcl._data.categories import Category, Language
 from tunecheck_bfcl._data.files import BfclFiles
 from tunecheck_bfcl._data.prompts import Wording

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON, loads
-from tunecheck.simulators._base import copied
+from tunecheck import DataError
+from tunecheck.plugins import JSON, loads
+from tunecheck.simulators import copied
 
 _Value = TypeVar("_Value")
 

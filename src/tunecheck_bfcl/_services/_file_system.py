@@ -4,9 +4,9 @@ import copy
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck import DataError
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._services._file_tree import Directory, File, Node, Volume, descendants, pad, read_directory, shown
 
 _LONGEST_NAME = 1_000

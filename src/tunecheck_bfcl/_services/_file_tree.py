@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NoReturn, TypeAlias
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck.simulators._base import SimulatorError
+from tunecheck import DataError
+from tunecheck.plugins import JSON
+from tunecheck.simulators import SimulatorError
 
 MAX_ENTRIES = 20_000
 """Most files and directories in a tree; those of BFCL with long context stay below 1,000."""

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from tunecheck._json import JSON
-from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._base import SimulatorError
+from tunecheck.calls import quoted
+from tunecheck.plugins import JSON
+from tunecheck.simulators import SimulatorError
 
 MAX_PRECISION = 1_000
 """Most decimal digits: beyond them a single call would take too long."""

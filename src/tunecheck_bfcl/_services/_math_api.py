@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._services._logarithms import Shown, logarithm
 
 _Result = TypeVar("_Result")

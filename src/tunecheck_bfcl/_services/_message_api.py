@@ -5,9 +5,9 @@ import random
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck import DataError
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._services._figures import taken
 
 Fields: TypeAlias = dict[str, JSON]

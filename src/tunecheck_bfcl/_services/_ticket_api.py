@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar, TypedDict
 
-from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._services._figures import started
 
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}

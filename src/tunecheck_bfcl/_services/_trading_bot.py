@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar, TypedDict
 
-from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, copied, tool
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, copied, tool
 from tunecheck_bfcl._services._figures import figures, started
 
 _SEED = 1053520

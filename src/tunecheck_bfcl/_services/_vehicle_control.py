@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from tunecheck._json import JSON
-from tunecheck.simulators._base import Simulator, SimulatorError, copied, tool
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, copied, tool
 from tunecheck_bfcl._services._figures import figures, started
 
 _SEED = 141053

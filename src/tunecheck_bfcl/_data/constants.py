@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tunecheck._errors import DataError, told_as
+from tunecheck import DataError
+from tunecheck.plugins import told_as
 
 MAX_BYTES = 4 << 20
 """Largest file that is parsed: a syntax tree takes a hundred times its source."""
