@@ -49,6 +49,8 @@ class _PromptJudge(PromptyEvaluator):
     """Asks a judge; the verdict has Azure AI Evaluation's properties."""
 
     judge: type[AzureJudge]
+    named_threshold: float
+    """The threshold as it was given: 3 stays a whole number in verdicts, as Azure AI Evaluation's do."""
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         result, key = super()._verdict(judgements, note), self._output.metric
@@ -65,7 +67,7 @@ class _PromptJudge(PromptyEvaluator):
             "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
         }
         if answer.score is None:
-            told = skipped(key, answer.reason or "", self._output.threshold)
+            told = skipped(key, answer.reason or "", self.named_threshold)
             return told | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else told
         if self.judge.bounded and not 1 <= answer.score <= 5:
             raise EvaluationException(
@@ -81,6 +83,7 @@ class _PromptJudge(PromptyEvaluator):
             f"{key}_passed": passed,
             f"{key}_result": "pass" if passed else "fail",
             f"{key}_reason": answer.reason or "",
+            f"{key}_threshold": self.named_threshold,
             f"{key}_properties": {**(said if isinstance(said, dict) else {}), **properties},
         }
 
@@ -145,7 +148,7 @@ class AzureJudge(AzureEvaluator):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
             asked = _PromptJudge(self._prompt_file(), self._model_config, output, parameters=self._parameters)
-        asked.judge = type(self)
+        asked.judge, asked.named_threshold = type(self), self._threshold
         return asked
 
     def _prompt_file(self) -> Path:

@@ -786,3 +786,8 @@ def test_a_prompt_file_names_the_inputs_that_it_declares_and_lacks(tmp_path: Pat
     (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
     with pytest.raises(azure.EvaluationException, match=r"Missing required inputs: \['response'\]"):
         azure.Prompty.load(tmp_path / "friendly.prompty").render(undeclared="x")
+
+
+def test_a_threshold_stays_the_whole_number_that_it_was_given_as() -> None:
+    verdict: Any = azure.RelevanceEvaluator(Stars())(query="q", response="stars:4")
+    assert (verdict["relevance_threshold"], type(verdict["relevance_threshold"])) == (3, int)
