@@ -25,7 +25,7 @@ from tunecheck_authoring._author.files import (
 )
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
-from tunecheck_authoring._author.shipped import configurations, personas
+from tunecheck_authoring._author.shipped import shipped
 from tunecheck_authoring._author.stages import Workbench
 from tunecheck_authoring._author.tasks import render_task
 from tunecheck_authoring._author.trial import Trial, Weakness
@@ -126,7 +126,7 @@ class AuthorPipeline:
                 f"{self._plan.work / 'world.yaml'} is about {', '.join(file.simulators)}, and the command about "
                 f"{', '.join(classes)}: name the same, or delete the file"
             )
-        self._world = World.of(classes, file, {name: self._backends.find(name) for name in configurations()})
+        self._world = World.of(classes, file, {name: self._backends.find(name) for name in shipped().configurations})
 
     def make_graph(self) -> None:
         world, seed = self._world, self._plan.seed
@@ -141,7 +141,7 @@ class AuthorPipeline:
     def make_tasks(self) -> None:
         plan, models = self._plan, self._plan.models
         self._trial = Trial(self._world, plan.seed)
-        self._personas = plan.personas or personas()
+        self._personas = plan.personas or shipped().personas
         inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]

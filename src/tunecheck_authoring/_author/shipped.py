@@ -5,47 +5,36 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 from importlib.resources import files
-from typing import cast
+from typing import Any
+
+import msgspec
 
 from tunecheck import _yaml
 from tunecheck.plugins import JSON, converted
 
 
+class Shipped(msgspec.Struct, frozen=True):
+    """The content of `shipped.yaml`.
+
+    `configurations` are what conversations start from, by simulator, and `values` what users give for the parameters
+    of these. `by_word` and `by_format` are values for parameters whose name has a word, or whose schema a format.
+    `notes` are the parts of the lines that make a context long; `personas` say who users are.
+    """
+
+    configurations: dict[str, dict[str, Any]]
+    values: dict[str, list[Any]]
+    by_word: dict[str, list[Any]]
+    by_format: dict[str, list[Any]]
+    notes: dict[str, list[str]]
+    personas: dict[str, str]
+
+
 @functools.cache
-def _shipped() -> dict[str, JSON]:
+def shipped() -> Shipped:
     text = files("tunecheck_authoring._author").joinpath("shipped.yaml").read_bytes()
-    return cast("dict[str, JSON]", _yaml.loads(text, "shipped.yaml"))
-
-
-@functools.cache
-def configurations() -> Mapping[str, dict[str, JSON]]:
-    """By simulator, what conversations start from."""
-    return converted(_shipped()["configurations"], dict[str, dict])  # type: ignore[type-arg]  # of JSON
-
-
-@functools.cache
-def values_by_word() -> Mapping[str, list[JSON]]:
-    """What a parameter may be given whose name has a word."""
-    return converted(_shipped()["by_word"], dict[str, list])  # type: ignore[type-arg]  # of JSON
-
-
-def values_by_format() -> Mapping[str, list[JSON]]:
-    """What a parameter may be given whose schema has a format."""
-    return converted(_shipped()["by_format"], dict[str, list])  # type: ignore[type-arg]  # of JSON
+    return converted(_yaml.loads(text, "shipped.yaml"), Shipped)
 
 
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
     """What users give for the parameters of the built-in simulators, where one of these is among them."""
-    own = configurations().keys() & {*classes}
-    return converted(_shipped()["values"], dict[str, list]) if own else {}  # type: ignore[type-arg]  # of JSON
-
-
-@functools.cache
-def notes() -> Mapping[str, list[str]]:
-    """What makes a context long: the parts of its lines."""
-    return converted(_shipped()["notes"], dict[str, list[str]])
-
-
-def personas() -> Mapping[str, str]:
-    """Who users are, by name."""
-    return converted(_shipped()["personas"], dict[str, str])
+    return shipped().values if shipped().configurations.keys() & {*classes} else {}

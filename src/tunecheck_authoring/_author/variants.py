@@ -11,7 +11,7 @@ from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.paths import as_call
-from tunecheck_authoring._author.shipped import notes
+from tunecheck_authoring._author.shipped import shipped
 from tunecheck_authoring._author.tasks import RequestWriter, TaskOutcome, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import details_of, format_targets, format_values, said
@@ -249,7 +249,7 @@ class VariantBuilder:
 
 def note(random: Random, number: int) -> str:
     """A line of notes, in which nothing is asked for."""
-    parts = {name: random.choice(choices) for name, choices in notes().items()}
+    parts = {name: random.choice(choices) for name, choices in shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
 

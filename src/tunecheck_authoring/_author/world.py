@@ -13,7 +13,7 @@ from tunecheck.episodes import Called, Replay
 from tunecheck.plugins import JSON, canonical, did_you_mean, fingerprint
 from tunecheck.simulators import Backend, Backends, Simulator, shown
 from tunecheck_authoring._author.files import WorldFile
-from tunecheck_authoring._author.shipped import configurations, request_values
+from tunecheck_authoring._author.shipped import request_values, shipped
 from tunecheck_authoring._author.wording import request_of
 
 Schema = Mapping[str, JSON]
@@ -125,7 +125,7 @@ class World:
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
         """A configuration for these simulators, drawn from the file's."""
-        known = {**configurations(), **self.file.configurations}
+        known = {**shipped().configurations, **self.file.configurations}
         return {name: drawn(known.get(name, {}), random) for name in simulators}
 
     def fingerprint(self) -> JSON:
@@ -222,7 +222,7 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
 
     The state is taken where a simulator that is loaded from it is in the same one.
     """
-    sample = simulator.sample() or configurations().get(name)
+    sample = simulator.sample() or shipped().configurations.get(name)
     if sample:
         return dict(sample)
     try:
