@@ -13,7 +13,7 @@ from tunecheck.calls import FunctionCall
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck.formats import read_python_calls
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport, author
+from tunecheck_authoring import AuthorPlan, AuthorReport, author
 
 LIBRARY = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool

@@ -18,8 +18,9 @@ from tunecheck._json import JSON
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend, Recorded, find_simulator
 from tunecheck.simulators._backend import Backends
+from tunecheck_authoring import write_recorded
 from tunecheck_authoring._mcp.client import McpSession, SessionPool
-from tunecheck_authoring._mcp.service import LiveServer, recording_backends, write_recorded
+from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
 

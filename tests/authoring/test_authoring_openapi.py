@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
 from tunecheck.simulators import Backend
 from tunecheck.simulators._backend import Backends
-from tunecheck_authoring._service_file import write_simulator
+from tunecheck_authoring import write_simulator
 
 CLINIC = """
 openapi: 3.0.3

@@ -12,9 +12,7 @@ from tunecheck.datasets._row_check import RowCheck
 from tunecheck.episodes import Services
 from tunecheck.episodes._data_check import CheckedRow, checked_rows
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck_authoring._audit.audit import Audit, audit
-from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
-from tunecheck_authoring._audit.findings import AuditFinding
+from tunecheck_authoring import Audit, AuditFinding, Dialogue, DialogueReader, audit
 from tunecheck_authoring._audit.given import shortens
 
 
