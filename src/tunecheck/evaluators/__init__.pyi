@@ -1,8 +1,12 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._judges.answer import AnswerForm as AnswerForm
-from ._judges.asking import Asking as Asking, Judgement as Judgement, tokens_of as tokens_of
-from ._judges.loop import JudgeLoop as JudgeLoop
+from ._judges.asking import (
+    JudgeClient as JudgeClient,
+    JudgeLoop as JudgeLoop,
+    Judgement as Judgement,
+    tokens_of as tokens_of,
+)
 from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_endpoint
 from ._judges.output import judge_settings as judge_settings, resolve_output as resolve_output
 from ._judges.texts import data_mark as data_mark, given as given, shown as shown

@@ -1,12 +1,19 @@
 """Judgements: a model asked in the best form it takes, its reply repaired once if unreadable; samples made one."""
 
+import concurrent.futures
 import math
+import os
+import threading
+import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tunecheck._causes import CUT_OFF, refuses, repeats_itself
+from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, dumps
+from tunecheck._loops import LoopThread
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
@@ -17,6 +24,9 @@ from tunecheck.prompts._judge_section import Combine
 _MOST_REPEATED = 4_000
 """Characters of a broken reply that are shown to its writer again."""
 
+_CLOSING_S = 5.0
+
+T = TypeVar("T")
 Message = Mapping[str, JSON]
 
 
@@ -28,7 +38,7 @@ class Judgement:
     completions: tuple[Completion, ...]
 
 
-class Asking:
+class JudgeClient:
     """Asks one endpoint for judgements of one form. Safe for many at once, from several threads too."""
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
@@ -157,3 +167,53 @@ def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
         counts = [getattr(completion.usage, name) for completion in completions]
         used[name] = sum(counts) if all(count is not None for count in counts) else None
     return used
+
+
+# -- judging outside of a run
+
+
+class JudgeLoop:
+    """Runs coroutines for callers in any thread, also one whose own event loop is running (a notebook).
+
+    The thread starts with the first call and ends with `close`, with the owner, or with the process; `at_end` is
+    awaited before, to close connections.
+    """
+
+    def __init__(self, at_end: Callable[[], Awaitable[None]]) -> None:
+        self._at_end = at_end
+        self._lock = threading.Lock()
+        self._thread: LoopThread | None = None
+        self._process = os.getpid()
+        self._end: weakref.finalize[Any, Any] | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = self._started().submit(work)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise EndpointError("the judge was closed while it was judging") from None
+        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: nobody is left to take the answer
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the thread; a later call starts a new one."""
+        with self._lock:  # until it has ended: who finds it started waits for that
+            if self._end is not None:
+                self._end()
+            self._end = self._thread = None
+
+    def _started(self) -> LoopThread:
+        with self._lock:
+            if self._thread is None or self._process != os.getpid():  # a forked process has no thread of ours
+                self._process = os.getpid()
+                self._thread = LoopThread("tunecheck-judge")
+                # Not a method of this object, which would keep it alive.
+                self._end = weakref.finalize(self, _finish, self._thread, self._at_end)
+            return self._thread
+
+
+def _finish(loop: LoopThread, at_end: Callable[[], Awaitable[None]]) -> None:
+    loop.end(at_end)
+    if threading.current_thread() is not loop.thread:  # else collected at the end of its own work
+        concurrent.futures.wait([loop.ended], _CLOSING_S)

@@ -15,8 +15,7 @@ from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelC
 from tunecheck.endpoints._masking import shown, trace
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm
-from tunecheck.evaluators._judges.asking import Asking, Judgement, combined, tokens_of
-from tunecheck.evaluators._judges.loop import JudgeLoop
+from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
 from tunecheck.evaluators._judges.reply import JudgementError
@@ -283,7 +282,7 @@ class PromptyEvaluator(Evaluator):
     def _connect(self) -> None:
         self._model = model_name(self.endpoint)
         self.endpoint.hide(self._prompt.secrets)
-        self._asking = Asking(self.endpoint, self._form, self._over(self._prompt.parameters))
+        self._asking = JudgeClient(self.endpoint, self._form, self._over(self._prompt.parameters))
         self._loop = JudgeLoop(self.endpoint.close)
 
     def __getstate__(self) -> dict[str, object]:
