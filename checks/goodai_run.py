@@ -297,7 +297,7 @@ def read_legacy_run(
     file = Path(configuration) if configuration is not None else made / "config.yml"
     settings = None
     if configuration is not None or file.is_file():
-        settings = LegacyConfiguration(yamltext.read(file), given=configuration is not None)
+        settings = LegacyConfiguration(yamltext.read_yaml(file), given=configuration is not None)
     kinds = _kinds({definition.title for definition in tests}, settings, trust)
     titles = {kind.name: kind.title for kind in kinds.values()}
     isolated = log.events[0].type is EventType.BEGIN

@@ -18,7 +18,7 @@ from tests.scripted_behaviour import TOKEN, Behaviour, Said, ServerConfig
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck._yaml import read
+from tunecheck._yaml import read_yaml
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
@@ -208,7 +208,7 @@ class Script:
 
 def read_script(path: Path | str) -> Script:
     """The script in a YAML file."""
-    document = read(path)
+    document = read_yaml(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a script is a mapping with `rules:`, a list")
     file = read_as(document.value, ScriptFile, document.where)

@@ -261,7 +261,7 @@ def parse_path(text: str) -> ValuePath:
     return tuple(steps)
 
 
-def find(value: object, path: ValuePath) -> JSON | Missing:
+def find_value(value: object, path: ValuePath) -> JSON | Missing:
     """What stands at the end of a path, or MISSING.
 
     A key may hold dots itself, as in a table that was flattened: where `meta` leads nowhere, `meta.id` is looked for.
@@ -270,10 +270,10 @@ def find(value: object, path: ValuePath) -> JSON | Missing:
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON
     first, rest = path[0], path[1:]
     here = _step(value, first)
-    inner = MISSING if isinstance(here, Missing) else find(here, rest)
+    inner = MISSING if isinstance(here, Missing) else find_value(here, rest)
     if not isinstance(inner, Missing) or not isinstance(value, Mapping) or not rest or not isinstance(rest[0], str):
         return inner
-    return find(value, (f"{first}.{rest[0]}", *rest[1:]))
+    return find_value(value, (f"{first}.{rest[0]}", *rest[1:]))
 
 
 def _step(value: object, step: str | int) -> object:

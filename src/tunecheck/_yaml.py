@@ -56,25 +56,25 @@ class Document:
         return f"{self.name}, line {self.lines[path]}" if path in self.lines else self.name
 
 
-def load(path: Path | str) -> JSON:
+def load_yaml(path: Path | str) -> JSON:
     """The value of one YAML file.
 
     Raises:
         ConfigurationError: the file cannot be read, or is not plain YAML; names file, line and column.
     """
-    return read(path).value
+    return read_yaml(path).value
 
 
-def loads(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
+def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
     """The value of a YAML text; `name` stands in errors for the file. The limits are for what is no definition.
 
     Raises:
         ConfigurationError: the text is not plain YAML; names line and column.
     """
-    return document(text, name, most_bytes=most_bytes, most_nodes=most_nodes).value
+    return parse_document(text, name, most_bytes=most_bytes, most_nodes=most_nodes).value
 
 
-def read(path: Path | str) -> Document:
+def read_yaml(path: Path | str) -> Document:
     """The document of one YAML file, with the line of each value.
 
     Raises:
@@ -82,10 +82,12 @@ def read(path: Path | str) -> Document:
     """
     with told_as(ConfigurationError, path), Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
-    return document(raw, str(path))
+    return parse_document(raw, str(path))
 
 
-def document(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> Document:
+def parse_document(
+    text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES
+) -> Document:
     """The document of a YAML text, with the line of each value.
 
     Raises:

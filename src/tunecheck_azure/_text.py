@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunecheck.evaluators._text import evaluators as ours
+from tunecheck import evaluators as ours
 from tunecheck.plugins import Verdict
 from tunecheck_azure._calling import AzureEvaluator
 from tunecheck_azure._exceptions import ErrorTarget, as_evaluation_exception, mistake

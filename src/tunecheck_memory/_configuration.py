@@ -21,8 +21,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from tunecheck import ConfigurationError, PluginError, _yaml as yamltext
-from tunecheck.plugins import JSON, Trust, Written, did_you_mean, read_as
+from tunecheck import ConfigurationError, PluginError
+from tunecheck.plugins import JSON, Document, Trust, Written, did_you_mean, read_as, read_yaml
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._kinds.registry import argument_names, is_kind_file, kind_class, make_kind
 
@@ -104,7 +104,7 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
     Raises:
         ConfigurationError: The file cannot be read, or a key, name or argument is unknown or wrong; names the line.
     """
-    return _Reader(yamltext.read(path), Path(path), seed, trust).read()
+    return _Reader(read_yaml(path), Path(path), seed, trust).read()
 
 
 class _Universal(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ _SHARED: _Path = ("datasets", "args")
 
 @dataclass
 class _Reader:
-    document: yamltext.Document
+    document: Document
     path: Path
     seed: int | None
     trust: Trust | None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tunecheck import ConfigurationError, _yaml as yamltext
-from tunecheck.plugins import Written, read_as, told_as
+from tunecheck import ConfigurationError
+from tunecheck.plugins import Written, read_as, read_yaml, told_as
 
 if TYPE_CHECKING:
     from tunecheck_memory._kinds.menu import Menu
@@ -106,7 +106,7 @@ def load_wording(path: Path | str | None = None) -> Wording:
 
 def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
     """The texts of a file over those that ship; a menu's file is looked for beside it."""
-    document = yamltext.read(path)
+    document = read_yaml(path)
     texts = document.value
     if isinstance(texts, dict):
         own = {key: value for key, value in texts.items() if value is not None}

@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck._describe import Written, read_as, read_fitting
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._yaml import document
+from tunecheck._yaml import parse_document
 
 
 class _Inner(Written, frozen=True, kw_only=True):
@@ -82,13 +82,13 @@ def test_a_mistake_is_named_with_its_path_and_value(value: object, said: str) ->
     ],
 )
 def test_the_line_of_a_yaml_file_stands_in_the_error(text: str, line: int) -> None:
-    read = document(text, "eval.yaml")
+    read = parse_document(text, "eval.yaml")
     with pytest.raises(DataError, match=rf"^eval\.yaml, line {line}: "):
         read_as(read.value, _Outer, read.where, error=DataError)
 
 
 def test_a_part_of_a_larger_value_keeps_its_place() -> None:
-    read = document("limits:\n  count: 0\n", "e.yaml")
+    read = parse_document("limits:\n  count: 0\n", "e.yaml")
     assert isinstance(read.value, dict)
     with pytest.raises(ConfigurationError, match=r"^e\.yaml, line 2: Expected `int` >= 1 - at `\$\.limits\.count`$"):
         read_as(read.value["limits"], _Inner, read.where, above="limits")

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.endpoint_parts import definition, row
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import MISSING, find, parse_path
+from tunecheck._json import MISSING, find_value, parse_path
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._templates import RequestTemplate
@@ -106,10 +106,10 @@ class TestPaths:
             parse_path(text)
 
     def test_lead_nowhere_or_to_null(self) -> None:
-        assert find({"a": None}, ("a",)) is None
-        assert find({"a": None}, ("a", "b")) is MISSING
-        assert find([1], (5,)) is MISSING
-        assert find("text", (0,)) is MISSING
+        assert find_value({"a": None}, ("a",)) is None
+        assert find_value({"a": None}, ("a", "b")) is MISSING
+        assert find_value([1], (5,)) is MISSING
+        assert find_value("text", (0,)) is MISSING
 
     @given(st.text(alphabet=".[]'\"a0 é", max_size=12))
     def test_never_raise_anything_but_value_error(self, text: str) -> None:
@@ -117,4 +117,4 @@ class TestPaths:
             steps = parse_path(text)
         except ValueError:
             return
-        find({"a": [{"0": 1}]}, steps)
+        find_value({"a": [{"0": 1}]}, steps)

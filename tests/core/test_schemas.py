@@ -17,7 +17,7 @@ from tests.memory_kill_parts import serving
 
 from tunecheck._files import Failure
 from tunecheck._json import dumps, loads
-from tunecheck._yaml import load as yaml_load
+from tunecheck._yaml import load_yaml as yaml_load
 from tunecheck.episodes import RowVerdict
 from tunecheck.runs._store import Run, find_run
 from tunecheck_bfcl._verdicts import verdict_line

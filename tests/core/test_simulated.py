@@ -170,7 +170,7 @@ def test_the_workspace_s_definition_is_the_embedded_one() -> None:
 
 
 def test_the_embedded_definition_gives_a_rate_to_every_mistake_and_nothing_else() -> None:
-    definition = yamltext.loads(default_definition(), "default")
+    definition = yamltext.parse_yaml(default_definition(), "default")
     assert isinstance(definition, dict)
     rates = definition["rates"]
     assert isinstance(rates, dict)

@@ -29,21 +29,21 @@ SCALARS: list[tuple[str, JSON]] = [
 
 @pytest.mark.parametrize(("text", "expected"), SCALARS)
 def test_a_scalar_has_the_type_of_the_core_schema(text: str, expected: JSON) -> None:
-    value = yamltext.loads(f"a: {text}", "x.yaml")
+    value = yamltext.parse_yaml(f"a: {text}", "x.yaml")
     assert isinstance(value, dict)
     assert value["a"] == expected
     assert type(value["a"]) is type(expected)
 
 
 def test_keys_are_text_as_they_are_written() -> None:
-    assert yamltext.loads("404: a\ntrue: b\nnull: c\n1.0: d\n2024-01-05: e", "x") == {
+    assert yamltext.parse_yaml("404: a\ntrue: b\nnull: c\n1.0: d\n2024-01-05: e", "x") == {
         "404": "a", "true": "b", "null": "c", "1.0": "d", "2024-01-05": "e",
     }  # fmt: skip
 
 
 def test_structures_anchors_and_comments_are_read() -> None:
     text = "# first\n---\na: &x {b: [1, 2]}  # here\nc: *x\nd:\n- e\n- - f\n"
-    value = yamltext.loads(text, "x")
+    value = yamltext.parse_yaml(text, "x")
     assert value == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "d": ["e", ["f"]]}
     assert isinstance(value, dict)
     assert value["a"] is not value["c"]
@@ -51,12 +51,12 @@ def test_structures_anchors_and_comments_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "# only a comment", "---", "\n\n"])
 def test_an_empty_document_is_null(text: str) -> None:
-    assert yamltext.loads(text, "x") is None
+    assert yamltext.parse_yaml(text, "x") is None
 
 
 def test_a_byte_order_mark_is_accepted() -> None:
-    assert yamltext.loads(b"\xef\xbb\xbfa: 1", "x") == {"a": 1}
-    assert yamltext.loads("\ufeffa: 1", "x") == {"a": 1}
+    assert yamltext.parse_yaml(b"\xef\xbb\xbfa: 1", "x") == {"a": 1}
+    assert yamltext.parse_yaml("\ufeffa: 1", "x") == {"a": 1}
 
 
 MISTAKES = [
@@ -95,7 +95,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("text", "message"), MISTAKES)
 def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        yamltext.loads(text, "file.yaml")
+        yamltext.parse_yaml(text, "file.yaml")
     assert str(caught.value).startswith("file.yaml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -103,30 +103,30 @@ def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
 
 def test_what_is_not_utf_8_is_named_with_its_line() -> None:
     with pytest.raises(ConfigurationError, match=r"x, line 2: not UTF-8 \(byte 7\)"):
-        yamltext.loads(b"a: 1\nb:\xff", "x")
+        yamltext.parse_yaml(b"a: 1\nb:\xff", "x")
 
 
 def test_an_alias_bomb_is_refused_before_it_grows() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
     bomb = "\n".join(["l0: &l0 [x, x, x, x, x, x, x, x, x, x]", *levels])
     with pytest.raises(ConfigurationError, match="more than 100000 values, aliases written out"):
-        yamltext.loads(bomb, "x")
+        yamltext.parse_yaml(bomb, "x")
 
 
 def test_an_oversized_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "big.yaml"
     path.write_text("a: " + "x" * (2 << 20))
     with pytest.raises(ConfigurationError, match="larger than 1024 KiB"):
-        yamltext.load(path)
+        yamltext.load_yaml(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"absent.yaml: cannot be read: No such file or directory"):
-        yamltext.load(tmp_path / "absent.yaml")
+        yamltext.load_yaml(tmp_path / "absent.yaml")
 
 
 def test_a_document_knows_the_lines_of_its_values() -> None:
-    document = yamltext.document("a:\n  b: 1\n  c:\n  - x\n  - y: 2\n", "file.yaml")
+    document = yamltext.parse_document("a:\n  b: 1\n  c:\n  - x\n  - y: 2\n", "file.yaml")
     assert document.where("a", "b") == "file.yaml, line 2"
     assert document.where("a", "c", 1, "y") == "file.yaml, line 5"
     assert document.where("a", "unknown") == "file.yaml, line 2"
@@ -149,7 +149,7 @@ VALUES: st.SearchStrategy[JSON] = st.recursive(
 
 @given(VALUES)
 def test_json_is_read_as_the_yaml_that_it_is(value: JSON) -> None:
-    assert yamltext.loads(dumps(value), "x") == value
+    assert yamltext.parse_yaml(dumps(value), "x") == value
 
 
 class Dumper(yaml.SafeDumper):
@@ -167,12 +167,12 @@ Dumper.add_representer(
 @example(["0E0", "1e5", "-.5", "plain"])
 @given(VALUES)
 def test_what_pyyaml_writes_is_read_back(value: JSON) -> None:
-    assert yamltext.loads(yaml.dump(value, Dumper=Dumper, allow_unicode=True), "x") == value
+    assert yamltext.parse_yaml(yaml.dump(value, Dumper=Dumper, allow_unicode=True), "x") == value
 
 
 @given(st.text(max_size=60) | st.text(alphabet="{}[]:-&*!|>'\"%@`?, \n\tab0.", max_size=60) | st.binary(max_size=60))
 def test_any_text_is_read_or_refused_in_one_line(text: str | bytes) -> None:
     try:
-        dumps(yamltext.loads(text, "x"))
+        dumps(yamltext.parse_yaml(text, "x"))
     except ConfigurationError as error:
         assert "\n" not in str(error)

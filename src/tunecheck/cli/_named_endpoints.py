@@ -32,7 +32,7 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
         from tunecheck import _yaml as yamltext
         from tunecheck.endpoints._simulated.endpoint import default_definition
 
-        embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
+        embedded = yamltext.parse_yaml(default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
         return load_endpoint({**embedded, **seeded}, name=SIMULATED)
     endpoint = load_endpoint(name, trust=trust)

@@ -84,7 +84,7 @@ def read_config(kind: type[T], path: str) -> T:
     """The options of a configuration file: the command's long options as keys, with dashes or underscores."""
     from tunecheck import _yaml as yamltext
 
-    return _read(kind, _config_keys(kind), _underscored(yamltext.read(Path(path))))
+    return _read(kind, _config_keys(kind), _underscored(yamltext.read_yaml(Path(path))))
 
 
 def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
@@ -145,7 +145,7 @@ def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
         return False
     if how == "loads" and isinstance(value, str):  # a configuration that names no code is data
         path = Path(value)
-        return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load(path)))
+        return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
     return how is not None
 
 

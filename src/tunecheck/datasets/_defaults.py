@@ -74,9 +74,9 @@ def read_sidecar(data: Path) -> DatasetDefaults:
         return DatasetDefaults()
     if not path.is_file():
         raise ConfigurationError(f"{path}: is no ordinary file; the data's defaults are looked for there")
-    from tunecheck._yaml import read  # and PyYAML, which a run without such a file does not need
+    from tunecheck._yaml import read_yaml  # and PyYAML, which a run without such a file does not need
 
-    document = read(path)
+    document = read_yaml(path)
     if document.value is None:
         return DatasetDefaults()
     sidecar = read_as(document.value, Sidecar, document.where)

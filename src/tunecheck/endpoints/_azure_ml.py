@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from tunecheck._json import JSON, Missing, find, parse_path
+from tunecheck._json import JSON, Missing, find_value, parse_path
 from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_json, says_error
 from tunecheck.endpoints._auth import AuthConfig
 from tunecheck.endpoints._base import ChatRequest, Completion
@@ -57,7 +57,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         if self._path and isinstance(reply, str):
             with contextlib.suppress(ValueError):
                 reply = read_json(reply.encode())
-        value = find(reply, self._path)
+        value = find_value(reply, self._path)
         if isinstance(value, Missing):
             problem = f"the reply has nothing at {self.config.response!r}{keys_of(reply)}"
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")

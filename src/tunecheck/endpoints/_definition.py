@@ -88,7 +88,7 @@ def read_definition(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
 ) -> Definition:
     """A definition, read but not yet understood by its kind."""
-    from tunecheck._yaml import Document, read
+    from tunecheck._yaml import Document, read_yaml
 
     if isinstance(source, Mapping):
         try:
@@ -97,7 +97,7 @@ def read_definition(
             raise ConfigurationError(f"endpoint definition: {error}") from None
         return _definition(document, name, workspace or Path())
     path = _find(Path(source), workspace or Path())
-    return _definition(read(path), name or path.stem, path.parent)
+    return _definition(read_yaml(path), name or path.stem, path.parent)
 
 
 def _definition(document: Document, name: str | None, folder: Path) -> Definition:

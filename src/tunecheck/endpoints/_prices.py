@@ -17,7 +17,7 @@ import msgspec
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._yaml import read
+from tunecheck._yaml import read_yaml
 from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._config import Text
 
@@ -47,7 +47,7 @@ class Prices:
 
 def read_prices(path: Path) -> Prices:
     """The prices that a YAML file gives."""
-    document = read(path)
+    document = read_yaml(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")
     file = read_as(document.value, PriceFile, document.where)

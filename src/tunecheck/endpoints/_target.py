@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, Missing, ValuePath, content_hash, find, loads, parse_path
+from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.calls._writing import write_calls
@@ -122,7 +122,7 @@ class EndpointTarget(EndpointTargetBase):
 
     def _value(self, row: Row, name: str) -> JSON:
         for path in self._paths[name]:
-            value = find(row.values, path)
+            value = find_value(row.values, path)
             if not isinstance(value, Missing) and value is not None:
                 return value
         if name in self._chosen:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tunecheck._json import JSON, MISSING, Missing, ValuePath, dumps, find, parse_path
+from tunecheck._json import JSON, MISSING, Missing, ValuePath, dumps, find_value, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import ChatRequest, time_text
 from tunecheck.endpoints._config import Place
@@ -119,7 +119,7 @@ def _left_out(node: _Node, request: ChatRequest) -> bool:
 def _referenced(reference: _Reference, values: Mapping[str, object], request: ChatRequest) -> object:
     if reference.name != "data":
         return values[reference.name]
-    value = find(request.row.values, reference.path) if request.row else MISSING
+    value = find_value(request.row.values, reference.path) if request.row else MISSING
     if isinstance(value, Missing):
         column = ".".join(map(str, reference.path))
         raise ValueError(f"the endpoint's request names ${{data.{column}}}, which this row does not have")

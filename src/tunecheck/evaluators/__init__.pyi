@@ -12,6 +12,13 @@ from ._judges.output import judge_settings as judge_settings, resolve_output as 
 from ._judges.texts import data_mark as data_mark, given as given, shown as shown
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
 from ._text.evaluators import (
+    BleuScoreEvaluator as BleuScoreEvaluator,
+    F1ScoreEvaluator as F1ScoreEvaluator,
+    GleuScoreEvaluator as GleuScoreEvaluator,
+    MeteorScoreEvaluator as MeteorScoreEvaluator,
+    RougeScoreEvaluator as RougeScoreEvaluator,
+    RougeType as RougeType,
+    ScoreEvaluator as ScoreEvaluator,
     TextEvaluator as TextEvaluator,
     TextPair as TextPair,
     finite_number as finite_number,

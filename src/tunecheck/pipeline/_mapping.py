@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
+from tunecheck._json import JSON, MISSING, Missing, ValuePath, find_value, parse_path, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._collector import may_hold_calls
@@ -40,7 +40,7 @@ class Reference:
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
         """The value at the path in a row's data or target columns, or MISSING."""
-        return find(data if self.source == "data" else target, self.steps)
+        return find_value(data if self.source == "data" else target, self.steps)
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
         """The same, None where there is nothing."""

@@ -65,6 +65,7 @@ from .._targets import (
 )
 from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
 from .._version import is_shipped as is_shipped
+from .._yaml import Document as Document, load_yaml as load_yaml, parse_yaml as parse_yaml, read_yaml as read_yaml
 from ._files import WORKSPACE_MODULES as WORKSPACE_MODULES, load_file as load_file, offered_by as offered_by
 from ._installed import (
     AbsentPlugin as AbsentPlugin,

@@ -11,7 +11,7 @@ from pathlib import Path
 from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
-from tunecheck._yaml import Document, document
+from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, environment
 from tunecheck.prompts._folder import PromptFolder
@@ -118,7 +118,7 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
     above = text.count("\n", 0, opening.start()) + 1
     try:
         # Line feeds above it, so that the reader's lines are the file's.
-        read = document("\n" * above + text[opening.end() + 1 : closing.start()], name)
+        read = parse_document("\n" * above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
     data = {} if read.value is None else read.value
@@ -144,7 +144,7 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
         content = front.folder.read(name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
-            return document(content, name).value
+            return parse_document(content, name).value
         value: JSON = loads(content) if suffix == ".json" else decoded(content)
         _check_depth(value)
     except (ValueError, ConfigurationError) as error:

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tunecheck import _yaml
-from tunecheck.plugins import JSON, converted
+from tunecheck.plugins import JSON, converted, parse_yaml
 
 
 class Shipped(msgspec.Struct, frozen=True):
@@ -32,7 +31,7 @@ class Shipped(msgspec.Struct, frozen=True):
 @functools.cache
 def shipped() -> Shipped:
     text = files("tunecheck_authoring._author").joinpath("shipped.yaml").read_bytes()
-    return converted(_yaml.loads(text, "shipped.yaml"), Shipped)
+    return converted(parse_yaml(text, "shipped.yaml"), Shipped)
 
 
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tunecheck import ConfigurationError, _yaml
+from tunecheck import ConfigurationError
 from tunecheck.plugins import (
     JSON,
     check_version,
@@ -23,6 +23,7 @@ from tunecheck.plugins import (
     read_as,
     read_fitting,
     read_object,
+    read_yaml,
     sha256_of,
     told_as,
     write_file,
@@ -63,7 +64,7 @@ class Workbench:
         path = self.folder / file
 
         def read() -> T:
-            document = _yaml.read(path)
+            document = read_yaml(path)
             if isinstance(document.value, dict):
                 check_version(document.value, path)
             return read_as(document.value, kind, document.where)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tunecheck import ConfigurationError, _yaml
+from tunecheck import ConfigurationError
 from tunecheck.formats import read_calls
-from tunecheck.plugins import JSON, read_as, refuses
+from tunecheck.plugins import JSON, read_as, read_yaml, refuses
 from tunecheck_authoring._author.files import AuthoredTask, Line, RejectedLine
 from tunecheck_authoring._author.wording import said
 
@@ -52,7 +52,7 @@ def read_personas(path: Path) -> dict[str, str]:
     Raises:
         ConfigurationError: it cannot be read, or has none.
     """
-    document = _yaml.read(path)
+    document = read_yaml(path)
     personas = read_as(document.value, dict[str, str], document.where)
     if not personas:
         raise ConfigurationError(f"{path}: no personas; write some as `name: who it is and how they talk`")

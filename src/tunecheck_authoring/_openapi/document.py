@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tunecheck import ConfigurationError, _yaml
-from tunecheck.plugins import JSON, loads, read_regular, told_as
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON, loads, parse_yaml, read_regular, told_as
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]
@@ -96,7 +96,7 @@ def _parsed(raw: bytes, path: Path) -> JSON:
         except ValueError as error:
             if path.suffix.lower() == ".json":
                 raise ConfigurationError(f"{path}: not JSON: {error}") from None
-    return _yaml.loads(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
+    return parse_yaml(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
 
 
 @dataclass

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from tunecheck import ConfigurationError, _yaml as yamltext
-from tunecheck.plugins import did_you_mean
+from tunecheck import ConfigurationError
+from tunecheck.plugins import did_you_mean, load_yaml
 
 ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
@@ -92,7 +92,7 @@ def read_project(value: object) -> Project:
     if "://" in text:
         return FoundryProject(_endpoint(text))
     if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
-        content = yamltext.load(text)
+        content = load_yaml(text)
         if not isinstance(content, dict):
             raise ConfigurationError(f"{text}: expected `endpoint: …`, or {', '.join(_KEYS)}")
         return _of_mapping(content, text)

@@ -76,7 +76,7 @@ class SimulatedEndpoint(Endpoint):
         self.name = name
         self._seed = seed
         if rates is None:
-            own_file = yamltext.loads(default_definition(), "default_simulated.yaml")
+            own_file = yamltext.parse_yaml(default_definition(), "default_simulated.yaml")
             rates = cast("dict[str, dict[str, float]]", own_file)["rates"]
         self._rates = _checked(rates)
         self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
