@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import ROOT, inside
-from tests.fault_server import failing
 from tests.judge_parts import QUALITY, Asked, JudgeServer, Step, chat, judgement, prompt_file
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
@@ -171,19 +170,6 @@ def test_several_judges_share_one_endpoint(tmp_path: Path) -> None:
         result = run(tmp_path, data, evaluators=evaluators)
     (row,) = rows_of(result)
     assert (row["outputs.quality.quality"], row["outputs.relevance.relevance"]) == (3, 5)
-
-
-def test_endpoints_of_one_api_find_out_together_what_it_takes(tmp_path: Path) -> None:
-    def reply(asked: Asked) -> Step | str:
-        refused = "temperature" in asked
-        return failing(400, "Unsupported parameter: 'temperature'") if refused else by_length(asked)
-
-    with JudgeServer(reply) as server:
-        evaluators = {
-            name: PromptyEvaluator(prompt_file(tmp_path, name=name), server.endpoint()) for name in ("one", "other")
-        }
-        run(tmp_path, rows("a", "bb", "ccc"), evaluators=evaluators)
-    assert len([asked for asked in server.asked if "temperature" in asked]) == 1
 
 
 # -- the command line
