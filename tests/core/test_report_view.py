@@ -249,5 +249,4 @@ def test_no_page_is_left_behind(tmp_path: Path) -> None:
     pages.mkdir()
     with serving(run.folder.parent, TMPDIR=str(pages)) as served:
         assert served.get(f"/runs/{run.id}")[0] == 200
-        assert [*pages.glob("tunecheck-view-*/*.html")]
-    assert [*pages.iterdir()] == []
+        assert [*pages.iterdir()] == []

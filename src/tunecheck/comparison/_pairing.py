@@ -37,17 +37,6 @@ class Pairing:
     by_content: int = 0
     by_id_alone: bool = False
 
-    def as_json(self, base: RunTable, new: RunTable) -> dict[str, JSON]:
-        """For `--json`: counts, and the ids of the rows in one run only."""
-        return {
-            "paired": len(self.base),
-            "paired_by_content": self.by_content,
-            "paired_by_id_alone": self.by_id_alone,
-            "only_in_base": [base.items.ids[item] for item in self.only_base],
-            "only_in_new": [new.items.ids[item] for item in self.only_new],
-            "other_content": list(self.changed),
-        }
-
 
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' items.

@@ -1,13 +1,13 @@
 """A row's expected and actual calls side by side; what of them is wrong is what an evaluator said.
 
-Nothing is judged here: calls are laid beside each other, and each argument is marked that a fault names.
+Nothing is judged here: calls are paired as evaluators pair them, and each argument is marked that a fault names.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import msgspec
 
@@ -15,6 +15,7 @@ from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls.matching import MatchPolicy, Pair, match_calls
 from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck.report._texts import as_json, as_text, cut
 
@@ -27,8 +28,6 @@ _MOST_ARGUMENTS = 200
 _MOST_NOTES = 30
 _MARKS = {"missing_argument": "missing", "unexpected_argument": "unexpected"}
 _WHOLE_CALLS = ("missing_call", "extra_call", "misnamed_call", "call_out_of_order")
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
-_NOTHING = object()
 
 
 class JudgedCalls(msgspec.Struct, frozen=True):
@@ -93,16 +92,17 @@ def side_by_side(sides: Sides, known: SideBySide | None = None) -> SideBySide:
         wanted = Reading(calls=accepted, format="bfcl")
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
     compared = SideBySide(actual=_words(made, sides.response, sides.text), wanted=read, tools=tools)
-    aligned = _Aligned(wanted.calls, made.calls, judged.faults if judged is not None else ())
     asked = sides.ground_truth is not None
-    shown = _shown(aligned, judged, "extra" if asked else "alone", alternatives=bool(accepted) or alternatives is True)
+    are_lists = bool(accepted) or alternatives is True
+    lines = _lines(wanted.calls, made.calls, judged, "extra" if asked else "alone", alternatives=are_lists)
+    shown = _shown(lines, alternatives=are_lists)
     compared.pairs = [*shown][:_MOST_CALLS]
     if known is None:
         compared.expected = _words(wanted, sides.ground_truth, None)
         compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
         if asked:
             both = wanted.calls and made.calls
-            compared.confused = [*(aligned.confused() if both else _answered(wanted, made, compared.actual))]
+            compared.confused = [*(_confused(lines) if both else _answered(wanted, made, compared.actual))]
     return compared
 
 
@@ -152,130 +152,73 @@ def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
     return described
 
 
-class _Aligned:
-    """Which expected call stands beside which actual one: as the faults say, else by name, the first with the first."""
+class _Line(msgspec.Struct):
+    """An expected call beside the actual one, None where there is none, and where their arguments differ."""
 
-    def __init__(self, wanted: Sequence[FunctionCall], made: Sequence[FunctionCall], faults: Sequence[Fault]) -> None:
-        self._wanted, self._made = list(wanted[:_MOST_CALLS]), list(made[:_MOST_CALLS])
-        self.pairs: list[tuple[FunctionCall, FunctionCall, str]] = []
-        self.missing: list[FunctionCall] = []
-        self.extra: list[FunctionCall] = []
-        self._as_faults_say(faults)
-        self._equal()
-        self._as_arguments_say(faults)
-        self._by_name()
-        order = {id(call): at for at, call in enumerate(wanted)}
-        self.pairs.sort(key=lambda pair: order[id(pair[0])])
-        self.missing += self._wanted
-        self.extra += self._made
-
-    def _as_faults_say(self, faults: Iterable[Fault]) -> None:
-        for fault in faults:
-            if fault.code == "misnamed_call":
-                one = _taken(self._wanted, *_named(fault.expected))
-                other = _taken(self._made, *_named(fault.actual))
-                if one is not None and other is not None:
-                    self.pairs.append((one, other, "misnamed"))
-                else:
-                    self.missing += [one] if one is not None else []
-                    self.extra += [other] if other is not None else []
-            elif fault.code == "missing_call" and (call := _taken(self._wanted, fault.call, fault.expected)):
-                self.missing.append(call)
-            elif fault.code == "extra_call" and (call := _taken(self._made, fault.call, fault.actual)):
-                self.extra.append(call)
-
-    def _equal(self) -> None:
-        for call in list(self._wanted):
-            other = _taken(self._made, call.name, call.arguments, strict=True)
-            if other is not None:
-                self._wanted.remove(call)
-                self.pairs.append((call, other, "same"))
-
-    def _as_arguments_say(self, faults: Iterable[Fault]) -> None:
-        """Of several calls of one function, those whose values a fault names belong together."""
-        for fault in faults:
-            if fault.path is None or fault.code in _WHOLE_CALLS:
-                continue
-            ones = [call for call in self._wanted if call.name == fault.call]
-            others = [call for call in self._made if call.name == fault.call]
-            fitting = [(one, other) for one in ones for other in others if _is_about(fault, one, other)]
-            if len(fitting) == 1:
-                self._pair(*fitting[0])
-
-    def _by_name(self) -> None:
-        for call in list(self._wanted):
-            other = next((other for other in self._made if other.name == call.name), None)
-            if other is not None:
-                self._pair(call, other)
-
-    def _pair(self, one: FunctionCall, other: FunctionCall) -> None:
-        _remove(self._wanted, one)
-        _remove(self._made, other)
-        self.pairs.append((one, other, "same"))
-
-    def confused(self) -> Iterator[tuple[str, str]]:
-        """Expected functions and what was called in their place."""
-        for one, other, _ in self.pairs:
-            yield one.name[:200], other.name[:200]
-        # What is missing on one side and too much on the other was most likely taken for each other.
-        for at in range(max(len(self.missing), len(self.extra))):
-            expected = self.missing[at].name[:200] if at < len(self.missing) else NO_CALL
-            yield expected, self.extra[at].name[:200] if at < len(self.extra) else NO_CALL
+    expected: FunctionCall | None
+    actual: FunctionCall | None
+    status: str
+    paths: Sequence[str] = ()
+    faults: list[Fault] = []
 
 
-def _named(call: object) -> tuple[str | None, object]:
-    """The name and the arguments of a whole call in a fault."""
-    values = call if isinstance(call, dict) else {}
-    return values.get("name"), values.get("arguments", _NOTHING)
-
-
-def _taken(
-    calls: list[FunctionCall], name: str | None, arguments: object, *, strict: bool = False
-) -> FunctionCall | None:
-    """Take the call out of the list: the one with these very arguments, else the last of that name."""
-    alike = [call for call in calls if call.name == name]
-    call = next((call for call in alike if call.arguments == arguments), None)
-    if call is None and alike and not strict:
-        call = alike[-1]
-    if call is not None:
-        _remove(calls, call)
-    return call
-
-
-def _remove(calls: list[FunctionCall], call: FunctionCall) -> None:
-    del calls[next(at for at, each in enumerate(calls) if each is call)]
-
-
-def _is_about(fault: Fault, one: FunctionCall, other: FunctionCall) -> bool:
-    """Whether the values that a fault names stand in these two calls."""
-    path = fault.path or ""
-    if fault.code == "missing_argument" and _value(other, path) is not _NOTHING:
-        return False
-    expected = fault.any_of or _agrees(_value(one, path), fault.expected)
-    return expected and _agrees(_value(other, path), fault.actual)
-
-
-def _agrees(value: object, named: object) -> bool:
-    """Whether this is the value that a fault names; long texts are cut there, and large values left out."""
-    if named is msgspec.UNSET:
-        return True
-    if isinstance(value, str) and isinstance(named, str) and named.endswith("…"):
-        return value.startswith(named[:-1])
-    return type(value) is type(named) and value == named
-
-
-def _value(call: FunctionCall, path: str) -> object:
-    """What stands at a place in a call's arguments."""
-    name = _argument(path, call.arguments)
-    value: object = call.arguments.get(name, _NOTHING) if name is not None else _NOTHING
-    for key, index in _STEP.findall(path[len(name or "") :]):
-        if isinstance(value, dict):
-            value = value.get(key, _NOTHING)
-        elif index and isinstance(value, list) and int(index) < len(value):
-            value = value[int(index)]
+def _lines(
+    wanted: Sequence[FunctionCall],
+    made: Sequence[FunctionCall],
+    judged: JudgedCalls | None,
+    extra: str,
+    *,
+    alternatives: bool,
+) -> list[_Line]:
+    """Pair the calls as evaluators do, in the order of the expected ones; then those that have no partner."""
+    faults = judged.faults if judged is not None else ()
+    codes = {fault.code for fault in faults}
+    wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
+    match = match_calls(made, wanted, MatchPolicy(alternatives=alternatives, ordered="call_out_of_order" in codes))
+    lines = [_line(pair, _unfaulted(judged)) for pair in match.pairs]
+    lines += [_line(pair, "moved") for pair in match.moved]
+    missing, left = [*match.missing], [*match.extra]
+    for pair in match.misnamed:
+        if "misnamed_call" in codes:
+            lines.append(_line(pair, "misnamed"))
         else:
-            return _NOTHING
-    return value
+            missing.append(pair.expected)
+            left.append(pair.actual)
+    lines.sort(key=lambda line: wanted.index(line.expected) if line.expected in wanted else 0)
+    _give_faults(lines, faults)
+    return [*lines, *(_Line(call, None, "missing") for call in missing), *(_Line(None, call, extra) for call in left)]
+
+
+def _line(pair: Pair, status: str) -> _Line:
+    return _Line(pair.expected, pair.actual, status, [each.path for each in pair.differences])
+
+
+def _give_faults(lines: Sequence[_Line], faults: Iterable[Fault]) -> None:
+    """Give each fault of an argument to the pair of its function that differs there, else to the first of them."""
+    for fault in faults:
+        own = [
+            each
+            for each in lines
+            if fault.call in (each.expected and each.expected.name, each.actual and each.actual.name)
+        ]
+        if own and fault.code not in _WHOLE_CALLS:
+            about = next((line for line in own if fault.path in line.paths), own[0])
+            about.faults.append(fault)
+            about.status = "differs" if about.status in ("same", "named", "beside") else about.status
+
+
+def _confused(lines: Iterable[_Line]) -> Iterator[tuple[str, str]]:
+    """Expected functions and what was called in their place."""
+    missing, extra = [], []
+    for line in lines:
+        if line.expected is not None and line.actual is not None:
+            yield line.expected.name[:200], line.actual.name[:200]
+        elif line.expected is not None:
+            missing.append(line.expected.name[:200])
+        elif line.actual is not None:
+            extra.append(line.actual.name[:200])
+    # What is missing on one side and too much on the other was most likely taken for each other.
+    yield from zip_longest(missing, extra, fillvalue=NO_CALL)
 
 
 def _argument(path: str, names: Iterable[str]) -> str | None:
@@ -284,33 +227,14 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
     return max(known, key=len, default=None)
 
 
-def _shown(aligned: _Aligned, judged: JudgedCalls | None, extra: str, *, alternatives: bool) -> Iterator[JSON]:
-    own: list[list[Fault]] = [[] for _ in aligned.pairs]
-    moved: set[int] = set()
-    for fault in judged.faults if judged is not None else ():
-        at = _place(fault, aligned.pairs)
-        if at is not None and fault.code == "call_out_of_order":
-            moved.add(at)
-        elif at is not None and fault.code not in _WHOLE_CALLS:
-            own[at].append(fault)
-    for at, (one, other, status) in enumerate(aligned.pairs):
-        if status == "same":
-            status = "moved" if at in moved else "differs" if own[at] else _unfaulted(judged)
-        yield _pair(one, other, status, own[at], alternatives=alternatives)
-    for call in aligned.missing:
-        yield [shown_call(call, alternatives=alternatives), None, "missing", []]
-    for call in aligned.extra:
-        yield [None, shown_call(call), extra, []]
-
-
-def _place(fault: Fault, pairs: Sequence[tuple[FunctionCall, FunctionCall, str]]) -> int | None:
-    """Which pair a fault is about: of its function, the one in which its values stand, else the first."""
-    own = [at for at, (one, other, _) in enumerate(pairs) if fault.call in (one.name, other.name)]
-    if fault.code == "call_out_of_order":
-        fitting = (at for at in own if _agrees(dict(pairs[at][1].arguments), fault.actual))
-    else:
-        fitting = (at for at in own if _is_about(fault, *pairs[at][:2]))
-    return next(fitting, own[0] if own else None)
+def _shown(lines: Iterable[_Line], *, alternatives: bool) -> Iterator[JSON]:
+    for line in lines:
+        if line.expected is not None and line.actual is not None:
+            yield _pair(line.expected, line.actual, line.status, line.faults, alternatives=alternatives)
+        elif line.expected is not None:
+            yield [shown_call(line.expected, alternatives=alternatives), None, line.status, []]
+        elif line.actual is not None:
+            yield [None, shown_call(line.actual), line.status, []]
 
 
 def _unfaulted(judged: JudgedCalls | None) -> str:

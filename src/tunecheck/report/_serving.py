@@ -10,8 +10,7 @@ Runs are found by their ids among those that the folder has, so that no address 
 import asyncio
 import contextlib
 import tempfile
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,10 +24,8 @@ from tunecheck.runs._store import Run, list_runs
 
 _MOST_COMPARED = 50
 """Runs of one page; a page that holds more would say less."""
-_KEPT = 20
-"""Pages that are kept; the one that was asked for longest ago gives way."""
 
-_Stamp: TypeAlias = tuple[int, ...]
+_Stamp: TypeAlias = tuple[str | int, ...]
 
 
 def make_app(results_dir: Path) -> web.Application:
@@ -36,7 +33,6 @@ def make_app(results_dir: Path) -> web.Application:
     pages = _Pages(results_dir)
     app = web.Application(middlewares=[guarded])
     app.add_routes([web.get("/", pages.index), web.get("/runs/{run}", pages.report)])
-    app.cleanup_ctx.append(pages.folder)
     return app
 
 
@@ -52,20 +48,13 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
 
 
 class _Pages:
-    """Makes pages as they are asked for, and keeps them as long as their runs stay as they are."""
+    """Makes pages as they are asked for, and keeps the last one as long as its runs stay as they are."""
 
     def __init__(self, results_dir: Path) -> None:
         self._results_dir = results_dir
-        self._kept: OrderedDict[tuple[str, ...], tuple[_Stamp, Path]] = OrderedDict()
-        self._folder = Path()
-        self._numbers = 0
+        self._shown: Sequence[_Stamp] = ()
+        self._page = b""
         self._making = asyncio.Lock()
-
-    async def folder(self, _: web.Application) -> AsyncIterator[None]:
-        """Holds the folder of made pages while the server runs."""
-        with tempfile.TemporaryDirectory(prefix="tunecheck-view-") as folder:
-            self._folder = Path(folder)
-            yield
 
     async def index(self, _: web.Request) -> web.Response:
         """The runs."""
@@ -76,8 +65,8 @@ class _Pages:
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
         runs = await asyncio.to_thread(self._runs, names)
         async with self._making:  # one at a time: making a page takes a whole processor
-            page = await asyncio.to_thread(self._page, runs)
-        return web.FileResponse(page, headers={"Content-Type": "text/html; charset=utf-8"})
+            page = await asyncio.to_thread(self._made, runs)
+        return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     def _runs(self, names: list[str]) -> list[Run]:
         known = {run.id: run for run in list_runs(self._results_dir)}
@@ -86,27 +75,19 @@ class _Pages:
             raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} here")
         return [known[name] for name in names]
 
-    def _page(self, runs: list[Run]) -> Path:
-        key = tuple(run.id for run in runs)
-        stamp = tuple(part for run in runs for part in _stamp(run))
-        kept = self._kept.pop(key, None)
-        if kept is not None and kept[0] == stamp:
-            self._kept[key] = kept
-            return kept[1]
-        self._numbers += 1
-        path = self._folder / f"{self._numbers}.html"
-        write_report(runs[0], path, against=runs[1:], home="/")
-        self._kept[key] = (stamp, path)
-        if kept is not None:
-            kept[1].unlink(missing_ok=True)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)[1][1].unlink(missing_ok=True)
-        return path
+    def _made(self, runs: list[Run]) -> bytes:
+        asked = [*map(_stamp, runs)]
+        if asked != self._shown:
+            with tempfile.TemporaryDirectory(prefix="tunecheck-view-") as folder:
+                path = Path(folder, "report.html")
+                write_report(runs[0], path, against=runs[1:], home="/")
+                self._shown, self._page = asked, path.read_bytes()
+        return self._page
 
 
 def _stamp(run: Run) -> _Stamp:
-    """When a run's files were last written, and how large they are."""
-    stamp: list[int] = []
+    """Which run it is, when its files were last written, and how large they are."""
+    stamp: list[str | int] = [run.id]
     for path in (run.results, run.metrics_file, run.folder / "run.json"):
         with contextlib.suppress(OSError):
             status = path.stat()

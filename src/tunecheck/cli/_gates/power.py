@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck._json import JSON
 from tunecheck._messages import counted
 from tunecheck.results import PASS_RATE
+from tunecheck.statistics._results import Result
 
 if TYPE_CHECKING:
     from tunecheck.results import RunTable
@@ -22,48 +22,36 @@ ENOUGH = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class Power(Result):
     """How often an identical model meets the gate on one pass rate, and the rows or the margin with which it would.
 
-    `change` is the share of rows that change from run to run, `measured` where the base's trials tell it. `margin` is 0
-    where an improvement is asked for, which an identical model does not show.
+    `change` is the share of rows that change from run to run, `change_is_measured` where the base's trials tell it.
+    `margin` is 0 where an improvement is asked for, which an identical model does not show.
     """
 
     metric: str
-    rows: int
+    pairs: int
     margin: float
     change: float
-    measured: bool
+    change_is_measured: bool
     chance: float
-    rows_needed: int | None = None
+    pairs_needed: int | None = None
     margin_needed: float | None = None
 
     def __str__(self) -> str:
-        told = "as the base's trials do" if self.measured else "assumed: a base with --repeat would tell"
-        start = f"{self.metric}: with {counted(self.rows, 'row')} and a margin of {100 * self.margin:g} points"
+        told = "as the base's trials do" if self.change_is_measured else "assumed: a base with --repeat would tell"
+        start = f"{self.metric}: with {counted(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
         change = f"if {self.change:.1%} of the rows change from run to run ({told})"
         if self.margin == 0:
             return f"{self.metric}: the gate asks for an improvement: an identical model stays undecided"
         if self.chance >= ENOUGH:
             return f"{start} an identical model meets the gate in {self.chance:.0%} of runs, {change}"
-        remedies = [] if self.rows_needed is None else [f"{self.rows_needed:,} rows"]
+        remedies = [] if self.pairs_needed is None else [f"{self.pairs_needed:,} rows"]
         remedies += (
             [] if self.margin_needed is None else [f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points"]
         )
         undecided = f"{start} even an identical model stays undecided in {1 - self.chance:.0%} of runs, {change}"
         return f"{undecided}; {' or '.join(remedies)} would do in four of five"
-
-    def as_json(self) -> dict[str, JSON]:
-        return {
-            "metric": self.metric,
-            "pairs": self.rows,
-            "margin": self.margin,
-            "change": self.change,
-            "change_is_measured": self.measured,
-            "chance": self.chance,
-            "pairs_needed": self.rows_needed,
-            "margin_needed": self.margin_needed,
-        }
 
 
 def pass_rates(base: RunTable, names: Collection[str]) -> list[str]:
