@@ -4,30 +4,6 @@ read_runs([base, new], results_dir)     # -> RunTables: ids, contents, and one n
 open_run(name, results_dir)             # -> OpenedRun: what a name stands for, its rows not yet read
 """
 
-from tunecheck.results._clusters import (
-    NONE as NONE,
-    Clusters as Clusters,
-    Labels as Labels,
-    clusters_of as clusters_of,
-    may_cluster as may_cluster,
-)
-from tunecheck.results._opening import (
-    AboutToRun as AboutToRun,
-    OpenedRun as OpenedRun,
-    RunLike as RunLike,
-    open_run as open_run,
-    read_run as read_run,
-    read_runs as read_runs,
-)
-from tunecheck.results._run_lines import MainFigure as MainFigure, RunLine as RunLine, describe_run as describe_run
-from tunecheck.results._sources import RowSource as RowSource
-from tunecheck.results._table import (
-    OWN_SOURCES as OWN_SOURCES,
-    PASS_RATE as PASS_RATE,
-    EvaluatorColumns as EvaluatorColumns,
-    Kind as Kind,
-    MetricColumn as MetricColumn,
-    RunInfo as RunInfo,
-    RunTable as RunTable,
-    State as State,
-)
+from tunecheck._lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -4,32 +4,6 @@ _match (the entry: `match_calls`, faults) uses _pairing (which calls go together
 _kinds and _dates_and_times name how a wrong value is wrong.
 """
 
-from tunecheck.calls.matching._kinds import KINDS
-from tunecheck.calls.matching._match import (
-    Match,
-    Pair,
-    argument_faults,
-    as_value,
-    call_faults,
-    match_calls,
-    named_arguments,
-    schema_faults,
-)
-from tunecheck.calls.matching._pairing import assign
-from tunecheck.calls.matching._values import Difference, MatchPolicy, PolicyOptions
+from tunecheck._lazy import attach_stub
 
-__all__ = [
-    "KINDS",
-    "Difference",
-    "Match",
-    "MatchPolicy",
-    "Pair",
-    "PolicyOptions",
-    "argument_faults",
-    "as_value",
-    "assign",
-    "call_faults",
-    "match_calls",
-    "named_arguments",
-    "schema_faults",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

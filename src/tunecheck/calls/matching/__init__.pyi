@@ -1,0 +1,15 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ._kinds import KINDS as KINDS
+from ._match import (
+    Match as Match,
+    Pair as Pair,
+    argument_faults as argument_faults,
+    as_value as as_value,
+    call_faults as call_faults,
+    match_calls as match_calls,
+    named_arguments as named_arguments,
+    schema_faults as schema_faults,
+)
+from ._pairing import assign as assign
+from ._values import Difference as Difference, MatchPolicy as MatchPolicy, PolicyOptions as PolicyOptions

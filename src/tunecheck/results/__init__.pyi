@@ -1,0 +1,29 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ._clusters import (
+    NONE as NONE,
+    Clusters as Clusters,
+    Labels as Labels,
+    clusters_of as clusters_of,
+    may_cluster as may_cluster,
+)
+from ._opening import (
+    AboutToRun as AboutToRun,
+    OpenedRun as OpenedRun,
+    RunLike as RunLike,
+    open_run as open_run,
+    read_run as read_run,
+    read_runs as read_runs,
+)
+from ._run_lines import MainFigure as MainFigure, RunLine as RunLine, describe_run as describe_run
+from ._sources import RowSource as RowSource
+from ._table import (
+    OWN_SOURCES as OWN_SOURCES,
+    PASS_RATE as PASS_RATE,
+    EvaluatorColumns as EvaluatorColumns,
+    Kind as Kind,
+    MetricColumn as MetricColumn,
+    RunInfo as RunInfo,
+    RunTable as RunTable,
+    State as State,
+)

@@ -1,0 +1,20 @@
+"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+
+from ._html import html as html
+from ._junit import junit as junit
+from ._markdown import markdown as markdown
+from ._model import (
+    SIMULATED as SIMULATED,
+    Cell as Cell,
+    Chart as Chart,
+    Check as Check,
+    Interval as Interval,
+    Part as Part,
+    Sentence as Sentence,
+    Style as Style,
+    Table as Table,
+    Text as Text,
+    View as View,
+    Words as Words,
+)
+from ._terminal import console as console, print_view as print_view
