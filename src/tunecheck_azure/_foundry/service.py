@@ -18,6 +18,9 @@ from tunecheck.plugins import JSON, clean, dumps, value_of
 from tunecheck_upload import UploadError, UploadStep, value_at
 
 _CONNECT_S, _READ_S = 30, 100
+_RETRIES = 6
+"""About a minute of waiting, if a service names no time of its own."""
+
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")
 _RETRY_AFTER, _REQUEST_ID = "Retry-After", "x-ms-request-id"
 _PERHAPS_DONE = (408, 500, 502, 504)
@@ -64,7 +67,7 @@ class AzureService:
                 policies.RequestIdPolicy(),
                 policies.HeadersPolicy({"Accept": "application/json"}),
                 policies.UserAgentPolicy(base_user_agent=user_agent),
-                SafeRetryPolicy(),
+                SafeRetryPolicy(retry_total=_RETRIES),
                 policies.BearerTokenCredentialPolicy(SignIn(credential), scope),
             ],
             transport=self.transport(),
