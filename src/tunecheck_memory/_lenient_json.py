@@ -1,5 +1,6 @@
 """JSON as models write it: fenced, among prose, with comments, trailing commas or forgotten quotes and commas."""
 
+import json
 import re
 
 from tunecheck.plugins import JSON, loads
@@ -15,7 +16,9 @@ _AFTER_TEXT = re.compile(r"[\]}]|\"[^\"\n]{0,80}\"\s{0,20}[:,\]}]")
 """What follows a line at whose end the closing quote was forgotten: a bracket, or the next name or item."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?")
-_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_TEXT = re.compile(r'"((?:[^"\\]+|\\.)*)("?)', re.DOTALL)
+_LINE_END = re.compile(r"[\r\n]\s*")
+_ESCAPE = re.compile(r'(\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))|\\')
 _WORDS: dict[str, JSON] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 
 
@@ -104,37 +107,19 @@ class _Reader:
         return items
 
     def _string(self) -> str:
-        self._at += 1
-        parts: list[str] = []
-        while self._at < len(self._text):
-            letter = self._text[self._at]
-            self._at += 1
-            if letter == '"':
-                return _whole("".join(parts))
-            if letter == "\\":
-                parts.append(self._escape())
-            elif letter not in "\r\n":
-                parts.append(letter)
-            else:
-                # Of a line's end within a text, the spaces before the next word are kept.
-                start = self._at
-                while self._at < len(self._text) and self._text[self._at].isspace():
-                    self._at += 1
-                parts.append(self._text[start : self._at].replace("\r", "").replace("\n", ""))
-                if _AFTER_TEXT.match(self._text, self._at):
-                    return _whole("".join(parts).rstrip(" ,"))
-        raise ValueError("a text in the JSON is not closed")
-
-    def _escape(self) -> str:
-        letter = self._text[self._at : self._at + 1]
-        self._at += 1
-        if letter != "u":
-            return _ESCAPES.get(letter, letter)
-        digits = self._text[self._at : self._at + 4]
-        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
-            return "u"
-        self._at += 4
-        return chr(int(digits, 16))
+        text = _TEXT.match(self._text, self._at)
+        assert text is not None  # it begins at the opening quote
+        raw, end, closed = text[1], text.end(), bool(text[2])
+        for line_end in _LINE_END.finditer(raw):
+            if _AFTER_TEXT.match(self._text, text.start(1) + line_end.end()):
+                raw, end, closed = raw[: line_end.start()].rstrip(" ,"), text.start(1) + line_end.end(), True
+                break
+        if not closed:
+            raise ValueError("a text in the JSON is not closed")
+        self._at = end
+        kept = _ESCAPE.sub(lambda escape: escape[1] or "", raw.replace("\r", "").replace("\n", ""))
+        value: str = json.loads(f'"{kept}"', strict=False)
+        return value
 
     def _bare(self) -> str:
         match = _WORD.match(self._text, self._at)
@@ -142,10 +127,3 @@ class _Reader:
             raise ValueError(f"unexpected {self._text[self._at]!r}")
         self._at = match.end()
         return match[0].strip("'")
-
-
-def _whole(text: str) -> str:
-    """The text with each two halves of a character (`\\ud83d\\ude00`) put together; a lone half stays."""
-    if not any("\ud800" <= letter <= "\udfff" for letter in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
