@@ -70,7 +70,7 @@ async def start() -> AsyncIterator[Start]:
 
     def begin(plan: Plan, **values: Any) -> tuple[FaultServer, MemoryAgentEndpoint]:
         server = FaultServer(plan).__enter__()
-        endpoint = memory_agent(server.url.replace("/score", "/agent"), timeout_s=1, **values)
+        endpoint = memory_agent(server.url.replace("/score", "/agent"), **{"timeout_s": 1, **values})
         opened.append((server, endpoint))
         return server, endpoint
 
@@ -275,7 +275,7 @@ async def test_a_lasting_fault_is_a_typed_error(start: Start, step: Step, kind: 
 
 
 async def test_a_reply_larger_than_any_is_not_taken_in(start: Start) -> None:
-    _, endpoint = start(always(raw(b'{"reply": "' + b"x" * (65 << 20) + b'"}')), retries=0)
+    _, endpoint = start(always(raw(b'{"reply": "' + b"x" * (65 << 20) + b'"}')), retries=0, timeout_s=60)
     with pytest.raises(ReplyError, match="larger than 64 MiB"):
         await endpoint.reply("x", key="k", **TALKING)
 
