@@ -163,6 +163,7 @@ BROKEN: list[tuple[object, str]] = [
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": }'}", "not JSON: Expecting value at line 1, column 50"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '[1]'}", "call 1 ('f'): the arguments are a list, not an object"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": 1}}", "expected \"'\" at line 1, column 52"),
+    ('{"tool_name": ["directly-answer"], "parameters": {}}', "call 1 has no name"),
     ('<functioncall> {"name": "f", "name": "g"}', "the key 'name' is given twice"),
     ("[TOOL_CALLS]f", "[TOOL_CALLS]'f' has no arguments at line 1, column 14"),
     ("[TOOL_CALLS]", "[TOOL_CALLS] is not followed by a call at line 1, column 13"),

@@ -69,7 +69,7 @@ class CallShape:
             held = held[key]
             identity = first_of(held, *_IDS) or identity
         name = held.get(self.name)
-        if self.name == "tool_name" and name in ANSWERING:
+        if self.name == "tool_name" and isinstance(name, str) and name in ANSWERING:
             return
         collector.ambiguous = collector.ambiguous or self.ambiguous
         if self.name == "recipient_name":
@@ -88,10 +88,6 @@ def _is_llama(item: _Object) -> bool:
     if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):
         return False
     return "arguments" not in item and bool(FUNCTION_NAME.fullmatch(name)) and not is_definition(parameters)
-
-
-def _is_command(item: _Object) -> bool:
-    return isinstance(item["parameters"], dict)
 
 
 LEGACY = CallShape(
@@ -114,7 +110,7 @@ _SHAPES = (
         ("parameters",),
         needs=("tool_name", "parameters"),
         name="tool_name",
-        also=_is_command,
+        also=lambda item: isinstance(item["parameters"], dict),
         ambiguous=True,
     ),
     LEGACY,

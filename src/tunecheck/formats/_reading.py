@@ -126,19 +126,14 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
     from tunecheck.formats._json_shapes import read_value
 
-    plain = [value] if isinstance(value, FunctionCall) else _plain_objects(value)
+    listed = [value] if isinstance(value, FunctionCall) else value
+    plain = [*map(_plain_object, listed)] if isinstance(listed, (list, tuple)) else _plain_object(listed)
     reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)
     return Reading(text=_text_of(value)) if reading is None else reading
 
 
-def _plain_objects(value: object) -> object:
-    """The OpenAI client's objects (and pydantic's altogether) as the dicts they stand for."""
-    if isinstance(value, (list, tuple)):
-        return [_plain_object(item) for item in value]
-    return _plain_object(value)
-
-
 def _plain_object(value: object) -> object:
+    """Return an object of the OpenAI client, or any other of pydantic's, as the dict that it stands for."""
     if isinstance(value, (dict, list, tuple, str, int, float, FunctionCall)) or value is None:
         return value
     dump = getattr(value, "model_dump", None)

@@ -45,8 +45,9 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
         return _kind_of_texts(expected, actual)
     if not isinstance(expected, (int, float, str)) or not isinstance(actual, (int, float, str)):
         return "other"
-    if _number_as_text(expected, actual):
-        return "number_as_text"
+    for number, text in ((expected, actual), (actual, expected)):
+        if isinstance(text, str) and not isinstance(number, str) and same_number_in_text(number, text):
+            return "number_as_text"
     if same_moment(expected, actual):
         return "date_or_time_format"
     return "number_conversion" if _rounded(expected, actual) or same_quantity(expected, actual) else "other"
@@ -64,12 +65,6 @@ def plain_words(text: str) -> str:
     """The text without letter case, white space, and the hyphens and underscores between letters; quotes made plain."""
     folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold()
     return "".join(_BETWEEN_LETTERS.sub("", folded).split())
-
-
-def _number_as_text(expected: float | str, actual: float | str) -> bool:
-    if isinstance(expected, str):
-        return not isinstance(actual, str) and same_number_in_text(actual, expected)
-    return isinstance(actual, str) and same_number_in_text(expected, actual)
 
 
 def _rounded(expected: float | str, actual: float | str) -> bool:

@@ -194,9 +194,6 @@ class ValueComparison:
         """Whether something was too large to be compared."""
         return self._steps < 0
 
-    def _rule(self, *, any_of: bool) -> _Differ:
-        return self._any_of if any_of else self._value
-
     def _members(
         self,
         expected: Mapping[str, JSON],
@@ -206,7 +203,7 @@ class ValueComparison:
         *,
         any_of: bool,
     ) -> Iterator[Difference]:
-        differ = self._rule(any_of=any_of)
+        differ = self._any_of if any_of else self._value
         for name, value in expected.items():
             if name not in actual:
                 if not (self._may_lack if any_of else self._is_like_absent)(name, value, schema):
