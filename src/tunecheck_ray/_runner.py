@@ -23,11 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
-from tunecheck._messages import clean, counted
-from tunecheck._targets import Row
-from tunecheck.evaluation._remote import RunnerFactory, TaskRecipe
-from tunecheck.pipeline._chunks import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
+from tunecheck import ConfigurationError, MissingExtraError, Row, RunError
+from tunecheck.evaluation import RunnerFactory, TaskRecipe
+from tunecheck.pipeline import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
+from tunecheck.plugins import clean, counted
 from tunecheck_ray._options import RayOptions
 from tunecheck_ray._services import Services
 from tunecheck_ray._tasks import SILENCE_S, RayJob, TaskEnd, run_chunk

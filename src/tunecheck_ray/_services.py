@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import StopRunError
-from tunecheck._json import JSON
-from tunecheck.endpoints._limits import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
-from tunecheck.pipeline._chunks import SharedSettings
-from tunecheck.pipeline._costs import Budget, Reservation
+from tunecheck import StopRunError
+from tunecheck.endpoints import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
+from tunecheck.pipeline import Budget, Reservation, SharedSettings
+from tunecheck.plugins import JSON
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle

@@ -20,11 +20,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tunecheck import __version__
-from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck.evaluation._remote import TaskRecipe, chunk_runner
-from tunecheck.pipeline._chunk_engine import ChunkRunner, run_error
-from tunecheck.pipeline._chunks import Chunk, Portion, SharedSettings
+from tunecheck import ConfigurationError, TunecheckError, __version__
+from tunecheck.evaluation import TaskRecipe, chunk_runner
+from tunecheck.pipeline import Chunk, ChunkRunner, Portion, SharedSettings, run_error
 from tunecheck_ray._services import ActorServices, TaskName
 
 SILENCE_S = 20.0

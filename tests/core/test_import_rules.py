@@ -126,3 +126,27 @@ def test_every_plugin_is_registered_and_in_the_wheel() -> None:
 def test_every_name_of_a_stub_is_where_the_stub_says(stub: Path) -> None:
     package = import_module(".".join(stub.parent.relative_to(SOURCE).parts))
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+@pytest.mark.parametrize("package", PLUGINS)
+def test_a_plugin_imports_from_the_core_only_what_its_packages_export(package: str) -> None:
+    deep = {
+        (name, imported)
+        for name, tree in modules(package)
+        for imported in imports(tree)
+        if imported.startswith("tunecheck.") and "._" in imported
+    }
+    assert deep == set()
+
+
+@pytest.mark.parametrize("package", PLUGINS)
+def test_a_plugin_imports_no_private_name_of_the_core(package: str) -> None:
+    private = {
+        (name, alias.name)
+        for name, tree in modules(package)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and re.match(r"tunecheck(?:\.|$)", node.module or "")
+        for alias in node.names
+        if alias.name.startswith("_") and alias.name != "__version__"
+    }
+    assert private == set()
