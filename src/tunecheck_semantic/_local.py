@@ -57,7 +57,7 @@ class LocalModel:
         # The prompt that the model wants before each text.
         self._prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
         # Marks at a text's ends, as BERT's [CLS] and [SEP].
-        self._marks = torch.tensor(self._tokenizer("")["input_ids"])
+        self._marks = torch.tensor(self._tokenizer("")["input_ids"], dtype=torch.long)
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
@@ -75,7 +75,8 @@ class LocalModel:
         """The states of a text's tokens after this layer."""
         cleaned = _encodable(text)
         with self._alone(), torch.inference_mode():
-            limit = min(self._tokenizer.model_max_length, self._encoder.config.max_position_embeddings, _MOST_TOKENS)
+            positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none
+            limit = min(self._tokenizer.model_max_length, positions, _MOST_TOKENS)
             truncated = self._size(cleaned) > limit or len(text) > _MOST_CHARACTERS
             inputs = self._tokenizer(cleaned, truncation=True, max_length=limit, return_tensors="pt")
             states = self._encoder(**inputs, output_hidden_states=True).hidden_states[layer][0]
