@@ -94,10 +94,6 @@ class RunInterruptedError(RunError):
         self.folder = folder
 
 
-INTERRUPTED = 143
-"""The exit code of a worker that was told to end, as the system has it where SIGTERM ends a process; others go on."""
-
-
 class LeftAtOnceError(KeyboardInterrupt):
     """A second Ctrl-C: what is under way is left where it stands."""
 
