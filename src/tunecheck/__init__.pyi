@@ -18,6 +18,7 @@ from ._errors import (
     TimedOutError as TimedOutError,
     TunecheckError as TunecheckError,
     UntrustedError as UntrustedError,
+    WorkerDied as WorkerDied,
 )
 from ._faults import Fault as Fault, verdict as verdict
 from ._files import NewerFileError as NewerFileError

@@ -54,6 +54,10 @@ class RefusedError(EndpointError):
     """The service refused the credentials (401 or 403), or the account has nothing left to spend."""
 
 
+class WorkerDied(EndpointError):  # noqa: N818 - the type of error in result rows
+    """A call ended the process that it ran in: a crash, an exit, too little memory."""
+
+
 class ThrottledError(EndpointError):
     """The service still answered 429 after all retries, or asks for a longer wait than a call waits."""
 

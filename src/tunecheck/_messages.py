@@ -1,6 +1,7 @@
 """Pieces of sentences that people read: text from outside made harmless, counted things, near misses of a name."""
 
 import os
+import signal
 import unicodedata
 from collections.abc import Iterable
 
@@ -83,3 +84,11 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
         return ""
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
     return f"; known: {', '.join([*names.values()][:_MOST_LISTED])}{more}"
+
+
+def how_it_ended(code: int) -> str:
+    """How a process ended: by its exit code, or the signal that a negative code stands for."""
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+    except ValueError:
+        return f"signal {-code}"

@@ -239,7 +239,8 @@ class RayRunner:
                 if isinstance(item, TaskEnd):
                     return portions + self._ended(flight, item.message, source, stop=item.stop)
                 flight.take(item)
-                portions.append(item)
+                if item:
+                    portions.append(item)
         except StopIteration:
             return portions + self._ended(flight, None, source)
         except self._ray.exceptions.RayTaskError as error:  # a node without Tunecheck, say

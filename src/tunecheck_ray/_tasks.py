@@ -11,7 +11,6 @@ import functools
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from typing import Any
 from tunecheck import ConfigurationError, TunecheckError, __version__
 from tunecheck.evaluation import TaskRecipe, chunk_runner
 from tunecheck.pipeline import Chunk, ChunkRunner, Portion, SharedSettings, run_error
+from tunecheck.plugins import how_it_ended
 from tunecheck_ray._services import ActorServices, TaskName
 
 SILENCE_S = 20.0
@@ -55,6 +55,7 @@ class TaskEnd:
 
 def run_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Yield what a chunk produces. It is called by Ray."""
+    yield Portion()  # the driver counts silence from here
     try:
         opened = _opened(job)
         opened.task.name = task
@@ -122,18 +123,11 @@ def _run_isolated(job: bytes, handle: Any, task: str, chunk: Chunk) -> Iterator[
     except EOFError:
         process.join(SILENCE_S)
         if process.exitcode:
-            yield TaskEnd(_how_it_ended(process.exitcode), stop=False)
+            yield TaskEnd(how_it_ended(process.exitcode), stop=False)
     finally:
         relay.close()
         process.kill()
         process.join()
-
-
-def _how_it_ended(code: int) -> str:
-    try:
-        return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
-    except ValueError:
-        return f"signal {-code}"
 
 
 class _Relay:

@@ -35,7 +35,7 @@ def test_a_page_names_no_internal_module(page: Path) -> None:
 
 def test_every_public_name_is_on_the_page_of_the_python_api_or_of_errors() -> None:
     api = set(re.findall(r"^::: tunecheck\.(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
-    errors = set(re.findall(r"`(\w+Error)`", (ROOT / "docs" / "errors.md").read_text("utf-8")))
+    errors = set(re.findall(r"`(\w+(?:Error|Died))`", (ROOT / "docs" / "errors.md").read_text("utf-8")))
     assert set(tunecheck.__all__) - {"__version__"} == (api | errors) & set(tunecheck.__all__)
 
 
@@ -43,7 +43,7 @@ def test_every_error_that_can_reach_a_user_is_on_the_page_of_errors() -> None:
     page = (ROOT / "docs" / "errors.md").read_text("utf-8")
     raised = {name for name in _errors_of_the_package() if not name.startswith("_")}
     assert len(raised) > 20
-    assert raised - set(re.findall(r"`(?:tunecheck_\w+\.)?(\w+(?:Error|Exception))`", page)) == set()
+    assert raised - set(re.findall(r"`(?:tunecheck_\w+\.)?(\w+(?:Error|Exception|Died))`", page)) == set()
 
 
 def test_every_error_on_that_page_is_one_of_ours_and_can_be_imported() -> None:

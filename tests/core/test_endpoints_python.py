@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tunecheck._errors import EndpointError, PluginError, ReplyError, TimedOutError
+from tunecheck import ThrottledError, evaluate
+from tunecheck._errors import EndpointError, PluginError, ReplyError, TimedOutError, WorkerDied
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._python import PythonEndpoint
@@ -139,3 +141,71 @@ def test_a_changed_file_is_another_endpoint(tmp_path: Path) -> None:
         answer = "'x'" if folder != "b" else "'y'"
         settings.append(make(tmp_path / folder, f"def answer(messages):\n    return {answer}").answer_settings())
     assert settings[0] == settings[2] != settings[1]
+
+
+# -- in a process of its own
+
+POISON = {
+    "segfault": ("import ctypes; ctypes.string_at(0)", "signal 11 (SIGSEGV)"),
+    "exit": ("import os; os._exit(3)", "exit code 3"),
+    "killed": ("import os; os.kill(os.getpid(), 9)", "signal 9 (SIGKILL)"),
+}
+
+
+async def ask_many(endpoint: PythonEndpoint, count: int = 12) -> list[Completion | BaseException]:
+    requests = [ChatRequest(messages=[{"role": "user", "content": str(number)}]) for number in range(count)]
+    try:
+        return await asyncio.gather(*map(endpoint.complete, requests), return_exceptions=True)
+    finally:
+        await endpoint.close()
+
+
+@pytest.mark.parametrize("word", ["def", "async def"])
+@pytest.mark.parametrize("kind", POISON)
+async def test_a_call_that_ends_its_process_fails_alone(tmp_path: Path, kind: str, word: str) -> None:
+    body, how = POISON[kind]
+    source = f"{word} answer(messages):\n    q = messages[0]['content']\n    if q == '5':\n        {body}\n    return q"
+    endpoint = make(tmp_path, source, limits={"concurrency": 4})
+    endpoint.isolate()
+    done = await ask_many(endpoint)
+    (died,) = [each for each in done if isinstance(each, BaseException)]
+    assert (type(died), str(died)) == (WorkerDied, f"mine.py:answer ended its process: {how}")
+    assert [each.text for each in done if isinstance(each, Completion)] == [str(n) for n in range(12) if n != 5]
+
+
+async def test_a_call_that_keeps_the_interpreter_is_too_late_and_the_others_are_not(tmp_path: Path) -> None:
+    source = (
+        "import re\ndef answer(messages):\n    q = messages[0]['content']\n"
+        "    if q == '5':\n        re.match(r'(a+)+$', 'a' * 64 + 'b')\n    return q"
+    )
+    endpoint = make(tmp_path, source, limits={"concurrency": 4}, timeout_s=3)
+    endpoint.isolate()
+    done = await ask_many(endpoint, 8)
+    assert [type(each) for each in done] == [Completion] * 5 + [TimedOutError] + [Completion] * 2
+
+
+async def test_what_it_raises_there_is_told_as_here(tmp_path: Path) -> None:
+    endpoint = make(tmp_path, "def answer(messages):\n    raise KeyError('a\\nb')")
+    endpoint.isolate()
+    with pytest.raises(EndpointError, match=r"^mine.py:answer raised KeyError: 'a\\nb'$"):
+        await ask(endpoint)
+
+
+async def test_an_error_of_ours_and_an_answer_come_through_as_they_are(tmp_path: Path) -> None:
+    source = "from tunecheck import ThrottledError\ndef answer(messages):\n    raise ThrottledError('slow down')"
+    endpoint = make(tmp_path, source)
+    endpoint.isolate()
+    with pytest.raises(ThrottledError, match="slow down"):
+        await ask(endpoint)
+
+
+def test_a_run_without_worker_processes_calls_the_function_in_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import os\ndef answer(messages):\n    return str(os.getpid())")
+    definition = {"kind": "python", "function": "mine.py:answer"}
+    for workers, own in ((0, True), (None, False)):
+        endpoint = load_endpoint(definition, workspace=tmp_path)
+        data = [{"query": "who?"}]
+        made = evaluate(
+            data=data, target=endpoint, evaluators={"n": lambda response: 1}, workers=workers, results_dir=tmp_path
+        )
+        assert (made["rows"][0]["outputs.text"] == str(os.getpid())) is own

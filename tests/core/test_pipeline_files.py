@@ -211,12 +211,12 @@ class Ran:
 
 OTHERS = [0, 1, 2, None, 4, 5, 6, 7, 8]
 CRASHES = [
-    ("segfaults", "WorkerError", "signal 11"),
-    ("exits", "WorkerError", "exit code 7"),
-    ("is_killed", "WorkerError", "signal 9"),
-    ("exits_in_a_coroutine", "WorkerError", "exit code 7"),
-    ("closes_everything", "WorkerError", "exit code 1"),
-    ("writes_everywhere", "WorkerError", "signal 9"),
+    ("segfaults", "WorkerDied", "signal 11 (SIGSEGV)"),
+    ("exits", "WorkerDied", "exit code 7"),
+    ("is_killed", "WorkerDied", "signal 9 (SIGKILL)"),
+    ("exits_in_a_coroutine", "WorkerDied", "exit code 7"),
+    ("closes_everything", "WorkerDied", "exit code 1"),
+    ("writes_everywhere", "WorkerDied", "signal 9 (SIGKILL)"),
     ("eats_memory", "MemoryError", "no message"),
     ("stops", "KeyboardInterrupt", "mine"),
 ]
@@ -231,7 +231,7 @@ def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
     workspace: Path, name: str, kind: str, how: str
 ) -> None:
     ran = Ran(workspace, "--evaluators", f"{name},good")
-    said = how if kind != "WorkerError" else f"evaluator {name!r} ended its worker process: {how}"
+    said = how if kind != "WorkerDied" else f"evaluator {name!r} ended its worker process: {how}"
     assert ran.errors(name) == {3: (kind, said)}
     assert ran.scored(name) == OTHERS
     assert ran.scored("good") == list(range(9))
@@ -261,14 +261,14 @@ def test_an_aggregation_that_crashes_costs_its_own_metrics_only(workspace: Path)
     ran = Ran(workspace, "--evaluators", "exits_in_the_end,good")
     written = json.loads((workspace / ran.said["run_dir"] / "metrics.json").read_text())
     metrics, told = written["metrics"], "evaluator 'exits_in_the_end' ended its worker process: exit code 7"
-    assert written["aggregate_errors"] == {"exits_in_the_end": {"type": "WorkerError", "message": told}}
+    assert written["aggregate_errors"] == {"exits_in_the_end": {"type": "WorkerDied", "message": told}}
     assert metrics["exits_in_the_end.exits_in_the_end"] == metrics["good.good"] == 4
 
 
 def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_row(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "kills_its_loader,good", "--workers", "2")
     said = "evaluator 'kills_its_loader' ended its worker process while it was loaded: exit code 9"
-    assert set(ran.errors("kills_its_loader").values()) == {("WorkerError", said)}
+    assert set(ran.errors("kills_its_loader").values()) == {("WorkerDied", said)}
     assert ran.scored("good") == list(range(9))
 
 

@@ -204,7 +204,7 @@ def deadly_rows(count: int, *guilty: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "how"), [("dies", "exit code 7"), pytest.param("is_killed", "signal 9", marks=posix_only)]
+    ("name", "how"), [("dies", "exit code 7"), pytest.param("is_killed", "signal 9 (SIGKILL)", marks=posix_only)]
 )
 @pytest.mark.parametrize("guilty", [(0,), (17,), (3, 4, 5), (0, 39)])
 def test_a_row_on_which_the_worker_dies_is_one_error_row(
@@ -214,7 +214,7 @@ def test_a_row_on_which_the_worker_dies_is_one_error_row(
     errors = column(result, "error.e")
     assert [number for number, error in enumerate(errors) if error] == list(guilty)
     assert {str(errors[number]) for number in guilty} == {
-        str({"type": "WorkerError", "message": f"evaluator 'e' ended its worker process: {how}"})
+        str({"type": "WorkerDied", "message": f"evaluator 'e' ended its worker process: {how}"})
     }
     assert metrics_of(result)["e.scored_count"] == 40 - len(guilty)
 

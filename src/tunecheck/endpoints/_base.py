@@ -300,6 +300,9 @@ class Endpoint(Apart, ABC):
     def share_limits(self, buckets: SharedLimits) -> None:
         """Take requests and tokens from buckets that other processes take from as well."""
 
+    def isolate(self) -> None:
+        """Call a user's function in a process that may die, from now on; kinds that call none ignore it."""
+
     def hide(self, secrets: Redactor) -> None:
         """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""
 

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from tunecheck._loops import ForeignLoop, LateError, PerLoop, Threads
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
+from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.plugins import load_file
@@ -42,6 +44,8 @@ class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
 class PythonEndpoint(Endpoint):
     """Calls a function with those of `messages`, `tools` and `parameters` that it takes.
 
+    In a run it is called in a process of its own, unless the run has no worker processes (`--workers 0`): a call that
+    ends that process fails alone. Elsewhere it is called in this process.
     It may be async and runs in a loop of its own, or sync and runs in threads. It returns a text, an OpenAI message (a
     dict), a list of tool calls, or a Completion. `timeout_s` ends the wait for it; a sync function goes on in its
     thread all the same.
@@ -62,6 +66,8 @@ class PythonEndpoint(Endpoint):
         self._clock = Clock()
         self._redactor = Redactor()
         self._live: PerLoop[_PythonState] = PerLoop()
+        self._place = _place(self._reference, definition)
+        self._isolated = False
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
@@ -75,9 +81,13 @@ class PythonEndpoint(Endpoint):
             except TunecheckError:
                 raise
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
-                text = f"{self._reference} raised {type(error).__name__}: {error}"
+                what = str(error) if isinstance(error, FunctionError) else f"{type(error).__name__}: {error}"
+                text = f"{self._reference} raised {what}"
                 raise EndpointError(self._redactor.text(" ".join(text.split()))) from error
             return self._completion(value, (self._clock.now() - started) * 1000)
+
+    def isolate(self) -> None:
+        self._isolated = True
 
     def settings(self) -> dict[str, JSON]:
         return {**self._data, "kind": self.kind}
@@ -95,11 +105,13 @@ class PythonEndpoint(Endpoint):
         if live is not None:
             live.threads.shutdown()
             await live.loop.close()
+            await live.process.close()
 
     def _open(self) -> _PythonState:
         most = self.concurrency or 1
         # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
-        return _PythonState(asyncio.Semaphore(most), Threads(most, f"tunecheck-{self.name}"), ForeignLoop())
+        threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
+        return _PythonState(asyncio.Semaphore(most), threads, ForeignLoop(), process)
 
     async def _called(self, request: ChatRequest, live: _PythonState) -> object:
         values: dict[str, object] = {
@@ -107,7 +119,10 @@ class PythonEndpoint(Endpoint):
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
             "parameters": {**self._parameters, **request.parameters},
         }
-        call = functools.partial(self._function, **{name: values[name] for name in self._offered})
+        arguments = {name: values[name] for name in self._offered}
+        if self._isolated:
+            return await live.process.call(arguments, self._timeout_s)
+        call = functools.partial(self._function, **arguments)
         callables = (self._function, getattr(self._function, "__call__", None))
         ready = []
         if not any(map(inspect.iscoroutinefunction, callables)):
@@ -135,6 +150,13 @@ class _PythonState:
     free: asyncio.Semaphore
     threads: Threads
     loop: ForeignLoop
+    process: FunctionProcess
+
+
+def _place(reference: str, definition: Definition) -> FunctionPlace:
+    place, _, name = reference.rpartition(":")
+    file = (definition.folder / place).expanduser().resolve() if place.endswith(".py") else None
+    return FunctionPlace(place if file is None else _module_name(file), file, name, list(sys.path))
 
 
 def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:
@@ -162,8 +184,12 @@ def _from_file(path: Path) -> object:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
+    return load_file(path, _module_name(path))
+
+
+def _module_name(path: Path) -> str:
     tag = hashlib.blake2b(str(path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
-    return load_file(path, f"tunecheck_endpoint_{path.stem}_{tag}")
+    return f"tunecheck_endpoint_{path.stem}_{tag}"
 
 
 def _accepted(function: Callable[..., object]) -> tuple[str, ...]:

@@ -269,6 +269,8 @@ def _prepared(
         if answering is not None and endpoint.concurrency is not None and endpoint.concurrency < pace.concurrency:
             most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
             answering.notes = [*answering.notes, f"{most}, and not the {pace.concurrency} asked for"]
+    if pace.workers != 0 and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
+        endpoint.isolate()
     for each in (answering, getattr(answering, "endpoint", None)):
         if isinstance(each, Apart) and pace.target_timeout != DEFAULT_TIMEOUT_S:
             each.limit_s = pace.target_timeout

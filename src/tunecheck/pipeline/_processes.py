@@ -21,6 +21,7 @@ from typing import cast
 from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._loops import LateError
+from tunecheck._messages import how_it_ended
 from tunecheck._version import is_shipped
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S, Arguments, Reply, Spent, ThreadExecutor, Work, fail, late
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
@@ -36,7 +37,7 @@ _LONGEST = 1 << 36
 
 _PATIENCE_S = 2.0
 
-CRASHED = "WorkerError"
+CRASHED = "WorkerDied"
 """The type of error of a call that ended its process."""
 
 
@@ -182,7 +183,7 @@ class _Worker:
 
     async def charge(self, evaluator: Scorer) -> Failure:
         """The error of the call that ended the process."""
-        how = _how_it_ended(await _exit_code(self.process))
+        how = how_it_ended(await _exit_code(self.process))
         if self.too_slow:
             return late(evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
         return Failure(CRASHED, f"evaluator {evaluator.name!r} ended its worker process: {how}")
@@ -230,7 +231,7 @@ async def _start(setup: Setup, limit_s: float) -> _Worker:
                 told.append((await _read_frame(process.stdout))[1])
     except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
         code = await _exit_code(process)
-        how = "it took too long" if isinstance(error, TimeoutError) else _how_it_ended(code)
+        how = "it took too long" if isinstance(error, TimeoutError) else how_it_ended(code)
         if not told:
             raise RunError(f"no worker process can be started ({how}); run with workers=0") from None
         raise _LoadingError(len(told) - 1, how) from None
@@ -403,7 +404,3 @@ class ProcessExecutor:
         await asyncio.gather(*(worker.end() for worker in workers))
         if self._here is not None:
             await self._here.close()
-
-
-def _how_it_ended(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

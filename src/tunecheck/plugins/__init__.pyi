@@ -54,6 +54,7 @@ from .._messages import (
     command_line as command_line,
     counted as counted,
     did_you_mean as did_you_mean,
+    how_it_ended as how_it_ended,
     printable as printable,
 )
 from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
