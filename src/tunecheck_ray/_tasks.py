@@ -25,7 +25,7 @@ from tunecheck.pipeline import Chunk, ChunkRunner, Portion, SharedSettings, run_
 from tunecheck.plugins import how_it_ended
 from tunecheck_ray._services import ActorServices, TaskName
 
-SILENCE_S = 20.0
+SILENCE_S = 30.0
 """A process that shows no sign of life for so long is taken for hung: they send one every two seconds."""
 
 

@@ -351,3 +351,25 @@ def test_a_terminal_sees_how_far_the_run_is(slow: Path) -> None:
     assert b"rows/s" in seen
     assert b"no errors" in seen
     assert b" left" in seen
+
+
+def test_a_run_whose_process_was_killed_names_the_rows_in_flight_and_goes_on(tmp_path: Path) -> None:
+    """The third call crashes the process the first time, with another one in flight."""
+    crash = "import pathlib, os, time\ndone = pathlib.Path(__file__).with_name('crashed')\n"
+    body = (
+        "def answer(messages):\n    question = messages[-1]['content']\n    if question == '7' and not done.exists():\n"
+        "        time.sleep(0.5)\n        done.touch()\n        os._exit(9)\n"
+        "    if question == '8' and not done.exists():\n        time.sleep(5)\n    return question\n"
+    )
+    (tmp_path / "mine.py").write_text(crash + body)
+    (tmp_path / "mine.yaml").write_text("kind: python\nfunction: mine.py:answer\nlimits: {concurrency: 2}\n")
+    rows = [json.dumps({"id": f"r{number}", "query": str(number), "ground_truth": str(number)}) for number in range(12)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    command = [sys.executable, "-m", "tunecheck", "evaluate", "--quiet", "--workers", "0"]
+    begun = [*command, "--dataset", "rows.jsonl", "--endpoint", "mine.yaml", "--evaluators", "f1_score"]
+    assert subprocess.run(begun, cwd=tmp_path, capture_output=True, timeout=60, check=False).returncode == 9
+    resumed = subprocess.run(
+        [*command, "--resume", "last"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert "the process of this run died with 2 rows in flight: r7, r8" in resumed.stderr

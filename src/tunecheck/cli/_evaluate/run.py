@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.runs._store import Run
 
+_MOST_NAMED = 10
+
 
 def run_job(given: Options, invocation: Invocation) -> int:
     from tunecheck.runs._store import Run
@@ -46,6 +48,8 @@ def run_job(given: Options, invocation: Invocation) -> int:
         return DONE
     after = _checked_additions(job)
     for line in [] if options.quiet else _powers(job):
+        print(line, file=sys.stderr)
+    for line in _in_flight(job):
         print(line, file=sys.stderr)
     begun = time.monotonic()
     result = job.run()
@@ -66,6 +70,27 @@ def run_job(given: Options, invocation: Invocation) -> int:
     if every_row_failed(result, "row"):
         return FAILED
     return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(summary.gates, options.undecided)]
+
+
+def _in_flight(job: Job) -> list[str]:
+    """A note on the rows that the run was working on, if its process died: one of them may have ended it."""
+    from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
+    from tunecheck.evaluation._in_flight import rows_in_flight
+    from tunecheck.runs._store import find_run
+
+    options, source = job.options, job.source
+    if options.resume is None or source is None:
+        return []
+    run = find_run(options.resume, options.folder)
+    if run.status() != "killed" or not run.journal.exists():
+        return []
+    at_once = options.concurrency or (source.endpoint and source.endpoint.concurrency) or DEFAULT_CONCURRENCY
+    found = rows_in_flight(run, source.dataset, job.evaluators, at_once, asked=source.endpoint is not None)
+    if not found:
+        return []
+    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    names = ", ".join(clean(name, 60) for name in found[:_MOST_NAMED])
+    return [f"note: the process of this run died with {counted(len(found), 'row')} in flight: {names}{more}"]
 
 
 def _checked_additions(job: Job) -> list[AfterRun]:
