@@ -76,8 +76,7 @@ def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytes
     brings = {each["name"]: each["brings"] for each in found["plugins"]}
     assert brings["this workspace"]["evaluators"] == [{"name": "mine", "help": "", "origin": "evaluators/mine.py"}]
     assert "simulated" in [each["name"] for each in brings["core"]["endpoints"]]
-    assert "bfcl run" in [each["name"] for each in brings["bfcl"]["commands"]]
-    assert found["missing"] == []
+    assert "runs" in [each["name"] for each in brings["core"]["commands"]]
     assert "evaluators/mine.py" in here(capsys, "plugins").out
 
 

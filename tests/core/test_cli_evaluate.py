@@ -113,9 +113,9 @@ def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> 
         small, "evaluate", "--dataset", "small.jsonl", "--json", "--fail-under", "match>=0.1", "--allow-simulated"
     )
     found = said.json()
-    assert set(found) == {
+    assert set(found) - {"uploads"} == {  # the key of a plug-in
         "run", "run_dir", "metrics", "by", "rows", "failed_rows", "gates", "usage", "simulated", "notes", "reused",
-        "uploads", "judges", "decision",
+        "judges", "decision",
     }  # fmt: skip
     assert Path(small, found["run_dir"]) == only_run(small)
     assert found["run"] == only_run(small).name
@@ -259,7 +259,6 @@ def test_a_run_of_which_some_answers_say_they_are_simulated_is_a_simulated_one_e
     assert allowed.code == 0
     assert "SIMULATED answers in 4 rows" in allowed.out
     assert "SIMULATED" in inside(small, "runs").out
-    assert "is simulated" in inside(small, "upload", "last", "--mlflow", "http://127.0.0.1:9").err
     assert '"simulated":true' in runs_page(small / "eval_results")
 
 

@@ -57,13 +57,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("datasets", "convert", "glave", "x.json", "--out", "y.jsonl"), "did you mean 'glaive'"),
         (("datasets", "convert", "glaive", "x.json", "--out", "y.jsonl"), "there is no data file 'x.json'"),
         (("endpoints", "check", "nowhere"), "there is no endpoint definition 'nowhere'"),
-        (("bfcl", "run", "--no-worse-than", "last"), "--no-worse-than is an option of evaluate, score, not of"),
+        (("judge", "calibrate", "--no-worse-than", "last"), "--no-worse-than is an option of evaluate, score, not of"),
         (("judge", "calibrate", "nope", "--save"), "does not take 'nope': expected options only"),
         (("report", "last", "next"), "does not take 'next': expected RUN and options only"),
-        (("serve",), "say what to serve: --replay FILE, --simulated DATASET"),
-        (("serve", "--simulated", "small.jsonl", "--host", "0.0.0.0"), "--key-env NAME"),
-        (("serve", "--simulated", "small.jsonl", "--key-env", "NOT_SET_AT_ALL"), "NOT_SET_AT_ALL"),
-        (("serve", "--simulated", "small.jsonl", "--fault", "x"), "not a fault"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_says_what_to_do(
@@ -164,7 +160,7 @@ def test_help_names_every_exit_code(tmp_path: Path) -> None:
 
 
 def test_a_page_of_help_has_whole_sentences_and_no_type_beside_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "upload", "--help").out
-    assert "stopped, and makes no second run. What was done" in said, "no line breaks off where the source does"
+    said = here(capsys, "judge", "calibrate", "--help").out
+    assert "journaled, resumed with --resume." in said, "no line breaks off where the source does"
     (flag,) = (line for line in said.splitlines() if "--json" in line)
     assert "bool" not in flag.lower()
