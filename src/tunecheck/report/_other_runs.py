@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.comparison._compare import compare_tables
-from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Part, RunComparison, Selection
+from tunecheck.comparison._comparison import Comparison, RunComparison, Selection
 from tunecheck.comparison._measuring import Settings
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import regression_text, shared_text
@@ -17,7 +17,6 @@ from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._facts import facts_of
 from tunecheck.report._index import Outcomes, outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
-from tunecheck.report._summary import estimated
 from tunecheck.results import RunInfo, RunTable
 from tunecheck.runs._decision import stopped_text
 
@@ -139,7 +138,7 @@ class OtherRuns:
             "best": None if found.best is None else _best(found.best),
             "runs": [_described(each, new) for each in self._others],
             "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
-            "history": [_followed(each) for each in found.history],
+            "history": [each.as_json() for each in found.history],
         }
 
     def _alike(self, against: RunComparison) -> str:
@@ -174,80 +173,30 @@ def _described(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _best(best: Selection) -> JSON:
-    """`ranking` has for each run `[id, figure, distance from the best of the others, whether it may be the best]`."""
-    return {
-        "sentence": best.sentence,
-        "regressed": regression_text(best) if best.regressed_since is not None else None,
-        "metric": best.metric,
-        "kind": _kind(best.kind),
-        "ranking": [
-            [each.run, estimated(each.value), estimated(each.difference), each.may_be_best] for each in best.ranking
-        ],
-    }
+def _best(best: Selection) -> dict[str, JSON]:
+    """The choice, in the comparison's own words; `regressed` says what the last run lost."""
+    ranking: list[JSON] = [each.as_json() for each in best.ranking]
+    about: dict[str, JSON] = {"sentence": best.sentence, "metric": best.metric, "kind": best.kind, "ranking": ranking}
+    return about | {"regressed": regression_text(best) if best.regressed_since is not None else None}
 
 
 def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
+    """One run against the base: metrics and parts are the comparison's own."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
-    tested = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
-    kind = next((metric.kind for metric in tested if metric.name == against.part_metric), "binary")
+    parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]
     return {
         "run": against.new.id,
         "pairs": pairs.paired,
         "only_in_base": _named(pairs.only_in_base),
         "only_in_new": _named(pairs.only_in_new),
         "warnings": [shared_text(against, base), *against.warnings, *stopped],
-        "metrics": [_line(metric) for metric in tested],
-        "parts": [_part(part, kind) for part in (*against.figures, *against.parts)],
+        "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
+        "parts": parts,
         "part_metric": against.part_metric,
         "notes": [*against.notes],
     }
 
 
-def _kind(kind: str) -> str:
-    return "rate" if kind == "binary" else "mean"
-
-
 def _named(ids: Sequence[str]) -> JSON:
     return {"count": len(ids), "first": [*ids[:_MOST_NAMED]]}
-
-
-def _line(metric: MetricComparison) -> JSON:
-    return {
-        "name": metric.name,
-        "evaluator": metric.evaluator,
-        "kind": _kind(metric.kind),
-        "higher_is_better": metric.higher_is_better,
-        "tested": metric.tested,
-        "primary": metric.primary,
-        "base": estimated(metric.base),
-        "new": estimated(metric.new),
-        "difference": estimated(metric.difference),
-        "p": metric.p_value,
-        "p_adjusted": metric.p_adjusted,
-        "test": metric.test,
-        "verdict": metric.verdict,
-        "why": metric.why,
-        "regressed": metric.totals.get("regressed", metric.b),
-        "fixed": metric.totals.get("fixed", metric.c),
-        "changed": metric.totals.get("changed"),
-    }
-
-
-def _part(part: Part, kind: str) -> JSON:
-    return {
-        "name": f"{part.column}: {part.value}",
-        "kind": _kind(kind),
-        "higher_is_better": True,
-        "base": estimated(part.base),
-        "new": estimated(part.new),
-        "difference": estimated(part.difference),
-        "p": part.p_value,
-        "p_adjusted": part.p_adjusted,
-        "verdict": part.verdict,
-    }
-
-
-def _followed(history: History) -> JSON:
-    return {"name": history.name, "kind": _kind(history.kind), "values": [estimated(each) for each in history.values]}

@@ -26,7 +26,7 @@ def _as_json(line: RunLine) -> dict[str, JSON]:
     figures: list[JSON] = [
         [
             each.evaluator,
-            "rate" if each.is_rate else "mean",
+            "binary" if each.is_rate else "score",
             each.value,
             "uncalibrated" if each.is_uncalibrated else None,
             each.low,

@@ -22,17 +22,18 @@ const probability = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 function verdictCell(line) {
   if (!line.verdict) return el("td", { class: "none" });
   const kind = line.verdict.split(" ")[0];
-  const p = typeof line.p_adjusted === "number" ? line.p_adjusted : line.p;
-  const about = typeof line.p === "number" ? `${line.test}: ${probability(line.p)}; corrected for the number of tests: ${probability(p)}` : null;
+  const p = typeof line.p_adjusted === "number" ? line.p_adjusted : line.p_value;
+  const about = typeof line.p_value === "number" ? `${line.test ? `${line.test}: ` : ""}${probability(line.p_value)}; corrected for the number of tests: ${probability(p)}` : null;
   const small = typeof p === "number" ? el("small", { title: about }, probability(p)) : null;
   return el("td", { class: "verdict-cell" }, el("b", { class: `verdict ${kind}`, title: line.why || null }, data(line.verdict)), small);
 }
 
 function changeLine(line, reach, find, where) {
-  const rate = line.kind === "rate";
+  const rate = line.kind === "binary";
   const shown = rate ? (value) => (typeof value === "number" ? percent(value) : "–") : figure;
   const delta = rate ? points : third;
   const { value, low, high, method, remark } = line.difference;
+  const totals = line.totals || {}; // a part has none
   const about = typeof low === "number" ? `${signed(low, delta)} to ${signed(high, delta)}` : remark || "";
   const rows = (count, change) => {
     if (typeof count !== "number") return "";
@@ -47,18 +48,18 @@ function changeLine(line, reach, find, where) {
     el("td", { class: "wide" }, differenceBar(line, reach)),
     el("td", {}, el("b", {}, typeof value === "number" ? signed(value, delta) + (rate ? " points" : "") : "–"), el("small", { title: method || null }, about)),
     verdictCell(line),
-    el("td", {}, rows(line.regressed, "regressed")),
-    el("td", {}, rows(line.fixed, "fixed")),
-    el("td", {}, typeof line.changed === "number" ? whole(line.changed) : ""),
+    el("td", {}, rows(totals.regressed ?? line.b, "regressed")),
+    el("td", {}, rows(totals.fixed ?? line.c, "fixed")),
+    el("td", {}, typeof totals.changed === "number" ? whole(totals.changed) : ""),
     el("td", {}, whole(line.difference.n)),
   );
 }
 
 function changeTable(metrics, find, where) {
   const heads = ["metric", "base", "new", "", "difference", "verdict", "regressed", "fixed", "changed", "rows"];
-  const reach = { rate: 0, mean: 0 };
+  const reach = {};
   for (const { kind, difference } of metrics) {
-    for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind], Math.abs(end));
+    for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind] || 0, Math.abs(end));
   }
   const lines = metrics.map((line) => changeLine(line, reach[line.kind] || 1, find, where));
   for (const line of lines) [...line.cells].forEach((cell, at) => (cell.dataset.label = heads[at])); // where columns do not fit
@@ -72,6 +73,12 @@ function onlyIn(title, found) {
   return el("details", { class: "by" }, el("summary", {}, `${counted(found.count, "row")} only in ${title}`), el("p", {}, ...ids, more ? ` and ${whole(more)} more` : ""));
 }
 
+/** A part of the rows as a line like a metric's. */
+function partLine(part, held) {
+  const { kind, higher_is_better } = held.metrics.find((line) => line.name === held.part_metric);
+  return { ...part, kind, higher_is_better, name: `${part.column}: ${part.value}` };
+}
+
 /** One run held against the base. */
 function heldNode(head, held, find, where) {
   const parts = held.notes.map((note) => el("p", { class: "note" }, "Note: ", data(note)));
@@ -79,7 +86,7 @@ function heldNode(head, held, find, where) {
   const others = held.metrics.filter((line) => !line.tested);
   parts.unshift(tested.length ? changeTable(tested, find, where) : el("p", {}, "No metric has rows that both runs judged."));
   if (others.length) parts.push(el("details", { class: "by" }, el("summary", {}, counted(others.length, "more metric")), changeTable(others, find, where)));
-  if (held.parts.length) parts.push(el("details", { class: "by" }, el("summary", {}, "Where ", name(held.part_metric), " differs"), changeTable(held.parts, find, where)));
+  if (held.parts.length) parts.push(el("details", { class: "by" }, el("summary", {}, "Where ", name(held.part_metric), " differs"), changeTable(held.parts.map((part) => partLine(part, held)), find, where)));
   const corrected = tested.some((line) => line.primary) ? "the primary metric is tested by itself, the others are corrected for their number" : "verdicts are corrected for the number of tests";
   parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(head.against.confidence, 0)} intervals; ${corrected} (Holm).`));
   parts.unshift(...held.warnings.filter(Boolean).map((words) => el("p", { class: "note warn-text" }, data(words))));
@@ -90,9 +97,9 @@ function heldNode(head, held, find, where) {
 /** Which run is the best so far, what speaks against it, and how far the others are from it. */
 function bestNode(best, names, runs) {
   if (!best) return null;
-  const rate = best.kind === "rate";
+  const rate = best.kind === "binary";
   const shown = rate ? (value) => percent(value) : figure;
-  const line = ([run, value, difference, mayBe]) => {
+  const line = ({ run, value, difference, may_be_best: mayBe }) => {
     const { low, high } = difference;
     const delta = rate ? points : third;
     const apart = typeof low === "number" ? `${signed(low, delta)} to ${signed(high, delta)}` : "–";

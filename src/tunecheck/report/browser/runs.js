@@ -18,7 +18,7 @@ function columnsOf(runs) {
   for (const run of runs) for (const [who] of run.figures) counts.set(who, (counts.get(who) || 0) + 1);
   const metrics = [...counts].sort((one, other) => other[1] - one[1]).map(([who]) => {
     const of = (run) => run.figures.find((each) => each[0] === who);
-    const shown = ([, kind, number, remark]) => (kind === "rate" ? percent(number) : figure(number)) + (remark ? ` ${remark}` : "");
+    const shown = ([, kind, number, remark]) => (kind === "binary" ? percent(number) : figure(number)) + (remark ? ` ${remark}` : "");
     return [`of ${who}`, who, (run) => of(run)?.[2], (run) => shown(of(run))];
   });
   const known = FACTS.filter(([, , value]) => runs.some(value));

@@ -4,7 +4,7 @@ const TREND = { width: 320, height: 110, left: 8, right: 8, top: 10, bottom: 10 
 
 /** One metric over the runs, with intervals. */
 function trendCard(line, names) {
-  const shown = line.kind === "rate" ? (value) => percent(value) : figure;
+  const shown = line.kind === "binary" ? (value) => percent(value) : figure;
   const known = line.values.filter((each) => typeof each.value === "number");
   if (!known.length) return null;
   const ends = known.flatMap(({ value, low, high }) => [value, low ?? value, high ?? value]);
