@@ -97,8 +97,8 @@ def find(
 
 def absence_hint() -> str:
     """Return the end of an error about an unknown name: which plug-ins are missing, if any."""
-    absent = [f"{each.name} ({each.problem})" for each in absent_plugins()]
-    return f"; it may belong to a plug-in that is missing here: {', '.join(absent)}" if absent else ""
+    absent = [f"{each.name} ({each.package})" for each in absent_plugins()]
+    return f"; it may belong to a plug-in that is not installed: {', '.join(absent)}" if absent else ""
 
 
 def check(candidate: Candidate, trust: Trust) -> None:
