@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tunecheck.report._panels import PanelReader
     from tunecheck.results import Clusters, OpenedRun, RunInfo
     from tunecheck.runs._store import Run
+    from tunecheck.storage._store import Store
     from tunecheck.views import Table
 
 
@@ -221,6 +222,6 @@ class RunnerLike(Protocol):
 
 
 class OpenMirror(Protocol):
-    """Opens the storage behind an address such as `az://container/prefix`."""
+    """Opens the storage behind an address, given without its scheme: `container/prefix`."""
 
-    def __call__(self, address: str) -> Any: ...  # noqa: ANN401 - the storage's own class
+    def __call__(self, address: str) -> Store: ...

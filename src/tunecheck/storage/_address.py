@@ -2,11 +2,11 @@
 
 import re
 
+from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck.storage._store import Store
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
-_PLACE = re.compile(r"(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
 
 
 def is_remote(place: str) -> bool:
@@ -15,23 +15,18 @@ def is_remote(place: str) -> bool:
 
 
 def open_store(place: str) -> Store:
-    """Open the storage at an address, `az://container/prefix`.
+    """Open the storage at an address such as `az://container/prefix`.
 
     Raises:
-        ConfigurationError: the address is that of no storage that was tried.
-        MissingExtraError: what speaks to it is not installed.
+        ConfigurationError: No plug-in knows the address's scheme, or the address is wrong.
+        MissingExtraError: The package for this storage is not installed.
     """
     url = _URL.fullmatch(place)
     assert url is not None
-    if url["scheme"].lower() != "az":
-        raise ConfigurationError(
-            f"{url['scheme']}://… was never tried as storage: give a folder, or az://container/prefix"
-        )
-    parts = _PLACE.fullmatch(url["rest"])
-    if parts is None:  # what stands behind a question mark may be a secret
-        raise ConfigurationError(
-            "storage is az://container/prefix, nothing behind it: credentials are read from AZURE_STORAGE_… variables"
-        )
-    from tunecheck.storage._azure import AzureStore
-
-    return AzureStore(parts["container"], (parts["prefix"] or "").strip("/"))
+    scheme = url["scheme"].lower()
+    known = [each.name for each in plugins.discover("mirrors")]
+    if scheme not in known:
+        offered = ", ".join(f"{name}://" for name in known)
+        raise ConfigurationError(f"{scheme}://… was never tried as storage: give a folder, or an address of {offered}")
+    store: Store = plugins.mirror(scheme)(url["rest"])
+    return store

@@ -20,6 +20,22 @@ _MOST_BLOCKS = 2
 _LONGEST = datetime.timedelta(seconds=30)
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
 _CODE = re.compile(r"<Code>(?P<code>\w+)</Code>")
+_PLACE = re.compile(r"(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
+
+
+def open_container(address: str) -> AzureStore:
+    """Open `container/prefix`, the part of an address behind `az://`.
+
+    Raises:
+        ConfigurationError: The address is wrong, or the environment names no account.
+        MissingExtraError: obstore is not installed.
+    """
+    parts = _PLACE.fullmatch(address)
+    if parts is None:  # what stands behind a question mark may be a secret
+        raise ConfigurationError(
+            "storage is az://container/prefix, nothing behind it: credentials are read from AZURE_STORAGE_… variables"
+        )
+    return AzureStore(parts["container"], (parts["prefix"] or "").strip("/"))
 
 
 class AzureStore:
