@@ -59,9 +59,9 @@ def assert_no_regression(
     from pathlib import Path
 
     from tunecheck.comparison._compare import compare_runs
-    from tunecheck.comparison._measuring import Settings
+    from tunecheck.comparison._measuring import ComparisonSettings
 
-    settings = Settings(
+    settings = ComparisonSettings(
         metrics=metric,
         margin=margin,
         cluster=cluster,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from tunecheck import MetricComparison, Run
-    from tunecheck.comparison import Part, RunPair, Sides
+    from tunecheck.comparison import PairedValues, Part, RunPair
     from tunecheck.statistics import PairedScores
 
 _CATEGORY = "category"
@@ -44,7 +44,7 @@ class LeaderboardFigures:
             yield from with_verdicts(parts, higher_is_better=True)
 
 
-def _figure(pair: RunPair, sides: Sides, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
+def _figure(pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
     """Both runs' weighted mean over some of the categories."""
     import numpy
 

@@ -8,7 +8,7 @@ from typing import Any
 from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary, run_view
-from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 from tunecheck.views import console, print_view
 
@@ -105,7 +105,7 @@ def test_a_column_of_many_values_shows_those_with_the_most_rows() -> None:
 
 
 def test_notes_and_gates_stand_at_the_end() -> None:
-    gates = [Outcome("calls >= 0.9", 0.8867, False), Outcome("error rate <= 0", 0.0, True)]
+    gates = [GateOutcome("calls >= 0.9", 0.8867, False), GateOutcome("error rate <= 0", 0.0, True)]
     found = lines(summary(gates=gates, notes=["in threads: calls"]))
     assert "note: in threads: calls" in found
     assert "gate NOT met required calls >= 0.9 found 0.8867" in found
@@ -114,7 +114,7 @@ def test_notes_and_gates_stand_at_the_end() -> None:
 
 
 def test_a_gate_that_found_nothing_says_why() -> None:
-    found = lines(summary(gates=[Outcome("calls[x] >= 1", None, False, "no row belongs to this group")]), 100)
+    found = lines(summary(gates=[GateOutcome("calls[x] >= 1", None, False, "no row belongs to this group")]), 100)
     assert any(line.endswith("found nothing (no row belongs to this group)") for line in found)
 
 

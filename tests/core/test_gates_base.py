@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
 
 from tunecheck.cli._gates.baseline import gated_metrics
-from tunecheck.cli._gates.gates import Outcome, end_of, parse_gate
+from tunecheck.cli._gates.gates import GateOutcome, end_of, parse_gate
 
 COUNT = 60
 
@@ -112,9 +112,9 @@ def test_undecided_ends_as_is_asked_for_in_every_output(
 
 
 def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:
-    undecided, missed = Outcome("a", -0.01, False, undecided=True), Outcome("b", -0.5, False)
+    undecided, missed = GateOutcome("a", -0.01, False, undecided=True), GateOutcome("b", -0.5, False)
     for how in (None, "fail", "pass"):
-        assert end_of([undecided, missed, Outcome("c", 1, True)], how) == "not met"
+        assert end_of([undecided, missed, GateOutcome("c", 1, True)], how) == "not met"
 
 
 def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunecheck: Tunecheck) -> None:

@@ -14,14 +14,14 @@ from tests.cli_parts import Said, call, here, replay, rows, workspace
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary, run_view
-from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 from tunecheck.views import junit
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
 
-def summary(text: str = "run", *gates: Outcome, errors: int = 0, failures: Failures | None = None) -> Summary:
+def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: Failures | None = None) -> Summary:
     failures = failures or Failures()
     metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
@@ -37,7 +37,7 @@ def the_cases(content: bytes) -> dict[str, ElementTree.Element]:
 
 
 def test_there_is_a_test_for_each_gate_and_each_share_of_errors() -> None:
-    gates = [Outcome("a >= 0.5", 0.25, False, "mean of a"), Outcome("b >= 0.5", 0.75, True)]
+    gates = [GateOutcome("a >= 0.5", 0.25, False, "mean of a"), GateOutcome("b >= 0.5", 0.75, True)]
     content = junit_xml(summary("match", *gates, errors=2), 0.1)
     suite = ElementTree.fromstring(content).find("testsuite")
     assert suite is not None
@@ -72,12 +72,12 @@ def test_without_a_gate_errors_fail_only_if_every_row_has_one() -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_any_text_gives_valid_xml(name: str, remark: str) -> None:
-    content = junit_xml(summary(name, Outcome(name, None, False, remark)), 0.0)
+    content = junit_xml(summary(name, GateOutcome(name, None, False, remark)), 0.0)
     assert len(list(ElementTree.fromstring(content).iter("testcase"))) == 2
 
 
 def test_hostile_text_is_text_and_loses_its_control_characters() -> None:
-    (first, _) = the_cases(junit_xml(summary("m", Outcome(HOSTILE, None, False)), 0.0))
+    (first, _) = the_cases(junit_xml(summary("m", GateOutcome(HOSTILE, None, False)), 0.0))
     assert first == HOSTILE.replace("\x1b", "").replace("\x00", "")
 
 

@@ -15,11 +15,11 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._compare import compare_runs
-from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.evaluators._base import Evaluator
 from tunecheck.pipeline._finished_rows import VerdictReader
 from tunecheck.report._blocks import Blocks, Shared
-from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
+from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
 from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
 from tunecheck.report._other_runs import paired_rows
@@ -40,7 +40,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def laid_out(ground_truth: Any, response: Any, judged: JudgedCalls | None = None) -> SideBySide:
-    return side_by_side(Sides(ground_truth, response, None, judged))
+    return side_by_side(AnswerComparison(ground_truth, response, None, judged))
 
 
 def judged_by(evaluator: Evaluator, ground_truth: object, response: object) -> SideBySide:
@@ -319,7 +319,7 @@ def test_a_histogram_counts_every_value_once() -> None:
 
 
 def rows_paired(base: Run, new: Run) -> list[int | None]:
-    return paired_rows(compare_runs([base, new], Path(), Settings(rows=0)).runs[0])
+    return paired_rows(compare_runs([base, new], Path(), ComparisonSettings(rows=0)).runs[0])
 
 
 def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path) -> None:

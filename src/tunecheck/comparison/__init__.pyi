@@ -1,7 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._comparison import Part as Part
-from ._measuring import Sides as Sides
+from ._measuring import PairedValues as PairedValues
 from ._pairing import pair as pair
 from ._pairs import RunPair as RunPair
 from ._parts import labels_of_pairs as labels_of_pairs, part_of as part_of, with_verdicts as with_verdicts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunecheck._faults import sentence
 from tunecheck._messages import counted
 from tunecheck.comparison._comparison import MetricComparison, RowChange
-from tunecheck.comparison._measuring import Sides, item_values
+from tunecheck.comparison._measuring import PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
 from tunecheck.results import MetricColumn, RunTable
@@ -37,7 +37,7 @@ class Changes:
     pairs: dict[str, list[int]] = field(default_factory=dict)
 
 
-def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int | None) -> Changes:
+def changes_of(metric: MetricComparison, sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
     """Sort a metric's pairs into lists.
 
     A pair with verdicts has regressed or is fixed where its verdict changed; of several trials, where they all passed
@@ -72,7 +72,7 @@ def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int 
     return changes
 
 
-def _verdicts(passes: str, sides: Sides, runs: RunPair) -> tuple[Floats, Floats]:
+def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
     if passes == sides.metric.name:
         return sides.base, sides.new
     base, new = item_values(runs.base, passes), item_values(runs.new, passes)

@@ -17,7 +17,7 @@ from tunecheck.comparison._changes import add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison, Selection
 from tunecheck.comparison._families import corrected_by_family, primary_of
-from tunecheck.comparison._measuring import Chosen, Settings, decided_metric, judge
+from tunecheck.comparison._measuring import Chosen, ComparisonSettings, decided_metric, judge
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._parts import figures_of, parts_of
 from tunecheck.comparison._rankings import history
@@ -69,7 +69,7 @@ def compare(
         ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
         DataError: a run whose files are damaged.
     """
-    settings = Settings(
+    settings = ComparisonSettings(
         metrics=metrics,
         confidence=confidence,
         margin=margin,
@@ -82,14 +82,14 @@ def compare(
     return compare_runs([base, *new], Path(results_dir), settings).comparison
 
 
-def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> Compared:
+def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Compared:
     """Compare runs with the first of them; arguments and errors as of `compare`."""
     if len(runs) < 2:
         raise ConfigurationError("compare takes a base and at least one run to compare with it")
     return compare_tables(open_runs(runs, results_dir, settings), settings)
 
 
-def compare_tables(tables: Sequence[RunTable], settings: Settings) -> Compared:
+def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
     """Compare runs that are read with the first of them."""
     runs = Runs(tables, settings)
     pairs = [*runs.against_base.values()]

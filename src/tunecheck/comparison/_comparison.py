@@ -261,7 +261,7 @@ class Ranked(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class HeldAgainst(Result):
+class PairwiseComparison(Result):
     """One run against another on the metric of the selection, tested by itself."""
 
     base: str
@@ -324,7 +324,7 @@ class Selection(Result):
     confidence: float
     base: str
     ranking: tuple[Ranked, ...]
-    against: tuple[HeldAgainst, ...]
+    against: tuple[PairwiseComparison, ...]
     rows_over_runs: RowsOverRuns | None = None
     notes: tuple[str, ...] = ()
     simulated: bool = False

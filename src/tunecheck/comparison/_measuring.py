@@ -35,7 +35,7 @@ _UNTESTED_RESAMPLES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ComparisonSettings:
     """How runs are compared, as the arguments of `compare` say.
 
     `cluster` is a column, `none`, or None for the one that the data declares or that is found.
@@ -70,7 +70,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class PairedValues:
     """A metric's numbers by pair, NaN where a run has none; `metric` is a column that says what they mean.
 
     `labels` number the clusters. `averaged` is whether they are shares of several trials.
@@ -122,7 +122,7 @@ def item_values(table: RunTable, name: str) -> Floats:
     return means
 
 
-def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> Sides:
+def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """A metric's numbers side by side."""
     import numpy
 
@@ -139,7 +139,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     if kind == "binary":
         bounds = (0.0, 1.0)
         averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (before, after))
-    return Sides(before, after, labels, kind, told.higher_is_better, bounds, told, averaged)
+    return PairedValues(before, after, labels, kind, told.higher_is_better, bounds, told, averaged)
 
 
 def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
@@ -150,7 +150,9 @@ def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
     )
 
 
-def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, settings: Settings) -> MetricComparison:
+def measure(
+    chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
+) -> MetricComparison:
     """The metric's figures and its test; there is no verdict before all metrics are tested."""
     import numpy
 
@@ -202,7 +204,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
 
 
 def compared(
-    sides: Sides, both: Mask, settings: Settings, *, tested: bool = True, most_draws: int | None = None
+    sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
     """The statistics of some of the pairs that have both numbers; at `most_draws` of them at random, or of signs."""
     from tunecheck.statistics._estimates import RESAMPLES
@@ -265,7 +267,7 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
-def estimate(values: Floats, sides: Sides, labels: Labels | None, settings: Settings) -> Estimate:
+def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
     """One run's figure, over rows that all runs have."""
     from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 

@@ -10,7 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import reckoned
-from tunecheck.comparison._measuring import Chosen, Settings, Sides, measure, sides_of
+from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, measure, sides_of
 from tunecheck.comparison._pairing import pair
 from tunecheck.results import NONE, Clusters, RunTable
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 class RunPair:
     """Two runs, their pairs, and what is measured of them."""
 
-    def __init__(self, base: RunTable, new: RunTable, settings: Settings) -> None:
+    def __init__(self, base: RunTable, new: RunTable, settings: ComparisonSettings) -> None:
         self.base = base
         self.new = new
         self.settings = settings
         self.pairing = pair(base, new, settings.pair_by)
-        self._sides: dict[str, Sides] = {}
+        self._sides: dict[str, PairedValues] = {}
         self._measured: dict[tuple[str, bool], MetricComparison] = {}
 
     @cached_property
@@ -50,7 +50,7 @@ class RunPair:
 
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
-    def sides(self, key: str) -> Sides:
+    def sides(self, key: str) -> PairedValues:
         """A metric's numbers by pair."""
         if key not in self._sides:
             self._sides[key] = sides_of(key, self.base, self.new, self.pairing, self.codes)
@@ -68,7 +68,7 @@ class RunPair:
 class Runs:
     """Runs in order, one of them the base, against which each other is held; any two may be held against each other."""
 
-    def __init__(self, tables: Sequence[RunTable], settings: Settings, base: int = 0) -> None:
+    def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
         self.tables = tables
         self.settings = settings
         self.base_place = base

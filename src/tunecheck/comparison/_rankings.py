@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck.comparison._comparison import History, MetricComparison, Ranked
 from tunecheck.comparison._judged import corrected_rate, labels_of
-from tunecheck.comparison._measuring import Chosen, Settings, Sides, estimate, item_values
+from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, estimate, item_values
 from tunecheck.comparison._pairs import Runs
 from tunecheck.statistics._results import Estimate
 
@@ -26,9 +26,9 @@ class CommonRows:
     items: NDArray[numpy.int64]
     scores: Floats
     labels: Codes | None
-    sides: Sides
+    sides: PairedValues
 
-    def estimate(self, run: int, settings: Settings) -> Estimate:
+    def estimate(self, run: int, settings: ComparisonSettings) -> Estimate:
         """One run's figure over these rows."""
         return estimate(self.scores[:, run], self.sides, self.labels, settings)
 

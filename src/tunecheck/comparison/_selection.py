@@ -15,9 +15,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
-from tunecheck.comparison._comparison import WORSE, Guard, HeldAgainst, Ranked, Selection
+from tunecheck.comparison._comparison import WORSE, Guard, PairwiseComparison, Ranked, Selection
 from tunecheck.comparison._families import corrected, primary_of
-from tunecheck.comparison._measuring import FEWEST, Chosen, Settings, Sides, judge
+from tunecheck.comparison._measuring import FEWEST, Chosen, ComparisonSettings, PairedValues, judge
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._row_histories import rows_over_runs
@@ -65,7 +65,7 @@ def select(
     for name, accepted in (guards or {}).items():
         if not 0 <= accepted < math.inf:
             raise ConfigurationError(f"guard {name!r}: a margin is 0 or more, not {accepted!r}")
-    settings = Settings(
+    settings = ComparisonSettings(
         confidence=confidence, cluster=cluster, allow_simulated=allow_simulated, pair_by=pair_by, seed=seed
     )
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
@@ -159,10 +159,10 @@ def _chosen(runs: Runs, metric: str | None) -> tuple[Chosen, bool]:
     return chosen, chosen.key == primary
 
 
-def _held(pair: RunPair, chosen: Chosen) -> HeldAgainst:
+def _held(pair: RunPair, chosen: Chosen) -> PairwiseComparison:
     metric = pair.measured(chosen)
     judged = judge(metric, metric.p_value, pair.sides(metric.key).bounds)
-    return HeldAgainst(pair.base.info.id, pair.new.info.id, replace(judged, primary=True))
+    return PairwiseComparison(pair.base.info.id, pair.new.info.id, replace(judged, primary=True))
 
 
 def _notes(runs: Runs, rows: int) -> Iterator[str]:
@@ -178,7 +178,9 @@ def _notes(runs: Runs, rows: int) -> Iterator[str]:
         yield from evaluator_notes(runs.base, table)
 
 
-def _of_ranking(ship: Ranked, ranking: Sequence[Ranked], sides: Sides, names: Mapping[str, str]) -> Iterator[str]:
+def _of_ranking(
+    ship: Ranked, ranking: Sequence[Ranked], sides: PairedValues, names: Mapping[str, str]
+) -> Iterator[str]:
     rivals = [names[each.run] for each in ranking if each.may_be_best and each is not ship]
     if not ship.may_be_best:
         yield f"it is worse than {names[ranking[0].run]}, which breaks a guard"

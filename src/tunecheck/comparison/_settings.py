@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.results import RunLike, RunTable, read_runs
 
 
-def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> list[RunTable]:
+def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
     """Runs that may be compared, as the settings say; errors as of `compare`."""
     _check(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
@@ -20,7 +20,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) ->
     return tables
 
 
-def _check(settings: Settings) -> None:
+def _check(settings: ComparisonSettings) -> None:
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {settings.confidence!r}")
     if settings.margin is not None and not 0 <= settings.margin < math.inf:

@@ -41,7 +41,7 @@ class JudgedCalls(msgspec.Struct, frozen=True):
     alternatives: bool | None = None
 
 
-class Sides(msgspec.Struct, frozen=True):
+class AnswerComparison(msgspec.Struct, frozen=True):
     """What is laid side by side; `judged` is None where no evaluator says anything of the calls.
 
     `text` is what the model said beside its calls, `tools` the definitions of the row's tools.
@@ -53,7 +53,7 @@ class Sides(msgspec.Struct, frozen=True):
     judged: JudgedCalls | None
     tools: JSON = None
 
-    def asks_the_same(self, other: Sides | None) -> bool:
+    def asks_the_same(self, other: AnswerComparison | None) -> bool:
         """Whether the other has this ground truth, and these tools."""
         return other is not None and (self.ground_truth, self.tools) == (other.ground_truth, other.tools)
 
@@ -76,7 +76,7 @@ class SideBySide(msgspec.Struct):
     tools: ToolDefinitions | None = None
 
 
-def side_by_side(sides: Sides, known: SideBySide | None = None) -> SideBySide:
+def side_by_side(sides: AnswerComparison, known: SideBySide | None = None) -> SideBySide:
     """Lay a response beside its ground truth; never raises: what cannot be read is shown as it is.
 
     `known` is another answer to the same, which was laid before: what both share is not made again, nor the functions
@@ -152,7 +152,7 @@ def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
     return described
 
 
-class _Line(msgspec.Struct):
+class _CallLine(msgspec.Struct):
     """An expected call beside the actual one, None where there is none, and where their arguments differ."""
 
     expected: FunctionCall | None
@@ -169,7 +169,7 @@ def _lines(
     extra: str,
     *,
     alternatives: bool,
-) -> list[_Line]:
+) -> list[_CallLine]:
     """Pair the calls as evaluators do, in the order of the expected ones; then those that have no partner."""
     faults = judged.faults if judged is not None else ()
     codes = {fault.code for fault in faults}
@@ -186,14 +186,18 @@ def _lines(
             left.append(pair.actual)
     lines.sort(key=lambda line: wanted.index(line.expected) if line.expected in wanted else 0)
     _give_faults(lines, faults)
-    return [*lines, *(_Line(call, None, "missing") for call in missing), *(_Line(None, call, extra) for call in left)]
+    return [
+        *lines,
+        *(_CallLine(call, None, "missing") for call in missing),
+        *(_CallLine(None, call, extra) for call in left),
+    ]
 
 
-def _line(pair: Pair, status: str) -> _Line:
-    return _Line(pair.expected, pair.actual, status, [each.path for each in pair.differences])
+def _line(pair: Pair, status: str) -> _CallLine:
+    return _CallLine(pair.expected, pair.actual, status, [each.path for each in pair.differences])
 
 
-def _give_faults(lines: Sequence[_Line], faults: Iterable[Fault]) -> None:
+def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
     """Give each fault of an argument to the pair of its function that differs there, else to the first of them."""
     for fault in faults:
         own = [
@@ -207,7 +211,7 @@ def _give_faults(lines: Sequence[_Line], faults: Iterable[Fault]) -> None:
             about.status = "differs" if about.status in ("same", "named", "beside") else about.status
 
 
-def _confused(lines: Iterable[_Line]) -> Iterator[tuple[str, str]]:
+def _confused(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
     """Expected functions and what was called in their place."""
     missing, extra = [], []
     for line in lines:
@@ -227,7 +231,7 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
     return max(known, key=len, default=None)
 
 
-def _shown(lines: Iterable[_Line], *, alternatives: bool) -> Iterator[JSON]:
+def _shown(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
     for line in lines:
         if line.expected is not None and line.actual is not None:
             yield _pair(line.expected, line.actual, line.status, line.faults, alternatives=alternatives)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tunecheck._causes import causes
 from tunecheck._json import JSON, loads
-from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, Table
+from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, RowIndex
 from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.statistics._proportions import wilson
 
@@ -18,7 +18,7 @@ _WIDE = 50.0
 """Values that span more than this factor are shown on a logarithmic axis."""
 
 
-def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
+def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     """Everything there is to draw; what the run has nothing of is left out."""
     drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
@@ -38,7 +38,7 @@ def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
     return {name: chart for name, chart in drawn.items() if chart}
 
 
-def _functions(evaluators: Sequence[Evaluated], table: Table) -> JSON:
+def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     """By evaluator, for each expected function: rows that passed, rows that were judged, and Wilson's interval."""
     rows_of: list[list[int]] = [[] for _ in table.functions.values]
     for row, codes in enumerate(table.functions.rows):
@@ -67,7 +67,7 @@ def _codes(codes: JSON) -> list[int]:
     return [codes] if isinstance(codes, int) else codes or []  # type: ignore[return-value]  # as Coded keeps them
 
 
-def _distributions(evaluators: Sequence[Evaluated], table: Table) -> Iterator[JSON]:
+def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
     for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
             values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]

@@ -10,9 +10,9 @@ from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared
-from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
+from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
 from tunecheck.report._panels import PanelReaders, PanelRow
-from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
+from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
 
@@ -34,7 +34,7 @@ class Details:
     shown: dict[str, JSON]
     calls: SideBySide
     verdicts: Sequence[Verdict]
-    sides: Sides | None = None
+    sides: AnswerComparison | None = None
     question: str = ""
     answer: str = ""
 
@@ -112,12 +112,12 @@ class DetailReader:
         panels = self.panels.add(number, row)
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
-    def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> Sides | None:
+    def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
         if parts.is_conversation:
             return None
         judged = _judged_calls(self._run.evaluators, verdicts)
         tools = self._run.tools(parts.data, parts.target)
-        return Sides(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
+        return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
     def _answered(
         self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide
@@ -237,7 +237,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
     return min(judged, key=lambda each: each[0])[1] if judged else None
 
 
-def _verdict(row: Mapping[str, JSON], own: EvaluatorColumns, verdict: Verdict) -> JSON:
+def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> JSON:
     """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
     differences = row[own.differences] if own.differences is not None else None
     properties = row[own.properties] if own.properties is not None else None

@@ -99,7 +99,7 @@ def number_in(value: JSON) -> float:
         return math.nan
 
 
-class Table:
+class RowIndex:
     """Collects the columns of a run's rows."""
 
     def __init__(self, run: ReportedRun) -> None:

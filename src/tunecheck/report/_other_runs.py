@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tunecheck._json import JSON
 from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import Comparison, RunComparison, Selection
-from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
@@ -87,7 +87,9 @@ class OtherRuns:
         DataError: a run's files are damaged.
     """
 
-    def __init__(self, others: Sequence[ReportedRun], run: ReportedRun, shared: Shared, settings: Settings) -> None:
+    def __init__(
+        self, others: Sequence[ReportedRun], run: ReportedRun, shared: Shared, settings: ComparisonSettings
+    ) -> None:
         tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison

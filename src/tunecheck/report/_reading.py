@@ -156,7 +156,7 @@ def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatorColumns:
+class EvaluatorKeys:
     """One evaluator's columns in a row: the keys of its metrics' `numbers`, of what a judge lists (`differences`), of
     the `properties`, and of everything `others` by name that is not part of its verdict.
     """
@@ -179,7 +179,7 @@ class Columns:
 
     inputs: list[tuple[str, str]] = field(default_factory=list)
     target: list[tuple[str, str]] = field(default_factory=list)
-    evaluators: list[EvaluatorColumns] = field(default_factory=list)
+    evaluators: list[EvaluatorKeys] = field(default_factory=list)
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
         """What each evaluator says of the row."""
@@ -224,10 +224,10 @@ class ShapeReader:
         return columns
 
 
-def _evaluator_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> EvaluatorColumns:
+def _evaluator_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> EvaluatorKeys:
     main = evaluator.verdicts.metric
     known = {f"{main}{ending}" for ending in _EIGHT} | {f"{main}_differences"}
-    return EvaluatorColumns(
+    return EvaluatorKeys(
         evaluator.verdicts,
         differences=keys.get(f"{main}_differences"),
         properties=keys.get(f"{main}_properties"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON
 from tunecheck.comparison._judged import Correction, corrections
-from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
+from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, RowIndex
 from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate
@@ -26,7 +26,7 @@ class _Group:
     rows: Sequence[int]
 
 
-def summary(run: ReportedRun, table: Table) -> dict[str, JSON]:
+def summary(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     """`groups` and, for each evaluator, its lines, each with one cell a group."""
     groups = [*_groups(table)]
     judges = {} if run.folder is None else corrections(run.folder)
@@ -43,7 +43,7 @@ def summary(run: ReportedRun, table: Table) -> dict[str, JSON]:
     }
 
 
-def _groups(table: Table) -> Iterator[_Group]:
+def _groups(table: RowIndex) -> Iterator[_Group]:
     yield _Group(None, None, range(len(table.ids)))
     columns = {"row_kind": table.kinds, **table.groups}
     for column, coded in columns.items():

@@ -10,14 +10,14 @@ from typing import TextIO
 from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck.comparison._measuring import Settings
+from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.comparison._settings import open_runs
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
 from tunecheck.report._facts import facts_of
-from tunecheck.report._index import MOST_ROWS, Table
+from tunecheck.report._index import MOST_ROWS, RowIndex
 from tunecheck.report._other_runs import OtherRuns
 from tunecheck.report._page import REPORT, as_data, embedded, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
@@ -58,7 +58,7 @@ def write_report(
     """
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
     # Simulated runs may be looked at side by side: the page says that they are.
-    settings = Settings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
+    settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
     names = [*others, run]
     folders = [open_run(name, Path(results_dir)).run for name in names]
     tables = open_runs(names, Path(results_dir), settings)
@@ -74,7 +74,7 @@ def write_report(
 class _Report:
     """One report on its way into a file."""
 
-    def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: Settings) -> None:
+    def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: ComparisonSettings) -> None:
         self._file = file
         self._size = 0
         *others, run = opened
@@ -82,7 +82,7 @@ class _Report:
         self._shared, self._rows = Blocks("shared", self._block), Blocks("rows", self._block)
         shared = Shared(self._shared)
         self._reader = DetailReader(run, shared)
-        self._table = Table(run)
+        self._table = RowIndex(run)
         self._others = OtherRuns(others, run, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:

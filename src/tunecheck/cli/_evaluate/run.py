@@ -17,7 +17,7 @@ from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import Summary, intervals_of, run_view
-from tunecheck.cli._gates.gates import Outcome, check_error_rate, end_of
+from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
@@ -171,7 +171,7 @@ def _outcomes(
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
-) -> tuple[list[Outcome], list[str]]:
+) -> tuple[list[GateOutcome], list[str]]:
     """What came of the gates, and remarks on it."""
     if not job.is_gated:
         return [], []

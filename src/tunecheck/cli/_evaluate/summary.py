@@ -12,7 +12,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import cost_text, skill_text
-from tunecheck.cli._gates.gates import End, Outcome, end_of
+from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
@@ -49,7 +49,7 @@ class Summary:
     by: Mapping[str, Mapping[str, Metrics]]
     evaluators: Mapping[str, EvaluatorEntry]
     failures: Failures
-    gates: Sequence[Outcome]
+    gates: Sequence[GateOutcome]
     notes: Sequence[str]
     usage: Mapping[str, JSON]
     reused: str = ""
@@ -233,7 +233,7 @@ def _usage(usage: Mapping[str, JSON]) -> Table:
     return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
-def _gates(outcomes: Sequence[Outcome]) -> Table:
+def _gates(outcomes: Sequence[GateOutcome]) -> Table:
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""

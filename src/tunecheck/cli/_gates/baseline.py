@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tunecheck._causes import METRIC
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck.cli._gates.gates import Gate, Outcome
+from tunecheck.cli._gates.gates import Gate, GateOutcome
 from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._gates.power import Power, pass_rates, powers
 from tunecheck.results import PASS_RATE
@@ -48,16 +48,16 @@ class Base:
         """The option that names it."""
         return "--better-than" if self.better else "--no-worse-than"
 
-    def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
+    def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
         """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
 
         Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
         """
         from tunecheck.comparison._compare import compare_runs
-        from tunecheck.comparison._measuring import Settings
+        from tunecheck.comparison._measuring import ComparisonSettings
         from tunecheck.comparison._pairing import NothingPairsError
 
-        settings = Settings(
+        settings = ComparisonSettings(
             metrics=self.metrics,
             confidence=self.confidence,
             margin=self.margin,
@@ -78,14 +78,14 @@ class Base:
             return [self._impossible("the two runs have no metric in common")], []
         return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.flag)
 
-    def _impossible(self, why: str) -> Outcome:
-        return Outcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
+    def _impossible(self, why: str) -> GateOutcome:
+        return GateOutcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
 
     def _required(self, margin: str) -> str:
         how = "better" if self.better else f"at most {margin} worse"
         return f"shown to be {how} than {self.id}"
 
-    def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
+    def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
         from tunecheck.comparison._wording import difference_text
         from tunecheck.statistics._margins import refutes, rows_to_decide
 
@@ -106,7 +106,7 @@ class Base:
             rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
             what = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {what} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
-        return Outcome(
+        return GateOutcome(
             f"{metric.name}: {self._required(margin)}",
             metric.difference.value,
             met,

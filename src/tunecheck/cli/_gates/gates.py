@@ -36,7 +36,7 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GateOutcome:
     """What came of a gate: `found` is None where there was nothing to count.
 
     Of a comparison with another run, `found` is the difference, `said` the same for people, and `comparison` has its
@@ -137,7 +137,7 @@ class Gate:
         by: Groups,
         primaries: Mapping[str, str | None],
         judges: Mapping[str, Correction] | None = None,
-    ) -> Outcome:
+    ) -> GateOutcome:
         """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
 
         The pass rate of one of the `judges` is the one that is corrected for its errors, over all rows; of a group it
@@ -146,11 +146,11 @@ class Gate:
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
-            return Outcome(str(self), None, False, "no row belongs to this group")
+            return GateOutcome(str(self), None, False, "no row belongs to this group")
         key = self.metric if self.metric.startswith(METRIC) else self._key(metrics, primaries)
         value = chosen.get(key, 0 if key.startswith(METRIC) else None) if key is not None else None
         if value is None:
-            return Outcome(str(self), None, False, "no row was counted")
+            return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigurationError(f"--fail-under {str(self)!r}: {key} is not a number")
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
@@ -158,7 +158,7 @@ class Gate:
         if judges and evaluator in judges and rate == "binary_aggregate":
             corrected, remark = _judged(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
-        return Outcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
+        return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
         """A bare evaluator name means its pass rate, else its main mean; None where no row was scored."""
@@ -216,7 +216,7 @@ def parse_gate(text: str) -> Gate:
     return Gate(match["metric"], match["group"], match["operator"], required)
 
 
-def end_of(outcomes: Iterable[Outcome], undecided: str | None) -> End:
+def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
     """How all gates together end; `undecided` says whether one that is undecided counts as met (`pass`) or not."""
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:
@@ -225,7 +225,9 @@ def end_of(outcomes: Iterable[Outcome], undecided: str | None) -> End:
     return counts[undecided] if "undecided" in ends else "met"
 
 
-def check_error_rate(allowed: float, failed: int, rows: int) -> Outcome:
+def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
     """The gate on errors: rows with an error by rows."""
     rate = failed / rows if rows else 0.0
-    return Outcome(f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed))
+    return GateOutcome(
+        f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed)
+    )
