@@ -202,7 +202,7 @@ BEHAVIOURS = (
     Behaviour("no usage", RIGHT, "server: {usage: false}"),
     Behaviour("o-series parameters", RIGHT, "server: {parameters: o_series}",
               definition={"parameters": {"max_tokens": 200, "temperature": 0}}),
-    Behaviour("answers as a stream only", RIGHT, "server: {streaming: only}"),
+    Behaviour("answers as a stream only", RIGHT, "server: {streaming: only}", definition={"stream": True}),
     Behaviour("streams its thoughts and calls", rules(reasoning="They ask."), definition={"stream": True}),
     Behaviour("busy at first", listed({"status": 429, "times": 3, "retry_after": 0.01}) + RIGHT),
     Behaviour("fails at first", listed({"status": 503, "times": 2, "retry_after": 0.01}) + RIGHT),
@@ -356,9 +356,14 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def refusal_of(completion: Completion) -> str | None:
+    refusal = completion.reasoning_fields.get("refusal")
+    return refusal if isinstance(refusal, str) else None
+
+
 def said_by(completions: list[Completion]) -> Counter[tuple[str, Any]]:
     return Counter(
-        (told(each.text or getattr(each, "beside", {}).get("refusal"), each.tool_calls), each.finish_reason)
+        (told(each.text or refusal_of(each), each.tool_calls), each.finish_reason)
         for each in completions
         if each.finish_reason != "content_filter"
     )
