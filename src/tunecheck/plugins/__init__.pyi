@@ -98,7 +98,6 @@ from ._names import (
     check as check,
     cluster_rules as cluster_rules,
     codes as codes,
-    dialect as dialect,
     discover as discover,
     figures as figures,
     find as find,
@@ -109,6 +108,5 @@ from ._names import (
     runner as runner,
     sources as sources,
     tables as tables,
-    target as target,
     uploader as uploader,
 )

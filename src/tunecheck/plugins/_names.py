@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         ClusterRule,
         Code,
         Figures,
-        MakeTarget,
         MakeUploader,
         ObjectionRule,
         OpenMirror,
@@ -237,16 +236,6 @@ def cluster_rules() -> list[ClusterRule]:
 def objection_rules() -> list[ObjectionRule]:
     """Return what speaks against comparing two runs."""
     return _all("objections")
-
-
-def target(name: str) -> MakeTarget:
-    """Return what makes the target that a data set names; errors as of `find`."""
-    return cast("MakeTarget", find("targets", name))
-
-
-def dialect(name: str) -> object:
-    """Return a conversation dialect by the value of `compat`; errors as of `find`."""
-    return find("dialects", name)
 
 
 def uploader(name: str) -> MakeUploader:
