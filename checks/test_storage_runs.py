@@ -38,6 +38,8 @@ class FaultyProxy(ThreadingHTTPServer):
         self.blobs = port
         self.failing: int | None = None
         self.lost = False
+        self.down = False
+        """Every connection is closed at once."""
         self.seen = 0
 
 
@@ -48,6 +50,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.seen += 1
+        if self.server.down:
+            self.close_connection = True
+            self.connection.close()
+            return
         fails = self.server.seen == self.server.failing
         if fails and not self.server.lost:
             self._reply(403, b"<Error><Code>AuthorizationFailure</Code></Error>", {})
@@ -211,9 +217,8 @@ def test_a_run_that_is_at_work_elsewhere_is_not_resumed(tmp_path: Path, proxy: F
 
 
 @posix_only
-@pytest.mark.parametrize("on", [(), ("--on", "local:2")], ids=["alone", "shared"])
 def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
-    tmp_path: Path, proxy: FaultyProxy, container: str, on: tuple[str, ...]
+    tmp_path: Path, proxy: FaultyProxy, container: str
 ) -> None:
     def slow(request: Request, attempt: int) -> Step:
         time.sleep(0.4)
@@ -222,7 +227,7 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
     with FaultServer(slow) as server:
         endpoint = server.url.removesuffix("/score")
         first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
-        process = first.start(*RUN, "--endpoint", "endpoint.yaml", *on)
+        process = first.start(*RUN, "--endpoint", "endpoint.yaml")
         until = time.monotonic() + 60
         while len(server.requests) < 8 and time.monotonic() < until:
             time.sleep(0.1)
@@ -238,6 +243,27 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
     code, _, told = first.says("runs")
     assert (code, "what only this one had of it is kept in" in told) == (0, True), told
     assert first.rows() == second.rows()
+
+
+def test_an_outage_of_a_minute_pauses_only_the_mirror(tmp_path: Path, proxy: FaultyProxy, container: str) -> None:
+    def slow(request: Request, attempt: int) -> Step:
+        time.sleep(4)
+        return reply(request, attempt)
+
+    with FaultServer(slow) as server:
+        endpoint = server.url.removesuffix("/score")
+        machine = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
+        process = machine.start(*RUN, "--endpoint", "endpoint.yaml")
+        until = time.monotonic() + 60
+        while not shipped(container, proxy) and time.monotonic() < until:
+            time.sleep(0.1)
+        proxy.down, before = True, len(server.requests)
+        time.sleep(60)
+        proxy.down = False
+        assert len(server.requests) > before
+        _, told = process.communicate(timeout=200)
+    assert (process.returncode, "it is tried again" in told) == (0, True), told
+    assert len(Machine(tmp_path / "second", proxy, machine.address).rows()) == 60
 
 
 def shipped(container: str, proxy: FaultyProxy) -> int:

@@ -30,6 +30,9 @@ from tunecheck.pipeline._results import RowState
 
 _LOOKED_EVERY_S = 0.005
 
+_UNREAD = 2
+"""So many times the calls in flight may wait for the driver: with fewer, calls of 50 ms wait longer than they take."""
+
 _SIGN_OF_LIFE_S = 2.0
 """An empty portion is sent after so many seconds without news: the driver sees that the process still runs Python."""
 
@@ -209,7 +212,7 @@ class ChunkRunner:
         Raises:
             RunError: the run must stop: the budget is spent, say, or a limit of refused calls is reached.
         """
-        outbox = Outbox(self._plan.concurrency)
+        outbox = Outbox(_UNREAD * self._plan.concurrency)
         ended = self._loop.submit(self._ended(outbox, self._run(chunk, outbox)))
         yield from outbox.portions()
         ended.result()
