@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
 
 import msgspec
@@ -171,10 +172,15 @@ def _lines(
     alternatives: bool,
 ) -> list[_CallLine]:
     """Pair the calls as evaluators do, in the order of the expected ones; then those that have no partner."""
+    wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
+    if not (wanted and made):
+        return [
+            *(_CallLine(call, None, "missing") for call in wanted),
+            *(_CallLine(None, call, extra) for call in made),
+        ]
     faults = judged.faults if judged is not None else ()
     codes = {fault.code for fault in faults}
-    wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
-    match = match_calls(made, wanted, MatchPolicy(alternatives=alternatives, ordered="call_out_of_order" in codes))
+    match = match_calls(made, wanted, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
     lines = [_line(pair, _unfaulted(judged)) for pair in match.pairs]
     lines += [_line(pair, "moved") for pair in match.moved]
     missing, left = [*match.missing], [*match.extra]
@@ -191,6 +197,11 @@ def _lines(
         *(_CallLine(call, None, "missing") for call in missing),
         *(_CallLine(None, call, extra) for call in left),
     ]
+
+
+@cache  # there are four, and making one checks all its switches
+def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
+    return MatchPolicy(alternatives=alternatives, ordered=ordered)
 
 
 def _line(pair: Pair, status: str) -> _CallLine:
