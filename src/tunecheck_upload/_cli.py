@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, TunecheckError
 from tunecheck.cli import Invocation, JsonOptions, ResultsOptions, argument, command, flag, print_json
-from tunecheck.plugins import JSON, clean, counted
-from tunecheck_upload._destinations import DestinationOptions, open_uploaders
-
-if TYPE_CHECKING:
-    from tunecheck import Run
-    from tunecheck.plugins import UploaderLike
-    from tunecheck_upload._uploader import Uploaded
+from tunecheck.plugins import clean
+from tunecheck_upload._destinations import DestinationOptions, as_json, open_uploaders, shown, upload_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,32 +49,3 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     if failures:
         raise failures[-1]
     return 0
-
-
-def upload_all(
-    uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
-) -> tuple[list[Uploaded], TunecheckError | None]:
-    """Upload a run to each destination. Return what was done, and the first failure, which stops no other upload."""
-    done: list[Uploaded] = []
-    failure: TunecheckError | None = None
-    for uploader in uploaders:
-        try:
-            done.append(uploader.upload(run, again=again))
-        except TunecheckError as error:
-            failure = failure or error
-    return done, failure
-
-
-def shown(done: Uploaded) -> Iterator[str]:
-    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
-    yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
-    if done.left_out:
-        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
-    if done.url:
-        yield clean(done.url, 2_000)
-
-
-def as_json(done: Uploaded) -> dict[str, JSON]:
-    names = ("to", "run_id", "url", "files", "metrics", "left_out", "unchanged")
-    values = {name: getattr(done, name) for name in names}
-    return values | {"files": list(done.files), "left_out": list(done.left_out)}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, plugins
+from tunecheck import ConfigurationError, TunecheckError, plugins
 from tunecheck.cli import RUNNING, AddedOptions, Addition, CommandOptions, flag, option
+from tunecheck.plugins import JSON, clean, counted
 
 if TYPE_CHECKING:
     from tunecheck import Run
     from tunecheck.cli import AfterRun
+    from tunecheck.plugins import UploaderLike
+    from tunecheck_upload._uploader import Uploaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +57,6 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
         def upload(run: Run) -> Addition:
             if not uploaders:
                 return Addition({"uploads": []})
-            from tunecheck_upload._cli import as_json, shown, upload_all
-
             done, failure = upload_all(uploaders, run)
             lines = [line for each in done for line in shown(each)]
             return Addition({"uploads": [as_json(each) for each in done]}, lines, failure)
@@ -75,3 +77,32 @@ def open_uploaders(
     if options.mlflow is not None:
         uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
     return uploaders
+
+
+def upload_all(
+    uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
+) -> tuple[list[Uploaded], TunecheckError | None]:
+    """Upload a run to each destination. Return what was done, and the first failure, which stops no other upload."""
+    done: list[Uploaded] = []
+    failure: TunecheckError | None = None
+    for uploader in uploaders:
+        try:
+            done.append(uploader.upload(run, again=again))
+        except TunecheckError as error:
+            failure = failure or error
+    return done, failure
+
+
+def shown(done: Uploaded) -> Iterator[str]:
+    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
+    yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
+    if done.left_out:
+        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
+    if done.url:
+        yield clean(done.url, 2_000)
+
+
+def as_json(done: Uploaded) -> dict[str, JSON]:
+    names = ("to", "run_id", "url", "files", "metrics", "left_out", "unchanged")
+    values = {name: getattr(done, name) for name in names}
+    return values | {"files": list(done.files), "left_out": list(done.left_out)}
