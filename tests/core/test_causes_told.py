@@ -38,7 +38,7 @@ def test_a_run_tells_its_causes_with_a_row_and_what_to_try(said: Said, tmp_path:
     assert "called a function that is not among the tools" in said.out
     page = (tmp_path / "out.md").read_text("utf-8")
     assert page.index(f"**{SERVING}**") < page.index(f"**{MODEL}**")
-    assert "1 × `cut off at the token limit: raise max_tokens`, e.g. `r4`" in page
+    assert "| 1 | 16.7% | cut off at the token limit e.g. `r4` |" in page
     assert '<property name="cause.refusal" value="1"' in (tmp_path / "out.xml").read_text("utf-8")
     assert "gate NOT met  required cause.cut_off <= 0.1" in said.out
     assert "gate met      required cause.refusal <= 0.2" in said.out

@@ -232,7 +232,7 @@ def test_lists_of_runs_call_a_judge_uncalibrated(tmp_path: Path, capsys: pytest.
     run_of(tmp_path, ["please"] * 3 + ["no"])
     assert main(["runs", "--results-dir", str(tmp_path)]) == 0
     assert "lenient 75.0% uncalibrated" in capsys.readouterr().out
-    assert '"lenient","rate",0.75,"uncalibrated",' in runs_page(tmp_path)
+    assert '"lenient","binary",0.75,"uncalibrated",' in runs_page(tmp_path)
     calibrated(tmp_path, {"please": ("pass", 2), "no": ("fail", 2)})
     assert main(["runs", "--results-dir", str(tmp_path)]) == 0
     assert "uncalibrated" not in capsys.readouterr().out

@@ -228,7 +228,7 @@ ODD = [
     ({"when": datetime.date(2024, 1, 5)}, "e.when: a date has no JSON form"),
     ({"s": {1, 2}}, "e.s: a set has no JSON form"),
     ({"deep": [{"x": object()}]}, r"e.deep[0].x: a object has no JSON form"),
-    ({None: 1}, "e: a NoneType as a key has no JSON form"),
+    ({None: 1}, "e, a key: a NoneType has no JSON form"),
     ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
     ({"v": np.array([object()])}, "e.v[0]: a object has no JSON form"),
     ({"nan": float("nan")}, "e.nan: no finite number"),

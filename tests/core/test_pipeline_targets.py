@@ -230,7 +230,7 @@ def test_the_service_s_request_id_stands_with_the_error(tmp_path: Path) -> None:
     [
         ({"response": object()}, "answer.response: a object has no JSON form"),
         ({"response": {1, 2}}, "answer.response: a set has no JSON form"),
-        ({None: 1}, "answer: a NoneType as a key has no JSON form"),
+        ({None: 1}, "answer, a key: a NoneType has no JSON form"),
         ({"n": 10**5000}, "answer.n: a int of thousands of digits has no JSON form"),
     ],
 )

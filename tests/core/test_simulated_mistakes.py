@@ -13,8 +13,8 @@ from tunecheck.calls.matching import match_calls
 from tunecheck.endpoints._simulated.mistakes import (
     ANSWER_MISTAKES,
     CALL_MISTAKES,
-    Draft,
     Mistake,
+    SimulatedAnswer,
     Situation,
     as_number_text,
     converted_number,
@@ -41,14 +41,18 @@ TOOLS: Any = [
 MESSAGES: Any = [{"role": "user", "content": "A table for four at Casa Mia in Lisbon"}]
 SITUATION = Situation.of(MESSAGES, TOOLS)
 CALL = FunctionCall("book_table", {"place": "Casa Mia", "day": "2026-03-05", "people": 4, "area": "inside"})
-RIGHT = Draft(calls=(CALL,))
+RIGHT = SimulatedAnswer(calls=(CALL,))
 
 
-def outcomes(mistake: Mistake, draft: Draft = RIGHT, situation: Situation = SITUATION) -> list[Draft | None]:
+def outcomes(
+    mistake: Mistake, draft: SimulatedAnswer = RIGHT, situation: Situation = SITUATION
+) -> list[SimulatedAnswer | None]:
     return [mistake(draft, situation, Random(seed)) for seed in range(60)]
 
 
-def changed_arguments(name: str, draft: Draft = RIGHT, situation: Situation = SITUATION) -> list[dict[str, Any]]:
+def changed_arguments(
+    name: str, draft: SimulatedAnswer = RIGHT, situation: Situation = SITUATION
+) -> list[dict[str, Any]]:
     """All the argument sets that a mistake makes; each outcome differs from the right one in exactly one argument."""
     found = []
     for outcome in outcomes(CALL_MISTAKES[name], draft, situation):
@@ -68,7 +72,7 @@ def test_number_as_string_turns_the_number_into_its_text() -> None:
 
 
 def test_number_conversion_gives_a_fraction_for_percent_and_thousands_for_units() -> None:
-    loan = Draft(calls=(FunctionCall("loan", {"amount": 250000, "interest_rate": 5, "years": 3}),))
+    loan = SimulatedAnswer(calls=(FunctionCall("loan", {"amount": 250000, "interest_rate": 5, "years": 3}),))
     changes = changed_arguments("number_conversion", loan)
     assert {tuple(change.items()) for change in changes} == {(("amount", 250),), (("interest_rate", 0.05),)}
 
@@ -87,7 +91,7 @@ def test_wrong_argument_stays_within_the_type_and_the_choices() -> None:
 
 
 def test_wrong_argument_reaches_into_lists_and_objects() -> None:
-    nested = Draft(calls=(FunctionCall("f", {"a": {"b": [True, None]}}),))
+    nested = SimulatedAnswer(calls=(FunctionCall("f", {"a": {"b": [True, None]}}),))
     assert changed_arguments("wrong_argument", nested) == [{"a": {"b": [False, None]}}] * 60
 
 
@@ -112,18 +116,18 @@ def test_extra_argument_invents_one_where_the_schema_has_none_left() -> None:
 
 def test_wrong_function_calls_another_one_on_offer_with_the_same_arguments() -> None:
     for outcome in outcomes(CALL_MISTAKES["wrong_function"]):
-        assert outcome == Draft(calls=(FunctionCall("cancel_table", CALL.arguments),))
+        assert outcome == SimulatedAnswer(calls=(FunctionCall("cancel_table", CALL.arguments),))
 
 
 @pytest.mark.parametrize(("name", "miss"), [("get_weather", "fetch_weather"), ("weather", "get_weather")])
 def test_wrong_function_misses_a_name_where_there_is_no_other_one(name: str, miss: str) -> None:
-    for outcome in outcomes(CALL_MISTAKES["wrong_function"], Draft(calls=(FunctionCall(name),)), Situation()):
+    for outcome in outcomes(CALL_MISTAKES["wrong_function"], SimulatedAnswer(calls=(FunctionCall(name),)), Situation()):
         assert outcome
         assert outcome.calls[0].name == miss
 
 
 def test_one_of_several_calls_is_wrong_and_the_others_stay() -> None:
-    draft = Draft(calls=(CALL, FunctionCall("cancel_table", {"id": "x1"}), CALL))
+    draft = SimulatedAnswer(calls=(CALL, FunctionCall("cancel_table", {"id": "x1"}), CALL))
     for name, mistake in CALL_MISTAKES.items():
         for outcome in outcomes(mistake, draft):
             if outcome is None or name == "answered_instead_of_called":
@@ -138,7 +142,7 @@ def test_answered_instead_of_called_is_text_and_no_call() -> None:
 
 
 def test_called_instead_of_answered_fills_in_what_is_required() -> None:
-    for outcome in outcomes(ANSWER_MISTAKES["called_instead_of_answered"], Draft("It is sunny.")):
+    for outcome in outcomes(ANSWER_MISTAKES["called_instead_of_answered"], SimulatedAnswer("It is sunny.")):
         assert outcome
         (call,) = outcome.calls
         assert outcome.text is None
@@ -147,14 +151,14 @@ def test_called_instead_of_answered_fills_in_what_is_required() -> None:
 
 
 def test_called_instead_of_answered_needs_a_function_on_offer() -> None:
-    assert set(outcomes(ANSWER_MISTAKES["called_instead_of_answered"], Draft("x"), Situation())) == {None}
+    assert set(outcomes(ANSWER_MISTAKES["called_instead_of_answered"], SimulatedAnswer("x"), Situation())) == {None}
 
 
 @pytest.mark.parametrize("name", ["number_as_string", "number_conversion", "date_format", "wrong_argument"])
 def test_what_has_no_occasion_is_not_made(name: str) -> None:
-    assert set(outcomes(CALL_MISTAKES[name], Draft(calls=(FunctionCall("f", {"a": None, "b": {}, "c": []}),)))) == {
-        None
-    }
+    assert set(
+        outcomes(CALL_MISTAKES[name], SimulatedAnswer(calls=(FunctionCall("f", {"a": None, "b": {}, "c": []}),)))
+    ) == {None}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_what_has_no_occasion_is_not_made(name: str) -> None:
 )
 def test_the_matcher_names_the_mistake_that_was_made(name: str, kind: str) -> None:
     report = FunctionCall("report", {"share": 0.25, "total": 120000, "from": "2026-03-05", "at": "14:30"})
-    for outcome in outcomes(CALL_MISTAKES[name], Draft(calls=(report,))):
+    for outcome in outcomes(CALL_MISTAKES[name], SimulatedAnswer(calls=(report,))):
         assert outcome
         (pair,) = match_calls(outcome.calls, (report,)).pairs
         assert [difference.kind for difference in pair.differences] == [kind]
@@ -311,7 +315,7 @@ drafts = st.lists(
 def test_every_mistake_changes_any_call_or_says_that_it_cannot(
     calls: list[FunctionCall], offered: Any, messages: Any, seed: int
 ) -> None:
-    draft = Draft(calls=tuple(calls))
+    draft = SimulatedAnswer(calls=tuple(calls))
     situation = Situation.of(messages, offered)
     for mistake in CALL_MISTAKES.values():
         outcome = mistake(draft, situation, Random(seed))
@@ -321,5 +325,5 @@ def test_every_mistake_changes_any_call_or_says_that_it_cannot(
 @given(st.text(min_size=1), tools, st.integers())
 def test_every_mistake_changes_any_text_or_says_that_it_cannot(text: str, offered: Any, seed: int) -> None:
     for mistake in ANSWER_MISTAKES.values():
-        outcome = mistake(Draft(text), Situation.of([], offered), Random(seed))
-        assert outcome is None or outcome != Draft(text)
+        outcome = mistake(SimulatedAnswer(text), Situation.of([], offered), Random(seed))
+        assert outcome is None or outcome != SimulatedAnswer(text)

@@ -42,13 +42,14 @@ def print_view(view: View, console: Console) -> None:
         if isinstance(part, Chart):
             continue
         console.print()
+        is_table = isinstance(part, Table)
         shown = _tables(part, console.width) if isinstance(part, Table) else map(_line, part.lines)
         for each in shown:
-            console.print(each)
+            console.print(each, soft_wrap=not is_table)  # terminals wrap sentences; files and logs keep them whole
     if view.notes:
         console.print()
     for note in view.notes:
-        console.print(_line(f"note: {note}"))
+        console.print(_line(f"note: {note}"), soft_wrap=True)
 
 
 def _line(sentence: Sentence) -> Line:
