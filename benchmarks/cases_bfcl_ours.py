@@ -21,7 +21,7 @@ def conversations(cases: str, mode: CallMode, passes: str, data: str) -> None:
     seconds = []
     for number in range(int(passes)):
         started = time.perf_counter()
-        simulators = Services(long_context=long_context)
+        simulators = Services(long_context=lambda: long_context)
         verdicts = [
             check_conversation(
                 case["entry"], case[mode], compat=True, services=simulators, mode=mode, model=f"model{number}"

@@ -18,4 +18,4 @@ for line in sys.stdin:
     else:
         cluster.remove_node(nodes.pop(), allow_graceful=False)
     print("done", flush=True)
-cluster.shutdown()
+cluster.shutdown()  # type: ignore[no-untyped-call]

@@ -96,7 +96,7 @@ async def of_ours(one: Values) -> tuple[Values, list[Values]]:
     answers = [[tuple(call) for call in answer] if isinstance(answer, list) else answer for answer in one["answers"]]
     with serving(answers) as server:
         mode: Any = "tools" if one["tools"] else "text"
-        target = ConversationTarget(server.endpoint(), mode=mode, compat=True, include_input_log=True)
+        target = ConversationTarget(server.endpoint(), mode=mode, compat="bfcl", include_input_log=True)
         output: Values = json.loads(json.dumps(dict(await target.answer(row, CallContext("r", row.id, "h")))))
         await target.close()
         return output, server.requests

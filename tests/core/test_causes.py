@@ -235,7 +235,7 @@ def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(
     ("made", "truth", "cause"),
     [
         ([call(arguments={"city": "Pariss"})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.close_wording"),
-        ([call(arguments={"city": 5})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.type"),
+        ([call(arguments={"city": 5})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.other"),
         ([call(), call()], [{"book_table": {"city": ["Paris"]}}], "extra_call"),
         ([call()], [{"book_table": {"city": ["Paris"]}}, {"set_alarm": {}}], "missing_call"),
         (

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -208,4 +208,5 @@ def test_a_run_without_worker_processes_calls_the_function_in_its_own(tmp_path: 
         made = evaluate(
             data=data, target=endpoint, evaluators={"n": lambda response: 1}, workers=workers, results_dir=tmp_path
         )
-        assert (made["rows"][0]["outputs.text"] == str(os.getpid())) is own
+        (row,) = cast("list[dict[str, Any]]", made["rows"])
+        assert (row["outputs.text"] == str(os.getpid())) is own

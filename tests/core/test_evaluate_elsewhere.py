@@ -206,7 +206,7 @@ class Judged:
         completion = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": text}]))
         if self.broken and text == "answer 4":
             raise ValueError("broken")
-        return {"score": float(completion.text)}
+        return {"score": float(completion.text or 0)}
 
     async def __call__(self, *, text: str) -> dict[str, float]:
         raise AssertionError

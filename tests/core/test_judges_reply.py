@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tunecheck.evaluators._judges.answer import AnswerForm
-from tunecheck.evaluators._judges.output import Kind, ResolvedOutput
+from tunecheck.evaluators._judges.output import ResolvedOutput
 from tunecheck.evaluators._judges.reply import JudgementError, shortened
+from tunecheck.prompts._judge_section import Kind
 
 
 def form(score: str, kind: Kind, labels: Mapping[str, float], most: float = 1.0, type_: str = "string") -> AnswerForm:
