@@ -5,85 +5,44 @@ what a service keeps of them, or of its configuration, is a copy.
 """
 
 import functools
+import json
+import random
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any, ClassVar, TypeVar
 
 from tunecheck import DataError
-from tunecheck.plugins import JSON, loads
-from tunecheck.simulators import copied
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, copied
 
 _Value = TypeVar("_Value")
 
 _NAMES = {dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false"}
 
 
-class TradingFigures(msgspec.Struct, frozen=True):
-    """The stock market: symbols by company, symbols by sector, and the account and prices of a fresh start."""
-
-    current_time: str
-    defaults: dict[str, Any]
-    sectors: dict[str, tuple[str, ...]]
-    symbols: dict[str, str]
-
-
-class Token(msgspec.Struct, frozen=True):
-    """What the travel service grants who authenticates; `expires_in` has no unit."""
-
-    expires_in: int
-    type: str
-
-
-class Failures(msgspec.Struct, frozen=True):
-    """What the travel service answers about a traveller it does not verify; `another` is a template of both names."""
-
-    another: str
-    child: str
-    foreigner: str
-    no_date: str
-
-
-class TravelFigures(msgspec.Struct, frozen=True):
-    """Flights: airports, the airport of each city, base fares in US dollars, and what multiplies them."""
-
-    airports: tuple[str, ...]
-    dollar_buys: dict[str, int | float]
-    class_factors: dict[str, float]
-    cities: dict[str, str]
-    even_date_factor: float
-    fares: tuple[tuple[str, str, float], ...]
-    fiscal_year: str
-    support_reply: str
-    token: Token
-    verification_failures: Failures
-
-
-class VehicleFigures(msgspec.Struct, frozen=True):
-    """Roads and the car of a fresh start; distances are in kilometres between two zip codes, either way."""
-
-    defaults: dict[str, Any]
-    distances: tuple[tuple[str, str, float], ...]
-    liters_per_gallon: float
-    gallons_per_liter: float
-    tire_shop: str
-    zip_codes: dict[str, str]
-    unknown_zip_code: str
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """All of figures.json."""
-
-    trading: TradingFigures
-    travel: TravelFigures
-    vehicle: VehicleFigures
-
-
 @functools.cache
-def figures() -> Figures:
-    text = files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes()
-    return msgspec.convert(loads(text), Figures)
+def figures() -> Mapping[str, Any]:
+    """Return the figures of each service by name: `trading`, `travel`, `vehicle`."""
+    figures: Mapping[str, Any] = json.loads(files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes())
+    return figures
+
+
+class ConfiguredService(Simulator):
+    """A service whose state is its configuration: `data` holds it, the seed apart."""
+
+    bounded: ClassVar[bool] = True
+
+    def start(
+        self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None
+    ) -> None:
+        """Start from the configuration, and from the defaults for what it leaves out."""
+        self.data = started(type(self).__name__, config, defaults)
+        self._random = random.Random(self.data.pop("random_seed"))
+        self._padding = padding
+
+    def state(self) -> dict[str, object]:
+        """Return all that the configuration holds, and whether answers are padded."""
+        return {**self.data, "long_context": self._padding is not None}
 
 
 def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """TradingBot: an account at a stock exchange, with orders, deposits and withdrawals."""
 
-import random
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import ClassVar, TypedDict
+from typing import Any
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, copied, tool
-from tunecheck_bfcl._services._figures import figures, started
+from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 1053520
 _DAY_S = 86_400
@@ -15,77 +14,22 @@ _OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has one c
 _DATE = "%Y-%m-%d"
 _TIME = "%Y-%m-%d %H:%M:%S"
 
-Stock = TypedDict(
-    "Stock", {"price": float, "percent_change": float, "volume": float, "MA(5)": object, "MA(20)": object}, total=False
-)
-"""A stock's figures. The moving averages are numbers, or long lists of them in a long-context row."""
-
 _SECTORS_PADDING = {"Technology": "TECHNOLOGY_EXTENSION", "Automobile": "AUTOMOBILE_EXTENSION"}
 
 
-class Order(TypedDict, total=False):
-    """An order to buy or sell. Those that come with a configuration may lack anything."""
-
-    id: int
-    order_type: str
-    symbol: str
-    price: float
-    amount: int
-    status: str
-
-
-class Account(TypedDict, total=False):
-    """The account; `balance` is in US dollars."""
-
-    account_id: int
-    balance: float
-    binding_card: int
-
-
-class Transaction(TypedDict, total=False):
-    """A deposit or withdrawal; `timestamp` reads as 2024-09-01 10:30:00."""
-
-    type: str
-    amount: float
-    timestamp: str
-
-
-class TradingBot(Simulator):
+class TradingBot(ConfiguredService):
     """Configuration: `orders` by id, `account_info`, `authenticated`, `market_status` ("Open" or "Closed"),
     `order_counter`, `stocks` by symbol, `watch_list`, `transaction_history`, `random_seed`.
 
     State: all of these but the seed, and `long_context`. The seed decides when a deposit or withdrawal took place.
     """
 
-    bounded: ClassVar[bool] = True
-
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        values = started("TradingBot", config, {**figures().trading.defaults, "random_seed": _SEED})
-        self.orders: dict[int | str, Order] = {
-            (int(name) if name.isdecimal() and len(name) < 1000 else name): order
-            for name, order in values["orders"].items()
-        }
-        self.account_info: Account = values["account_info"]
-        self.authenticated: bool = values["authenticated"]
-        self.market_status: str = values["market_status"]
-        self.order_counter: int = values["order_counter"]
-        self.stocks: dict[str, Stock] = values["stocks"]
-        self.watch_list: list[str] = values["watch_list"]
-        self.transaction_history: list[Transaction] = values["transaction_history"]
-        self._padding = long_context
-        self._random = random.Random(values["random_seed"])
-
-    def state(self) -> dict[str, object]:
-        return {
-            "orders": self.orders,
-            "account_info": self.account_info,
-            "authenticated": self.authenticated,
-            "market_status": self.market_status,
-            "order_counter": self.order_counter,
-            "stocks": self.stocks,
-            "watch_list": self.watch_list,
-            "transaction_history": self.transaction_history,
-            "long_context": self._padding is not None,
+        """See `Simulator.load`."""
+        self.start(config, {**figures()["trading"]["defaults"], "random_seed": _SEED}, long_context)
+        orders = self.data["orders"]
+        self.data["orders"] = {
+            (int(name) if name.isdecimal() and len(name) < 1000 else name): order for name, order in orders.items()
         }
 
     @tool
@@ -96,29 +40,30 @@ class TradingBot(Simulator):
             username: The user's name.
             password: The user's password.
         """
-        if self.authenticated:
+        if self.data["authenticated"]:
             return {"status": "Already logged in"}
-        self.authenticated = True
+        self.data["authenticated"] = True
         return {"status": "Logged in successfully"}
 
     @tool
     def trading_logout(self) -> dict[str, str]:
         """Log out of the trading system."""
-        if not self.authenticated:
+        if not self.data["authenticated"]:
             return {"status": "No user is currently logged in"}
-        self.authenticated = False
+        self.data["authenticated"] = False
         return {"status": "Logged out successfully"}
 
     @tool
     def trading_get_login_status(self) -> dict[str, bool]:
         """Tell whether a user is logged in to the trading system."""
-        return {"status": bool(self.authenticated)}
+        return {"status": bool(self.data["authenticated"])}
 
     @tool
-    def get_account_info(self) -> Account:
+    def get_account_info(self) -> dict[str, Any]:
         """Show the account's number, its balance in US dollars and the card it is bound to."""
         self._require_login("see the account")
-        return self.account_info.copy()
+        found: dict[str, Any] = self.data["account_info"].copy()
+        return found
 
     @tool
     def fund_account(self, amount: float) -> dict[str, str | float]:
@@ -130,9 +75,9 @@ class TradingBot(Simulator):
         self._require_login("pay money in")
         if amount <= 0:
             raise SimulatorError("the amount to pay in must be above zero")
-        self.account_info["balance"] += amount
+        self.data["account_info"]["balance"] += amount
         self._record("deposit", amount)
-        return {"status": "Account funded successfully", "new_balance": self.account_info["balance"]}
+        return {"status": "Account funded successfully", "new_balance": self.data["account_info"]["balance"]}
 
     @tool
     def withdraw_funds(self, amount: float) -> dict[str, str | float]:
@@ -142,20 +87,20 @@ class TradingBot(Simulator):
             amount: How much, in US dollars.
         """
         self._require_login("withdraw money")
-        if self.market_status != "Open":
+        if self.data["market_status"] != "Open":
             raise SimulatorError("the market is closed; money can be withdrawn when it is open")
         if amount <= 0:
             raise SimulatorError("the amount to withdraw must be above zero")
-        if amount > self.account_info["balance"]:
+        if amount > self.data["account_info"]["balance"]:
             raise SimulatorError("the balance does not suffice for this withdrawal")
-        self.account_info["balance"] -= amount
+        self.data["account_info"]["balance"] -= amount
         self._record("withdrawal", amount)
-        return {"status": "Withdrawal successful", "new_balance": self.account_info["balance"]}
+        return {"status": "Withdrawal successful", "new_balance": self.data["account_info"]["balance"]}
 
     @tool
     def get_transaction_history(
         self, start_date: str | None = None, end_date: str | None = None
-    ) -> dict[str, list[Transaction]]:
+    ) -> dict[str, list[Any]]:
         """List deposits and withdrawals, of all times or from the start of one day to the start of another.
 
         Args:
@@ -165,7 +110,9 @@ class TradingBot(Simulator):
         self._require_login("see deposits and withdrawals")
         first = _moment(start_date or "0001-01-01", _DATE)
         last = _moment(end_date or "9999-12-31", _DATE)
-        listed = [each for each in self.transaction_history if first <= _moment(each["timestamp"], _TIME) <= last]
+        listed = [
+            each for each in self.data["transaction_history"] if first <= _moment(each["timestamp"], _TIME) <= last
+        ]
         if self._padding is not None:
             listed += copied(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
         return {"transaction_history": copied(listed)}
@@ -181,17 +128,17 @@ class TradingBot(Simulator):
             amount: The number of shares.
         """
         self._require_login("place an order")
-        if symbol not in self.stocks:
+        if symbol not in self.data["stocks"]:
             raise SimulatorError(f"there is no stock {symbol}")
         if price <= 0 or amount <= 0:
             raise SimulatorError("the price and the number of shares must be above zero")
         price = float(price)
         if order_type.lower() == "buy":
-            cost, balance = price * amount, self.account_info.get("balance", 0)
+            cost, balance = price * amount, self.data["account_info"].get("balance", 0)
             if cost > balance:
                 raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
-        order_id = self.order_counter
-        self.orders[order_id] = {
+        order_id = self.data["order_counter"]
+        self.data["orders"][order_id] = {
             "id": order_id,
             "order_type": order_type,
             "symbol": symbol,
@@ -199,7 +146,7 @@ class TradingBot(Simulator):
             "amount": amount,
             "status": "Open",
         }
-        self.order_counter += 1
+        self.data["order_counter"] += 1
         return {"order_id": order_id, "order_type": order_type, "status": "Pending", "price": price, "amount": amount}
 
     @tool
@@ -209,11 +156,11 @@ class TradingBot(Simulator):
         Args:
             order_id: The order's number.
         """
-        if order_id not in self.orders:
+        if order_id not in self.data["orders"]:
             raise SimulatorError(f"there is no order {order_id}")
-        if self.orders[order_id]["status"] == "Completed":
+        if self.data["orders"][order_id]["status"] == "Completed":
             raise SimulatorError(f"order {order_id} is completed and cannot be cancelled")
-        self.orders[order_id]["status"] = "Cancelled"
+        self.data["orders"][order_id]["status"] = "Cancelled"
         return {"order_id": order_id, "status": "Cancelled"}
 
     @tool
@@ -223,9 +170,9 @@ class TradingBot(Simulator):
         Args:
             order_id: The order's number.
         """
-        if order_id not in self.orders:
-            raise SimulatorError(f"there is no order {order_id}; there are {list(self.orders)}")
-        order = self.orders[order_id]
+        if order_id not in self.data["orders"]:
+            raise SimulatorError(f"there is no order {order_id}; there are {list(self.data['orders'])}")
+        order = self.data["orders"][order_id]
         if self._padding is None:
             return copied(order)
         templates, symbol = self._padding["ORDER_DETAIL_EXTENSION"], str(order["symbol"])
@@ -237,12 +184,12 @@ class TradingBot(Simulator):
     def get_order_history(self) -> dict[str, list[int | str]]:
         """List the numbers of all orders."""
         self._require_login("see your orders")
-        return {"history": list(self.orders)}
+        return {"history": list(self.data["orders"])}
 
     @tool
     def get_current_time(self) -> dict[str, str]:
         """Tell the time of day at the market."""
-        return {"current_time": figures().trading.current_time}
+        return {"current_time": figures()["trading"]["current_time"]}
 
     @tool
     def get_symbol_by_name(self, name: str) -> dict[str, str]:
@@ -251,22 +198,23 @@ class TradingBot(Simulator):
         Args:
             name: The company's name, as "Apple".
         """
-        return {"symbol": figures().trading.symbols.get(name, "Stock not found")}
+        return {"symbol": figures()["trading"]["symbols"].get(name, "Stock not found")}
 
     @tool
-    def get_stock_info(self, symbol: str) -> Stock:
+    def get_stock_info(self, symbol: str) -> dict[str, Any]:
         """Show a stock's price, its change in percent, the trading volume and moving averages.
 
         Args:
             symbol: The stock's symbol.
         """
-        if symbol not in self.stocks:
+        if symbol not in self.data["stocks"]:
             raise SimulatorError(f"nothing is known about a stock '{symbol}'")
-        stock = self.stocks[symbol].copy()
+        stock = self.data["stocks"][symbol].copy()
         if self._padding is not None:
             stock["MA(5)"] = _listed(self._padding, "MA_5_EXTENSION")
             stock["MA(20)"] = _listed(self._padding, "MA_20_EXTENSION")
-        return stock
+        found: dict[str, Any] = stock
+        return found
 
     @tool
     def get_available_stocks(self, sector: str) -> dict[str, list[str]]:
@@ -275,7 +223,7 @@ class TradingBot(Simulator):
         Args:
             sector: The sector, as "Technology".
         """
-        symbols = list(figures().trading.sectors.get(sector, ()))
+        symbols = list(figures()["trading"]["sectors"].get(sector, ()))
         if self._padding is not None and symbols:
             symbols += _listed(self._padding, _SECTORS_PADDING[sector])
         return {"stock_list": symbols}
@@ -291,7 +239,7 @@ class TradingBot(Simulator):
         """
         return {
             "filtered_stocks": [
-                each for each in stocks if min_price <= self.stocks.get(each, {}).get("price", 0) <= max_price
+                each for each in stocks if min_price <= self.data["stocks"].get(each, {}).get("price", 0) <= max_price
             ]
         }
 
@@ -306,7 +254,7 @@ class TradingBot(Simulator):
         changed = [
             symbol
             for symbol in stocks
-            if symbol in self.stocks and abs(self.stocks[symbol]["percent_change"]) >= threshold
+            if symbol in self.data["stocks"] and abs(self.data["stocks"][symbol]["percent_change"]) >= threshold
         ]
         if not changed:
             return {"notification": "No significant price changes in the selected stocks."}
@@ -317,8 +265,11 @@ class TradingBot(Simulator):
         """List the symbols on the watchlist."""
         self._require_login("see the watchlist")
         if self._padding is not None:
-            return self.watch_list + _listed(self._padding, "WATCH_LIST_EXTENSION")
-        return {"watchlist": self.watch_list.copy()}
+            found: dict[str, list[str]] | list[str] = self.data["watch_list"] + _listed(
+                self._padding, "WATCH_LIST_EXTENSION"
+            )
+            return found
+        return {"watchlist": self.data["watch_list"].copy()}
 
     @tool
     def add_to_watchlist(self, stock: str) -> dict[str, list[str]]:
@@ -327,9 +278,9 @@ class TradingBot(Simulator):
         Args:
             stock: The stock's symbol.
         """
-        if stock in self.stocks and stock not in self.watch_list:
-            self.watch_list.append(stock)
-        return {"watchlist": self.watch_list.copy()}
+        if stock in self.data["stocks"] and stock not in self.data["watch_list"]:
+            self.data["watch_list"].append(stock)
+        return {"watchlist": self.data["watch_list"].copy()}
 
     @tool
     def remove_stock_from_watchlist(self, symbol: str) -> dict[str, str]:
@@ -339,17 +290,17 @@ class TradingBot(Simulator):
             symbol: The stock's symbol.
         """
         self._require_login("change the watchlist")
-        if symbol not in self.watch_list:
+        if symbol not in self.data["watch_list"]:
             raise SimulatorError(f"the stock {symbol} is not on the watchlist")
-        self.watch_list.remove(symbol)
+        self.data["watch_list"].remove(symbol)
         return {"status": f"Stock {symbol} removed from watchlist successfully."}
 
     def _record(self, kind: str, amount: float) -> None:
         moment = _OPENING + timedelta(seconds=self._random.randint(0, _DAY_S))
-        self.transaction_history.append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
+        self.data["transaction_history"].append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
 
     def _require_login(self, purpose: str) -> None:
-        if not self.authenticated:
+        if not self.data["authenticated"]:
             raise SimulatorError(f"log in to the trading system to {purpose}")
 
 

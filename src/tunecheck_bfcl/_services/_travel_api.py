@@ -1,13 +1,12 @@
 """TravelAPI: flights that are booked, insured and cancelled with registered credit cards and a budget."""
 
-import random
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import ClassVar, Literal, TypedDict
+from typing import Any, Literal, cast
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, copied, tool
-from tunecheck_bfcl._services._figures import figures, started
+from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _DEFAULTS: dict[str, JSON] = {
     "credit_card_list": {},
@@ -22,64 +21,29 @@ _DEFAULTS: dict[str, JSON] = {
     "random_seed": 141053,
 }
 
+_EXTENSIONS = {"credit_card_list": "CREDIT_CARD_EXTENSION", "booking_record": "BOOKING_RECORD_EXTENSION"}
+
 _ADULT_YEARS = 18
 TravelClass = Literal["economy", "business", "first"]
 Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
 _LONGEST_TEXT = 1000  # characters of a text that is multiplied, as one is where a model gives an amount as text
 
 
-class Booking(TypedDict, total=False):
-    """A booked flight; `travel_cost` is in US dollars."""
-
-    card_id: str
-    travel_date: str
-    travel_from: str
-    travel_to: str
-    travel_class: str
-    travel_cost: float
-    transaction_id: str
-
-
-class Card(TypedDict, total=False):
-    """A credit card; `balance` is in US dollars. Those that come with a configuration may lack anything."""
-
-    card_number: str
-    expiration_date: str
-    cardholder_name: str
-    card_verification_number: int
-    balance: float
-
-
-class TravelAPI(Simulator):
+class TravelAPI(ConfiguredService):
     """Configuration: `credit_card_list` and `booking_record` by id, `access_token`, `token_type`, `token_expires_in`,
     `token_scope`, `user_first_name`, `user_last_name`, `budget_limit`, `random_seed`.
 
     State: all of these but the seed, and `long_context`. The seed decides the ids, tokens and balances given out.
     """
 
-    bounded: ClassVar[bool] = True
-
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Long context adds cards and bookings to the state."""
-        values = started("TravelAPI", config, _DEFAULTS)
-        self.credit_card_list: dict[str, Card] = values["credit_card_list"]
-        self.booking_record: dict[str, Booking] = values["booking_record"]
-        self.access_token: str | None = values["access_token"]
-        self.token_type: str | None = values["token_type"]
-        self.token_expires_in: int | None = values["token_expires_in"]
-        self.token_scope: str | None = values["token_scope"]
-        self.user_first_name: str | None = values["user_first_name"]
-        self.user_last_name: str | None = values["user_last_name"]
-        self.budget_limit: float | None = values["budget_limit"]
-        self._random = random.Random(values["random_seed"])
-        self._padding = long_context
+        self.start(config, _DEFAULTS, long_context)
         if long_context is not None:
-            _add(self.credit_card_list, copied(long_context["CREDIT_CARD_EXTENSION"]))
-            _add(self.booking_record, copied(long_context["BOOKING_RECORD_EXTENSION"]))
-
-    def state(self) -> dict[str, object]:
-        names = (name for name in _DEFAULTS if name != "random_seed")
-        return {**{name: getattr(self, name) for name in names}, "long_context": self._padding is not None}
+            for name, constant in _EXTENSIONS.items():
+                more = cast("Mapping[str, JSON]", copied(long_context[constant]))
+                for key, value in more.items():
+                    self.data[name].setdefault(key, value)
 
     @tool
     def book_flight(
@@ -109,13 +73,13 @@ class TravelAPI(Simulator):
             cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
             if card["balance"] < cost:
                 raise SimulatorError("the card's balance does not cover the fare")
-            if self.budget_limit is not None and card["balance"] < self.budget_limit:
+            if self.data["budget_limit"] is not None and card["balance"] < self.data["budget_limit"]:
                 raise SimulatorError("the card's balance is less than the budget limit")
         except SimulatorError as error:
             return {"booking_status": False, "error": str(error)}
         card["balance"] -= cost
         booking_id, transaction_id = self._number(7), self._number(8)
-        self.booking_record[booking_id] = {
+        self.data["booking_record"][booking_id] = {
             "card_id": card_id,
             "travel_date": travel_date,
             "travel_from": travel_from,
@@ -128,7 +92,7 @@ class TravelAPI(Simulator):
             "booking_id": booking_id,
             "transaction_id": transaction_id,
             "booking_status": True,
-            "booking_history": {} if self._padding is None else copied(self.booking_record),
+            "booking_history": {} if self._padding is None else copied(self.data["booking_record"]),
         }
 
     @tool
@@ -144,20 +108,20 @@ class TravelAPI(Simulator):
             booking = self._booking(booking_id)
         except SimulatorError as error:
             return {"cancel_status": False, "error": str(error)}
-        card = self.credit_card_list[booking["card_id"]]
+        card = self.data["credit_card_list"][booking["card_id"]]
         card["balance"] += booking["travel_cost"]
-        del self.booking_record[booking_id]
+        del self.data["booking_record"][booking_id]
         return {"cancel_status": True}
 
     @tool
-    def get_booking_history(self, access_token: str) -> dict[str, dict[str, Booking]]:
+    def get_booking_history(self, access_token: str) -> dict[str, object]:
         """List all booked flights by id.
 
         Args:
             access_token: The token got by authentication.
         """
         self._require_token(access_token)
-        return {"booking_history": copied(self.booking_record)}
+        return {"booking_history": copied(self.data["booking_record"])}
 
     @tool
     def retrieve_invoice(
@@ -198,7 +162,7 @@ class TravelAPI(Simulator):
         """
         try:
             self._require_token(access_token)
-            if self.budget_limit is not None and self.budget_limit < insurance_cost:
+            if self.data["budget_limit"] is not None and self.data["budget_limit"] < insurance_cost:
                 raise SimulatorError("the insurance costs more than the budget allows")
             self._booking(booking_id)
             card = self._card(card_id)
@@ -216,7 +180,7 @@ class TravelAPI(Simulator):
             message: What to write.
         """
         self._booking(booking_id)
-        return {"customer_support_message": figures().travel.support_reply}
+        return {"customer_support_message": figures()["travel"]["support_reply"]}
 
     @tool
     def authenticate_travel(
@@ -238,24 +202,24 @@ class TravelAPI(Simulator):
             user_first_name: The traveller's first name.
             user_last_name: The traveller's last name.
         """
-        token = figures().travel.token
-        self.access_token = self._number(6)
-        self.token_type = token.type
-        self.token_expires_in = token.expires_in
-        self.token_scope = grant_type
-        self.user_first_name = user_first_name
-        self.user_last_name = user_last_name
+        token = figures()["travel"]["token"]
+        self.data["access_token"] = self._number(6)
+        self.data["token_type"] = token["type"]
+        self.data["token_expires_in"] = token["expires_in"]
+        self.data["token_scope"] = grant_type
+        self.data["user_first_name"] = user_first_name
+        self.data["user_last_name"] = user_last_name
         return {
-            "expires_in": token.expires_in,
-            "access_token": self.access_token,
-            "token_type": token.type,
+            "expires_in": token["expires_in"],
+            "access_token": self.data["access_token"],
+            "token_type": token["type"],
             "scope": grant_type,
         }
 
     @tool
     def travel_get_login_status(self) -> dict[str, bool]:
         """Tell whether a traveller is authenticated, with a token that has not expired."""
-        return {"status": self.token_expires_in is not None and self.token_expires_in != 0}
+        return {"status": self.data["token_expires_in"] is not None and self.data["token_expires_in"] != 0}
 
     @tool
     def verify_traveler_information(
@@ -283,8 +247,8 @@ class TravelAPI(Simulator):
             budget_limit: The budget, in US dollars.
         """
         self._require_token(access_token)
-        self.budget_limit = float(budget_limit)
-        return {"budget_limit": self.budget_limit}
+        self.data["budget_limit"] = float(budget_limit)
+        return {"budget_limit": self.data["budget_limit"]}
 
     @tool
     def register_credit_card(
@@ -304,13 +268,13 @@ class TravelAPI(Simulator):
             cardholder_name: The name on the card.
             card_verification_number: The number that proves its possession.
         """
-        if self.token_expires_in is None:
+        if self.data["token_expires_in"] is None:
             raise SimulatorError("nobody is authenticated; authenticate first")
         self._require_token(access_token)
-        if card_number in self.credit_card_list:
+        if card_number in self.data["credit_card_list"]:
             raise SimulatorError("this card is registered already")
         card_id = self._number(12)
-        self.credit_card_list[card_id] = {
+        self.data["credit_card_list"][card_id] = {
             "card_number": card_number,
             "expiration_date": expiration_date,
             "cardholder_name": cardholder_name,
@@ -328,19 +292,19 @@ class TravelAPI(Simulator):
             card_id: The id of the card.
         """
         self._require_token(access_token)
-        if card_id not in self.credit_card_list:
-            raise SimulatorError(f"this card is not registered; registered are {list(self.credit_card_list)}")
-        return {"card_balance": self.credit_card_list[card_id]["balance"]}
+        if card_id not in self.data["credit_card_list"]:
+            raise SimulatorError(f"this card is not registered; registered are {list(self.data['credit_card_list'])}")
+        return {"card_balance": self.data["credit_card_list"][card_id]["balance"]}
 
     @tool
-    def get_all_credit_cards(self) -> dict[str, dict[str, Card]]:
+    def get_all_credit_cards(self) -> dict[str, object]:
         """List all registered credit cards by id."""
-        return {"credit_card_list": copied(self.credit_card_list)}
+        return {"credit_card_list": copied(self.data["credit_card_list"])}
 
     @tool
     def list_all_airports(self) -> list[str]:
         """List the codes of all airports."""
-        return list(figures().travel.airports)
+        return list(figures()["travel"]["airports"])
 
     @tool
     def get_nearest_airport_by_city(self, location: str) -> dict[str, str]:
@@ -349,7 +313,7 @@ class TravelAPI(Simulator):
         Args:
             location: The city's name, as "San Francisco".
         """
-        return {"nearest_airport": figures().travel.cities.get(location, "Unknown")}
+        return {"nearest_airport": figures()["travel"]["cities"].get(location, "Unknown")}
 
     @tool
     def get_flight_cost(
@@ -367,7 +331,7 @@ class TravelAPI(Simulator):
         if self._padding is None:
             return {"travel_cost_list": [cost]}
         factor = _factor(travel_date, travel_class)
-        return {"travel_cost_list": [base * factor for _, _, base in figures().travel.fares]}
+        return {"travel_cost_list": [base * factor for _, _, base in figures()["travel"]["fares"]]}
 
     @tool
     def compute_exchange_rate(
@@ -380,7 +344,7 @@ class TravelAPI(Simulator):
             target_currency: The currency to convert it to.
             value: The amount.
         """
-        rates = figures().travel.dollar_buys
+        rates = figures()["travel"]["dollar_buys"]
         if isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT:
             raise SimulatorError("the amount must be a number")
         if base_currency == "USD" and target_currency in rates:
@@ -402,54 +366,53 @@ class TravelAPI(Simulator):
             lastModifiedAfter: Only years that were changed after this moment (UTC), as 2016-03-29T16:12:20.
             includeRemoved: "true" for years that were removed as well.
         """
-        return {"budget_fiscal_year": figures().travel.fiscal_year}
+        return {"budget_fiscal_year": figures()["travel"]["fiscal_year"]}
 
-    def _booking(self, booking_id: str | None) -> Booking:
-        if booking_id not in self.booking_record:
+    def _booking(self, booking_id: str | None) -> dict[str, Any]:
+        if booking_id not in self.data["booking_record"]:
             raise SimulatorError("there is no such booking")
-        return self.booking_record[booking_id]
+        found: dict[str, Any] = self.data["booking_record"][booking_id]
+        return found
 
     def _number(self, digits: int) -> str:
         """A random number of so many digits, as ids and tokens are."""
         return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
 
     def _require_token(self, access_token: str) -> None:
-        if self.token_expires_in == 0:
+        if self.data["token_expires_in"] == 0:
             raise SimulatorError("the access token has expired; authenticate again")
-        if access_token != self.access_token:
+        if access_token != self.data["access_token"]:
             raise SimulatorError("this access token is not valid")
 
-    def _card(self, card_id: str) -> Card:
-        if card_id not in self.credit_card_list:
+    def _card(self, card_id: str) -> dict[str, Any]:
+        if card_id not in self.data["credit_card_list"]:
             raise SimulatorError("this card is not registered")
-        return self.credit_card_list[card_id]
+        found: dict[str, Any] = self.data["credit_card_list"][card_id]
+        return found
 
     def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
         """Why a traveller is not verified; empty where nothing speaks against it."""
-        failures = figures().travel.verification_failures
-        if (first_name, last_name) != (self.user_first_name, self.user_last_name):
-            return failures.another.format(
-                known_first=self.user_first_name, known_last=self.user_last_name, first=first_name, last=last_name
+        failures: dict[str, str] = figures()["travel"]["verification_failures"]
+        if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
+            return failures["another"].format(
+                known_first=self.data["user_first_name"],
+                known_last=self.data["user_last_name"],
+                first=first_name,
+                last=last_name,
             )
         born = _day(date_of_birth)
         if born is None:
-            return failures.no_date
+            return failures["no_date"]
         today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
         if today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < _ADULT_YEARS:
-            return failures.child
-        return "" if passport_number.startswith("US") else failures.foreigner
-
-
-def _add(mine: dict[str, Card] | dict[str, Booking], more: JSON) -> None:
-    assert isinstance(more, dict)
-    for name, value in more.items():
-        mine.setdefault(name, value)  # type: ignore[arg-type]  # as the constants hold them
+            return failures["child"]
+        return "" if passport_number.startswith("US") else failures["foreigner"]
 
 
 def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_class: str) -> float:
     """The fare of a flight between two listed airports on a day that is one; some routes lead elsewhere."""
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
-        if code not in figures().travel.airports:
+        if code not in figures()["travel"]["airports"]:
             raise SimulatorError(f"there is no airport {code} to use for {place}")
     if _day(travel_date) is None:
         raise SimulatorError("the travel date must be written as YYYY-MM-DD")
@@ -465,16 +428,18 @@ def _day(text: str) -> date | None:
 
 
 def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
-    for start, end, base in figures().travel.fares:
+    for start, end, base in figures()["travel"]["fares"]:
         if (start, end) == (travel_from, travel_to):
-            return base * _factor(travel_date, travel_class)
+            found: float = base * _factor(travel_date, travel_class)
+            return found
     raise SimulatorError("there is no flight between these airports")
 
 
 def _factor(travel_date: str, travel_class: str) -> float:
     """Every class has its factor, and days whose digits add up to an even number cost more."""
-    if travel_class not in figures().travel.class_factors:
+    if travel_class not in figures()["travel"]["class_factors"]:
         raise SimulatorError("the travel class must be economy, business or first")
-    factor = figures().travel.class_factors[travel_class]
+    factor = figures()["travel"]["class_factors"][travel_class]
     digits = sum(int(each) for each in travel_date if each.isdigit())
-    return factor if digits % 2 else factor * figures().travel.even_date_factor
+    found: float = factor if digits % 2 else factor * figures()["travel"]["even_date_factor"]
+    return found

@@ -1,12 +1,11 @@
 """VehicleControlAPI: a car's engine, doors, brakes, lights, climate, cruise control and tires."""
 
-import random
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, copied, tool
-from tunecheck_bfcl._services._figures import figures, started
+from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 141053
 _TANK_GALLONS = 50
@@ -21,9 +20,11 @@ Option = Literal["fuel", "battery", "doors", "climate", "headlights", "parkingBr
 _MILES_PER_GALLON = 20.0
 _TEMPERATURES_C = (-10, 40)
 _SPEEDS_KMH = (0, 120)
+_KEPT = ("parkingBrakeForce", "slopeAngle", "brakePedalForce")
+"""What the configuration holds and the state does not."""
 
 
-class VehicleControlAPI(Simulator):
+class VehicleControlAPI(ConfiguredService):
     """Configuration: `fuelLevel` (gallons), `batteryVoltage`, `engineState`, `doorStatus` by door, `acTemperature`
     (°C), `fanSpeed`, `acMode`, `humidityLevel`, `headLightStatus`, `parkingBrakeStatus`, `parkingBrakeForce` (N),
     `slopeAngle`, `brakePedalStatus`, `brakePedalForce` (N), `distanceToNextVehicle` (m), `cruiseStatus`,
@@ -33,38 +34,15 @@ class VehicleControlAPI(Simulator):
     `remainingUnlockedDoors` and `long_context`. The seed decides the speed and the temperature outside.
     """
 
-    bounded: ClassVar[bool] = True
-
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        values = started("VehicleControlAPI", config, {**figures().vehicle.defaults, "random_seed": _SEED})
-        self.fuelLevel = values["fuelLevel"]
-        self.batteryVoltage: float = values["batteryVoltage"]
-        self.engine_state: str = values["engineState"]
-        self.doorStatus: dict[str, str] = values["doorStatus"]
-        self.remainingUnlockedDoors = 4 - list(self.doorStatus.values()).count("locked")
-        self.acTemperature: float = values["acTemperature"]
-        self.fanSpeed: int = values["fanSpeed"]
-        self.acMode: str = values["acMode"]
-        self.humidityLevel: float = values["humidityLevel"]
-        self.headLightStatus: str = values["headLightStatus"]
-        self.parkingBrakeStatus: str = values["parkingBrakeStatus"]
-        self._parking_brake_force: float = values["parkingBrakeForce"]
-        self._slope_angle: float = values["slopeAngle"]
-        self.brakePedalStatus: str = values["brakePedalStatus"]
-        self._brake_pedal_force: float = values["brakePedalForce"]
-        self.distanceToNextVehicle: float = values["distanceToNextVehicle"]
-        self.cruiseStatus: str = values["cruiseStatus"]
-        self.destination = values["destination"]
-        self.frontLeftTirePressure: float = values["frontLeftTirePressure"]
-        self.frontRightTirePressure: float = values["frontRightTirePressure"]
-        self.rearLeftTirePressure: float = values["rearLeftTirePressure"]
-        self.rearRightTirePressure: float = values["rearRightTirePressure"]
-        self._padding = long_context
-        self._random = random.Random(values["random_seed"])
-
-    def state(self) -> dict[str, object]:
-        shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return {**shown, "long_context": self._padding is not None}
+        """See `Simulator.load`."""
+        self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
+        values, self.data = self.data, {}
+        self._kept = {name: values.pop(name) for name in _KEPT}
+        for name, value in values.items():
+            self.data["engine_state" if name == "engineState" else name] = value
+            if name == "doorStatus":
+                self.data["remainingUnlockedDoors"] = 4 - list(value.values()).count("locked")
 
     @tool
     def startEngine(self, ignitionMode: Literal["START", "STOP"]) -> dict[str, str | float]:  # noqa: N802, N803
@@ -74,20 +52,24 @@ class VehicleControlAPI(Simulator):
             ignitionMode: What to do. STOP stops the engine and is refused all the same.
         """
         if ignitionMode == "STOP":
-            self.engine_state = "stopped"
-        if self.remainingUnlockedDoors > 0:
-            unlocked = [door for door, status in self.doorStatus.items() if status == "unlocked"]
+            self.data["engine_state"] = "stopped"
+        if self.data["remainingUnlockedDoors"] > 0:
+            unlocked = [door for door, status in self.data["doorStatus"].items() if status == "unlocked"]
             raise SimulatorError(f"lock all doors before you start the engine; unlocked are: {', '.join(unlocked)}")
-        if self.brakePedalStatus != "pressed":
+        if self.data["brakePedalStatus"] != "pressed":
             raise SimulatorError("press the brake pedal before you start the engine")
-        if self._brake_pedal_force != _FULL_BRAKE_N:
+        if self._kept["brakePedalForce"] != _FULL_BRAKE_N:
             raise SimulatorError("press the brake pedal fully before you start the engine")
-        if self.fuelLevel < 0:
+        if self.data["fuelLevel"] < 0:
             raise SimulatorError("the tank is empty")
         if ignitionMode != "START":
             raise SimulatorError("the engine starts in the ignition mode START")
-        self.engine_state = "running"
-        return {"engineState": "running", "fuelLevel": self.fuelLevel, "batteryVoltage": self.batteryVoltage}
+        self.data["engine_state"] = "running"
+        return {
+            "engineState": "running",
+            "fuelLevel": self.data["fuelLevel"],
+            "batteryVoltage": self.data["batteryVoltage"],
+        }
 
     @tool
     def fillFuelTank(self, fuelAmount: float) -> dict[str, float]:  # noqa: N802, N803
@@ -98,12 +80,12 @@ class VehicleControlAPI(Simulator):
         """
         if fuelAmount < 0:
             raise SimulatorError("the amount of fuel cannot be negative")
-        if self.fuelLevel + fuelAmount > _TANK_GALLONS:
+        if self.data["fuelLevel"] + fuelAmount > _TANK_GALLONS:
             raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
-        if self.fuelLevel + fuelAmount < 0:
+        if self.data["fuelLevel"] + fuelAmount < 0:
             raise SimulatorError("the tank would still be empty")
-        self.fuelLevel += fuelAmount
-        return {"fuelLevel": self.fuelLevel}
+        self.data["fuelLevel"] += fuelAmount
+        return {"fuelLevel": self.data["fuelLevel"]}
 
     @tool
     def lockDoors(self, unlock: bool, door: list[Door]) -> dict[str, str | int]:  # noqa: N802
@@ -115,11 +97,11 @@ class VehicleControlAPI(Simulator):
         """
         status = "unlocked" if unlock else "locked"
         for each in door:
-            if self.doorStatus[each] == status:
+            if self.data["doorStatus"][each] == status:
                 continue
-            self.doorStatus[each] = status
-            self.remainingUnlockedDoors += 1 if unlock else -1
-        return {"lockStatus": status, "remainingUnlockedDoors": self.remainingUnlockedDoors}
+            self.data["doorStatus"][each] = status
+            self.data["remainingUnlockedDoors"] += 1 if unlock else -1
+        return {"lockStatus": status, "remainingUnlockedDoors": self.data["remainingUnlockedDoors"]}
 
     @tool
     def adjustClimateControl(  # noqa: N802
@@ -139,12 +121,12 @@ class VehicleControlAPI(Simulator):
         """
         if not 0 <= fanSpeed <= 100:
             raise SimulatorError("the fan speed must lie between 0 and 100")
-        self.acTemperature = temperature
+        self.data["acTemperature"] = temperature
         if unit == "fahrenheit":
-            self.acTemperature = (temperature - 32) * 5 / 9
-        self.fanSpeed = fanSpeed
-        self.acMode = mode
-        return {"currentACTemperature": temperature, "climateMode": mode, "humidityLevel": self.humidityLevel}
+            self.data["acTemperature"] = (temperature - 32) * 5 / 9
+        self.data["fanSpeed"] = fanSpeed
+        self.data["acMode"] = mode
+        return {"currentACTemperature": temperature, "climateMode": mode, "humidityLevel": self.data["humidityLevel"]}
 
     @tool
     def setHeadlights(self, mode: Literal["on", "off", "auto"]) -> dict[str, str]:  # noqa: N802
@@ -155,8 +137,8 @@ class VehicleControlAPI(Simulator):
         """
         if mode not in ("on", "off", "auto"):
             raise SimulatorError("the headlights can be on, off or auto")
-        self.headLightStatus = "on" if mode == "on" else "off"
-        return {"headlightStatus": self.headLightStatus}
+        self.data["headLightStatus"] = "on" if mode == "on" else "off"
+        return {"headlightStatus": self.data["headLightStatus"]}
 
     @tool
     def displayCarStatus(self, option: Option) -> dict[str, object]:  # noqa: N802
@@ -166,23 +148,26 @@ class VehicleControlAPI(Simulator):
             option: Which part.
         """
         parts: dict[object, dict[str, object]] = {
-            "fuel": {"fuelLevel": self.fuelLevel},
-            "battery": {"batteryVoltage": self.batteryVoltage},
-            "doors": {"doorStatus": copied(self.doorStatus)},
+            "fuel": {"fuelLevel": self.data["fuelLevel"]},
+            "battery": {"batteryVoltage": self.data["batteryVoltage"]},
+            "doors": {"doorStatus": copied(self.data["doorStatus"])},
             "climate": {
-                "currentACTemperature": self.acTemperature,
-                "fanSpeed": self.fanSpeed,
-                "climateMode": self.acMode,
-                "humidityLevel": self.humidityLevel,
+                "currentACTemperature": self.data["acTemperature"],
+                "fanSpeed": self.data["fanSpeed"],
+                "climateMode": self.data["acMode"],
+                "humidityLevel": self.data["humidityLevel"],
             },
-            "headlights": {"headlightStatus": self.headLightStatus},
+            "headlights": {"headlightStatus": self.data["headLightStatus"]},
             "parkingBrake": {
-                "parkingBrakeStatus": self.parkingBrakeStatus,
-                "parkingBrakeForce": self._parking_brake_force,
-                "slopeAngle": self._slope_angle,
+                "parkingBrakeStatus": self.data["parkingBrakeStatus"],
+                "parkingBrakeForce": self._kept["parkingBrakeForce"],
+                "slopeAngle": self._kept["slopeAngle"],
             },
-            "brakePedal": {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force},
-            "engine": {"engineState": self.engine_state},
+            "brakePedal": {
+                "brakePedalStatus": self.data["brakePedalStatus"],
+                "brakePedalForce": self._kept["brakePedalForce"],
+            },
+            "engine": {"engineState": self.data["engine_state"]},
         }
         shown = parts.get(option) if isinstance(option, str) else None
         if shown is None:
@@ -202,13 +187,13 @@ class VehicleControlAPI(Simulator):
         """
         if mode not in ("engage", "release"):
             raise SimulatorError("the parking brake can be told to engage or release")
-        self._parking_brake_force = _PARKING_BRAKE_N if mode == "engage" else 0.0
-        self._slope_angle = _PARKING_SLOPE_DEGREES
-        self.parkingBrakeStatus = "engaged" if mode == "engage" else "released"
+        self._kept["parkingBrakeForce"] = _PARKING_BRAKE_N if mode == "engage" else 0.0
+        self._kept["slopeAngle"] = _PARKING_SLOPE_DEGREES
+        self.data["parkingBrakeStatus"] = "engaged" if mode == "engage" else "released"
         status = {
-            "parkingBrakeStatus": self.parkingBrakeStatus,
-            "_parkingBrakeForce": self._parking_brake_force,
-            "_slopeAngle": self._slope_angle,
+            "parkingBrakeStatus": self.data["parkingBrakeStatus"],
+            "_parkingBrakeForce": self._kept["parkingBrakeForce"],
+            "_slopeAngle": self._kept["slopeAngle"],
         }
         if self._padding is None:
             return status
@@ -225,15 +210,15 @@ class VehicleControlAPI(Simulator):
             raise SimulatorError("the pedal's position must lie between 0 and 1")
         if pedalPosition == 0:
             return self.releaseBrakePedal()
-        self.brakePedalStatus = "pressed"
-        self._brake_pedal_force = _FULL_BRAKE_N * pedalPosition
-        return {"brakePedalStatus": "pressed", "brakePedalForce": float(self._brake_pedal_force)}
+        self.data["brakePedalStatus"] = "pressed"
+        self._kept["brakePedalForce"] = _FULL_BRAKE_N * pedalPosition
+        return {"brakePedalStatus": "pressed", "brakePedalForce": float(self._kept["brakePedalForce"])}
 
     @tool
     def releaseBrakePedal(self) -> dict[str, str | float]:  # noqa: N802
         """Release the brake pedal."""
-        self.brakePedalStatus = "released"
-        self._brake_pedal_force = 0.0
+        self.data["brakePedalStatus"] = "released"
+        self._kept["brakePedalForce"] = 0.0
         return {"brakePedalStatus": "released", "brakePedalForce": 0.0}
 
     @tool
@@ -251,22 +236,22 @@ class VehicleControlAPI(Simulator):
             distanceToNextVehicle: The distance to keep, in metres.
         """
         speed, distance = float(speed), float(distanceToNextVehicle)
-        if self.engine_state == "stopped":
+        if self.data["engine_state"] == "stopped":
             raise SimulatorError("start the engine before you set the cruise control")
-        self.distanceToNextVehicle = distance  # kept even where the speed is refused
+        self.data["distanceToNextVehicle"] = distance  # kept even where the speed is refused
         if activate and (not 0 <= speed <= _CRUISE_LIMIT or speed % _CRUISE_STEP):
             raise SimulatorError(f"the speed must lie between 0 and {_CRUISE_LIMIT}, in steps of {_CRUISE_STEP}")
-        self.cruiseStatus = "active" if activate else "inactive"
-        return {"cruiseStatus": self.cruiseStatus, "currentSpeed": speed, "distanceToNextVehicle": distance}
+        self.data["cruiseStatus"] = "active" if activate else "inactive"
+        return {"cruiseStatus": self.data["cruiseStatus"], "currentSpeed": speed, "distanceToNextVehicle": distance}
 
     @tool
     def check_tire_pressure(self) -> dict[str, object]:
         """Read the pressure of all tires in psi, and tell whether on average it is healthy."""
         tires: dict[str, float] = {
-            "frontLeftTirePressure": self.frontLeftTirePressure,
-            "frontRightTirePressure": self.frontRightTirePressure,
-            "rearLeftTirePressure": self.rearLeftTirePressure,
-            "rearRightTirePressure": self.rearRightTirePressure,
+            "frontLeftTirePressure": self.data["frontLeftTirePressure"],
+            "frontRightTirePressure": self.data["frontRightTirePressure"],
+            "rearLeftTirePressure": self.data["rearLeftTirePressure"],
+            "rearRightTirePressure": self.data["rearRightTirePressure"],
         }
         low, high = _HEALTHY_PSI
         return {
@@ -282,7 +267,7 @@ class VehicleControlAPI(Simulator):
         Args:
             destination: Street, city and state.
         """
-        self.destination = destination
+        self.data["destination"] = destination
         return {"status": "Navigating to " + destination}
 
     @tool
@@ -292,9 +277,9 @@ class VehicleControlAPI(Simulator):
         Args:
             city: The city's name, as "San Francisco".
         """
-        known = figures().vehicle
-        zip_code = known.zip_codes.get(city) if isinstance(city, str) else None
-        return {"zipcode": zip_code or known.unknown_zip_code}
+        known = figures()["vehicle"]
+        zip_code = known["zip_codes"].get(city) if isinstance(city, str) else None
+        return {"zipcode": zip_code or known["unknown_zip_code"]}
 
     @tool
     def estimate_distance(self, cityA: str, cityB: str) -> dict[str, object]:  # noqa: N803 - the data's own names
@@ -304,7 +289,7 @@ class VehicleControlAPI(Simulator):
             cityA: The zip code of one city.
             cityB: The zip code of the other.
         """
-        for start, end, kilometres in figures().vehicle.distances:
+        for start, end, kilometres in figures()["vehicle"]["distances"]:
             if (cityA, cityB) in ((start, end), (end, start)):
                 places = (
                     {}
@@ -321,7 +306,7 @@ class VehicleControlAPI(Simulator):
         Args:
             distance: How far to drive, in miles.
         """
-        return {"canDrive": not self.fuelLevel * _MILES_PER_GALLON < distance}
+        return {"canDrive": not self.data["fuelLevel"] * _MILES_PER_GALLON < distance}
 
     @tool
     def get_current_speed(self) -> dict[str, float]:
@@ -343,7 +328,7 @@ class VehicleControlAPI(Simulator):
     @tool
     def find_nearest_tire_shop(self) -> dict[str, str]:
         """Find the nearest shop for tires."""
-        return {"shopLocation": figures().vehicle.tire_shop}
+        return {"shopLocation": figures()["vehicle"]["tire_shop"]}
 
     @tool
     def gallon_to_liter(self, gallon: float) -> dict[str, float]:
@@ -352,7 +337,7 @@ class VehicleControlAPI(Simulator):
         Args:
             gallon: How many gallons.
         """
-        return {"liter": gallon * figures().vehicle.liters_per_gallon}
+        return {"liter": gallon * figures()["vehicle"]["liters_per_gallon"]}
 
     @tool
     def liter_to_gallon(self, liter: float) -> dict[str, float]:
@@ -361,7 +346,7 @@ class VehicleControlAPI(Simulator):
         Args:
             liter: How many litres.
         """
-        return {"gallon": liter * figures().vehicle.gallons_per_liter}
+        return {"gallon": liter * figures()["vehicle"]["gallons_per_liter"]}
 
     @tool
     def display_log(self, messages: list[str]) -> dict[str, list[str]]:
