@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,7 @@ from tunecheck.simulators._base import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
 
 JUDGED_APART = """
 import json, resource, sys
@@ -74,6 +76,7 @@ def judged_apart(first: Sequence[Row], cases: Sequence[Row], folder: Path) -> An
         capture_output=True,
         text=True,
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         timeout=280,
         check=False,
     )
