@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import counted
-from tunecheck.comparison._comparison import JUDGES_DIFFER, MetricComparison, RawFigures
+from tunecheck.comparison._comparison import MetricComparison, RawFigures
+from tunecheck.comparison._verdicts import JUDGES_DIFFER
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal import recorded_verdicts
 from tunecheck.results import PASS_RATE, RunTable, read_run

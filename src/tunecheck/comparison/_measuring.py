@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING
 
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import counted
-from tunecheck.comparison._comparison import (
-    BETTER,
-    NO_DIFFERENCE,
-    TOO_LITTLE,
-    WORSE,
-    Counts,
-    MetricComparison,
-    OneSided,
-    Verdict,
-)
+from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided
 from tunecheck.comparison._pairing import Pairing
+from tunecheck.comparison._verdicts import ALONE, BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
 from tunecheck.results import Kind, MetricColumn, RunTable
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, SmallestDifference
 
@@ -287,7 +279,6 @@ COARSE = 0.2
 A metric without a range: of a standard deviation of its differences, 0.8, which is large: Cohen, "Statistical power
 analysis for the behavioral sciences" (1988), section 2.2."""
 
-ALONE = "shown if it were the only test; among all of them it can be chance"
 AT_THE_EDGE = "the interval just leaves out 0, and the test does not"
 """Said of a difference whose interval excludes 0 and that is not shown: for the correction, or for its own test."""
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.comparison._comparison import BETTER, WORSE, MetricComparison, Part
+from tunecheck.comparison._comparison import MetricComparison, Part
 from tunecheck.comparison._families import corrected
 from tunecheck.comparison._measuring import compared
 from tunecheck.comparison._pairs import RunPair
+from tunecheck.comparison._verdicts import BETTER, WORSE
 
 if TYPE_CHECKING:
     from tunecheck.statistics._results import PairedBinary, PairedScores

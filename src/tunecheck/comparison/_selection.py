@@ -15,13 +15,14 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
-from tunecheck.comparison._comparison import WORSE, Guard, PairwiseComparison, Ranked, Selection
+from tunecheck.comparison._comparison import Guard, PairwiseComparison, Ranked, Selection
 from tunecheck.comparison._families import corrected, primary_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, ComparisonSettings, PairedValues, judge
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._row_histories import rows_over_runs
 from tunecheck.comparison._settings import open_runs
+from tunecheck.comparison._verdicts import WORSE
 from tunecheck.comparison._wording import OF_JUDGE, headline, short_names, size_text, value_text
 from tunecheck.results import RunInfo, RunLike, RunTable
 from tunecheck.runs._decision import stopped_text

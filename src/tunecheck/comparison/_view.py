@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._messages import clean, counted
-from tunecheck.comparison._comparison import (
-    BETTER,
-    JUDGES_DIFFER,
-    NO_DIFFERENCE,
-    TOO_LITTLE,
-    WORSE,
-    Comparison,
-    History,
-    MetricComparison,
-    Part,
-    RowChange,
-    RowHistory,
-    RowsOverRuns,
-    RunComparison,
-    Selection,
-)
-from tunecheck.comparison._measuring import ALONE
+from tunecheck.comparison._verdicts import ALONE, BETTER, JUDGES_DIFFER, NO_DIFFERENCE, TOO_LITTLE, WORSE
 from tunecheck.comparison._wording import (
     difference_text,
     headline,
@@ -56,6 +41,19 @@ from tunecheck.views import (
     View,
     Words,
 )
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._comparison import (
+        Comparison,
+        History,
+        MetricComparison,
+        Part,
+        RowChange,
+        RowHistory,
+        RowsOverRuns,
+        RunComparison,
+        Selection,
+    )
 
 _MOST_NAMED, _MOST_CHANGED, _MOST_CAUSES = 5, 6, 12
 _FEW, _MOST_FAULTS = 3, 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,11 @@ _DRIVER_ONLY = (
 class TaskOptions:
     """Makes the execution of a run's tasks from the command's options. It is pickled: it holds no secrets.
 
-    `columns`, `defaults`, `name` and `path` are the data set's: tasks get rows, not the file.
+    `columns`, `defaults`, `name` and `path` are the data set's: tasks get rows, not the file. `make` is
+    `task_execution`.
     """
 
+    make: Callable[[Options, Dataset, Trust], Execution]
     options: Options
     columns: tuple[str, ...]
     defaults: DatasetDefaults
@@ -42,15 +45,16 @@ class TaskOptions:
         Raises:
             TunecheckError: something that the options name is not here.
         """
-        from tunecheck.cli._evaluate.job import task_execution
         from tunecheck.datasets._reading import described_dataset
 
         dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
-        return task_execution(self.options, dataset, Trust(allowed=self.allowed))
+        return self.make(self.options, dataset, Trust(allowed=self.allowed))
 
 
-def runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
-    """Where `--on` has rows answered and judged; `dataset` is as it was opened, with its own defaults.
+def runs_elsewhere(
+    options: Options, dataset: Dataset, trust: Trust, make: Callable[[Options, Dataset, Trust], Execution]
+) -> RunsElsewhere | None:
+    """Where `--on` has rows answered and judged; `make` makes the execution of a task.
 
     Raises:
         ConfigurationError: `--on` names no runner.
@@ -60,14 +64,16 @@ def runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElse
     from tunecheck.evaluation._execution import RunsElsewhere
 
     name, colon, address = options.on.partition(":")
-    make = plugins.runner(name)
+    open_runner = plugins.runner(name)
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
     given = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
     path = None if dataset.path is None else dataset.path.resolve()
     inside = path is not None and trust.has(path)
     shown = path.relative_to(trust.workspace) if path is not None and inside else path
-    recipe = TaskOptions(given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed)
-    return RunsElsewhere(make(address if colon else None, options), recipe)
+    recipe = TaskOptions(
+        make, given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed
+    )
+    return RunsElsewhere(open_runner(address if colon else None, options), recipe)
 
 
 def check_place(on: str | None) -> None:

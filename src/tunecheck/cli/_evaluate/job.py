@@ -94,7 +94,7 @@ class Job:
 
         options = self.options
         if self.source is not None:
-            on = runs_elsewhere(options, self.source.dataset, self.trust)
+            on = runs_elsewhere(options, self.source.dataset, self.trust, task_execution)
             run = partial(even_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._started(self._of_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None

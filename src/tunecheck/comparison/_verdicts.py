@@ -1,0 +1,13 @@
+"""The verdicts on a metric's difference, and the sentence for one that is shown only by itself."""
+
+from typing import Literal
+
+Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
+
+BETTER: Verdict = "better"
+WORSE: Verdict = "worse"
+NO_DIFFERENCE: Verdict = "no difference shown"
+TOO_LITTLE: Verdict = "too little data"
+JUDGES_DIFFER: Verdict = "judges differ"
+
+ALONE = "shown if it were the only test; among all of them it can be chance"
