@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
@@ -37,7 +38,11 @@ def console(stream: TextIO) -> Console:
 
 
 def print_view(view: View, console: Console) -> None:
-    """Print the parts, each after an empty line, and the notes."""
+    """Print the parts, each after an empty line, and the notes.
+
+    Sentences are wrapped for a terminal, or to COLUMNS; in files and logs each stays on one line.
+    """
+    whole = not console.is_terminal and "COLUMNS" not in os.environ
     for part in view.parts:
         if isinstance(part, Chart):
             continue
@@ -45,11 +50,11 @@ def print_view(view: View, console: Console) -> None:
         is_table = isinstance(part, Table)
         shown = _tables(part, console.width) if isinstance(part, Table) else map(_line, part.lines)
         for each in shown:
-            console.print(each, soft_wrap=not is_table)  # terminals wrap sentences; files and logs keep them whole
+            console.print(each, soft_wrap=whole and not is_table)
     if view.notes:
         console.print()
     for note in view.notes:
-        console.print(_line(f"note: {note}"), soft_wrap=True)
+        console.print(_line(f"note: {note}"), soft_wrap=whole)
 
 
 def _line(sentence: Sentence) -> Line:
