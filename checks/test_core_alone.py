@@ -168,6 +168,7 @@ def imports_a_plugin(path: Path) -> bool:
     return False
 
 
+@pytest.mark.timeout(1_200)
 def test_the_core_s_tests_pass_without_any_plugin(whole: Copy, tmp_path: Path) -> None:
     copy = without(whole, set(PLUGINS), tmp_path)
     files = sorted((ROOT / "tests" / "core").glob("test_*.py"))
