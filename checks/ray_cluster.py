@@ -4,11 +4,12 @@ python ray_cluster.py NODES CPUS       `add` starts one more node, `remove` kill
 """
 
 import sys
+from typing import Any
 
 from ray.cluster_utils import Cluster
 
 count, cpus = int(sys.argv[1]), float(sys.argv[2])
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus})
+cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus})
 nodes = [cluster.add_node(num_cpus=cpus) for _ in range(count - 1)]
 cluster.wait_for_nodes()
 print(cluster.address, flush=True)
@@ -18,4 +19,4 @@ for line in sys.stdin:
     else:
         cluster.remove_node(nodes.pop(), allow_graceful=False)
     print("done", flush=True)
-cluster.shutdown()  # type: ignore[no-untyped-call]
+cluster.shutdown()
