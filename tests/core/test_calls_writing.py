@@ -110,6 +110,7 @@ beside = st.text(st.characters(exclude_characters="<>[]{}`'\"", exclude_categori
 @pytest.mark.parametrize("wire_format", ["glaive", "hermes", "mistral", "llama", "tool_uses", "tool_uses_text"])
 @given(before=beside, after=beside, calls=calls_named(any_names).filter(bool))
 @example(before="", after="; and", calls=[FunctionCall("f")])
+@example(before="", after="A(", calls=[FunctionCall("A")])
 def test_text_around_written_calls_is_kept_beside_them(
     wire_format: str, before: str, after: str, calls: list[FunctionCall]
 ) -> None:

@@ -134,6 +134,22 @@ class PythonCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonTagCalls:
+    """What Llama writes after its token: objects, or calls in Python's syntax and nothing after them."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """An object; a further call in Python's syntax would be code."""
+        return text.startswith("{", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Objects, or all calls."""
+        python = PythonCalls(alone=True)
+        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
+            return python.read(text, position, mark, collector)
+        return JsonCalls().read(text, position, mark, collector)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Whichever of several shapes begins; the first where none does."""
 

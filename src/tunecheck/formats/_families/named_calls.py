@@ -5,7 +5,7 @@ import re
 from tunecheck.formats._families.thoughts import HARMONY, HARMONY_STRIPPED, MISTRAL, SOLAR, THINK
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._prompts import ToolPrompt, json_list
-from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 
 _MISTRAL_NAME = re.compile(
     r"\s*(?P<name>[^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*(?P<id>[^\s\[\]{}]+)\s*)?"
@@ -25,7 +25,7 @@ MISTRAL_CALLS = Profile(
 
 LLAMA = Profile(
     "llama",
-    AnyOf((PythonCalls(alone=True), JsonCalls())),
+    PythonTagCalls(),
     marks=("<|python_tag|>",),
     prompt=ToolPrompt(_LLAMA_CALL, calls="<|python_tag|>{calls}", between="; "),
 )
