@@ -8,7 +8,8 @@ the file is that judge's prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -118,6 +119,10 @@ def load(candidate: Candidate) -> object:
     extra = None if plugin is None else plugin.extra
     if extra is not None and plugin is not None and not all(map(find_spec, plugin.requires)):
         raise MissingExtraError(_described(candidate), extra, candidate.distribution)
+    return _loaded(candidate, extra)
+
+
+def _loaded(candidate: Candidate, extra: str | None) -> object:
     try:
         return candidate.load()
     except (PluginError, MissingExtraError):
@@ -195,7 +200,14 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
 
 
 def _all(kind: str) -> list[Any]:
-    return [load(each) for each in discover(kind)]
+    return list(_that_load(discover(kind)))
+
+
+def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
+    """Yield the extensions that nobody named; one whose own module needs a package that is absent is left out."""
+    for candidate in candidates:
+        with suppress(MissingExtraError):
+            yield _loaded(candidate, None if candidate.plugin is None else candidate.plugin.extra)
 
 
 def added_options() -> list[type[Any]]:

@@ -204,16 +204,24 @@ _BOUNDS = frozenset(
 """Keywords that some services refuse in a schema (Azure OpenAI refuses `minimum`); replies are checked against them."""
 
 
+_MOST_LISTED = 100
+"""Whole numbers between bounds are sent as a list up to this many: every service takes a list and keeps to it."""
+
+
 def _format(output: ResolvedOutput) -> JSON:
     schema = _strict(output.schema(), 0)
     return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
 
 
 def _strict(schema: JSON, depth: int) -> JSON:
-    """Return a schema as strict structured output wants it: every object closed, all keys required, no bounds."""
+    """Return a schema as strict structured output wants it: every object closed, all keys required, and for
+    bounds the list of whole numbers between them."""
     if depth > _DEEPEST or not isinstance(schema, dict):
         return schema
     made = {key: value for key, value in schema.items() if key not in _BOUNDS}
+    match schema:
+        case {"type": "integer", "minimum": int(least), "maximum": int(most)} if 0 <= most - least < _MOST_LISTED:
+            made.setdefault("enum", list(range(least, most + 1)))
     properties = made.get("properties")
     if isinstance(properties, dict):
         made["properties"] = {name: _strict(value, depth + 1) for name, value in properties.items()}
