@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck import evaluate
+from tunecheck import F1ScoreEvaluator, compare, evaluate
 from tunecheck._errors import MissingExtraError, PluginError
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
@@ -302,3 +302,19 @@ def test_a_plugin_s_codes_have_titles_and_its_causes_count(install: Install, tmp
     result = evaluate(data=[{"response": "no"}], evaluators={"p": "acme_polite"}, workers=0, results_dir=tmp_path)
     assert result["rows"][0]["outputs.p.polite_reason"] == "was rude"  # type: ignore[index]
     assert result["metrics"]["cause.acme_rude"] == 1.0  # type: ignore[index]
+
+
+def test_a_plugin_without_its_extra_does_not_stop_what_nobody_asked_it_for(install: Install, tmp_path: Path) -> None:
+    source = (
+        "from tunecheck.plugins import Extension, Plugin\n"
+        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
+        "    sources={'acme_runs': Extension('acme_needed:opened', 'Runs.')})\n"
+    )
+    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    rows = [{"response": "yes", "ground_truth": "yes"}]
+    runs = [
+        evaluate(data=rows, evaluators={"f1": F1ScoreEvaluator()}, results_dir=tmp_path, workers=0, progress=False)
+        for _ in range(2)
+    ]
+    compared = compare(runs[0].run_dir, runs[1].run_dir, pair_by="id")
+    assert "f1" in compared.metrics
