@@ -1,6 +1,6 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
-from tunecheck.evaluators._text.evaluators import RougeType as RougeType
+from tunecheck import RougeType as RougeType
 
 from ._agents import (
     IntentResolutionEvaluator as IntentResolutionEvaluator,
