@@ -103,7 +103,7 @@ async def test_a_broken_answer_is_tried_again(step: Step) -> None:
 
 @pytest.mark.parametrize("step", [HANG, TRICKLE], ids=["hang", "trickle"])
 async def test_an_answer_that_does_not_come_in_time_is_cut_and_tried_again(step: Step) -> None:
-    done, server, _ = await ask(first_then_ok(step), timeout_s=0.2)
+    done, server, _ = await ask(first_then_ok(step), timeout_s=1.0)
     assert done.text == "hi"
     assert len(server.requests) == 2
 
