@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -183,9 +183,7 @@ def test_a_run_whose_machine_died_goes_on_on_another_one(tmp_path: Path, proxy: 
         endpoint = server.url.removesuffix("/score")
         first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
         process = first.start(*RUN, "--endpoint", "endpoint.yaml")
-        until = time.monotonic() + 60
-        while not shipped(container, proxy) and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until(lambda: shipped(container, proxy) > 0)
         process.send_signal(signal.SIGKILL)
         process.wait()
         time.sleep(0.5)  # requests that were under way arrive
@@ -206,9 +204,7 @@ def test_a_run_that_is_at_work_elsewhere_is_not_resumed(tmp_path: Path, proxy: F
         endpoint = server.url.removesuffix("/score")
         first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
         process = first.start(*RUN, "--endpoint", "endpoint.yaml")
-        until = time.monotonic() + 60
-        while not shipped(container, proxy) and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until(lambda: shipped(container, proxy) > 0)
         second = Machine(tmp_path / "second", proxy, first.address, endpoint)
         code, _, err = second.says("evaluate", "--resume", "last", "--endpoint", "endpoint.yaml", "--quiet")
         assert (code, "is being worked on by" in err) == (1, True)
@@ -228,9 +224,7 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
         endpoint = server.url.removesuffix("/score")
         first = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
         process = first.start(*RUN, "--endpoint", "endpoint.yaml")
-        until = time.monotonic() + 60
-        while len(server.requests) < 8 and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until(lambda: len(server.requests) >= 8)
         time.sleep(2.5)
         process.send_signal(signal.SIGSTOP)
         second = Machine(tmp_path / "second", proxy, first.address, endpoint)
@@ -254,9 +248,7 @@ def test_an_outage_of_a_minute_pauses_only_the_mirror(tmp_path: Path, proxy: Fau
         endpoint = server.url.removesuffix("/score")
         machine = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
         process = machine.start(*RUN, "--endpoint", "endpoint.yaml")
-        until = time.monotonic() + 60
-        while not shipped(container, proxy) and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until(lambda: shipped(container, proxy) > 0)
         proxy.down, before = True, len(server.requests)
         time.sleep(60)
         proxy.down = False
@@ -264,6 +256,14 @@ def test_an_outage_of_a_minute_pauses_only_the_mirror(tmp_path: Path, proxy: Fau
         _, told = process.communicate(timeout=200)
     assert (process.returncode, "it is tried again" in told) == (0, True), told
     assert len(Machine(tmp_path / "second", proxy, machine.address).rows()) == 60
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for at most a minute; it fails where the condition never holds."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, "it did not happen within a minute"
+        time.sleep(0.1)
 
 
 def shipped(container: str, proxy: FaultyProxy) -> int:

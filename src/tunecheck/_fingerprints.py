@@ -106,7 +106,7 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
 
 
 def _used(value: object, seen: set[int]) -> JSON:
-    """A function, a class or a constant that other code uses; of anything else nothing is known."""
+    """Return the fingerprint of a function, class or constant that other code uses; None for another value."""
     try:
         if isinstance(value, FunctionType):
             return [_function(value, seen), _source(value)]

@@ -148,7 +148,7 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
 def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     """Write the verdicts beside the result files and show the table; gives the exit code."""
     result, scores = outcome.result, outcome.scores
-    if scores is None:  # nothing but errors, in categories where not calling is right
+    if scores is None:  # every row is an error, and an error would count as right where no call is wanted
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
         return FAILED
     summary = write_scores(scores, result.run_dir / SCORES)

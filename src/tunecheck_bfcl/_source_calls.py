@@ -45,7 +45,7 @@ def decode_source_text(text: str, language: str) -> list[object]:
 
 def _parsed(source: str, *, java: bool) -> Node:
     try:
-        from tree_sitter import Language, Parser  # loaded when used, with the one grammar that is needed
+        from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it
 
         grammar = import_module("tree_sitter_java" if java else "tree_sitter_javascript")
     except ModuleNotFoundError:

@@ -88,7 +88,7 @@ def _vector(value: JSON) -> Vector:
     try:
         with np.errstate(over="ignore"):
             return _checked(np.array(value, _NUMBER))
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer too large for a float
         raise UnreadableReplyError("an embedding holds a number out of range") from None
 
 

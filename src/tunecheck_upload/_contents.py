@@ -160,7 +160,7 @@ def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
     entries = metrics if isinstance(metrics, dict) else {}
     numbers: dict[str, float] = {}
     for name, value in entries.items():
-        with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+        with contextlib.suppress(OverflowError):  # an integer too large for a float
             if isinstance(value, (int, float)) and math.isfinite(value):
                 numbers[name] = float(value)
     return numbers, tuple(name for name in entries if name not in numbers)

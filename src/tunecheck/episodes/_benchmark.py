@@ -49,7 +49,7 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def long_context(self) -> Mapping[str, JSON]:
-        """Return the constants for rows that ask for long context; raises as `wording`."""
+        """Return the constants for rows that ask for long context; the errors are those of `wording`."""
 
     @abstractmethod
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:

@@ -183,7 +183,7 @@ class Execution:
 
     @property
     def facts(self) -> EndpointFacts:
-        """What the run knows of the APIs of its endpoints."""
+        """The endpoints that the run asks, and what it has learned about their APIs."""
         return EndpointFacts.of(self.target, self.evaluators)
 
     def _describe(self, scan: Scan) -> RunFile:

@@ -21,13 +21,13 @@ from tunecheck.runs._authorship import began_here, signed
 
 @dataclass(frozen=True)
 class EndpointFacts:
-    """Of the endpoints that are asked, by the evaluator's name or as `target`."""
+    """The endpoints that a run asks, by the evaluator's name or as `target`, and what their APIs are known to take."""
 
     endpoints: Mapping[str, Endpoint]
 
     @classmethod
     def of(cls, target: Target | None, evaluators: Sequence[BoundEvaluator]) -> EndpointFacts:
-        """Those of a run."""
+        """Return the endpoints of a run's target and evaluators."""
         own = getattr(target, "endpoint", None)
         asked = {"target": own} if isinstance(own, Endpoint) else {}
         return cls(asked | {each.name: each.endpoint for each in evaluators if each.endpoint is not None})
@@ -55,7 +55,7 @@ class EndpointFacts:
         return {name: to_builtins(facts) for name, facts in found.items()}
 
     def added_to(self, manifest: RunFile) -> RunFile:
-        """The manifest with it, so that a resumed run knows it."""
+        """Return the manifest with what is known now, so that a resumed run knows it."""
         found = replace(manifest, api=self.known())
         return signed(found) if began_here(manifest) else found
 

@@ -54,7 +54,7 @@ class Outbox:
 
     @contextlib.contextmanager
     def adding(self, record: object = None) -> Iterator[Portion]:
-        """Add to the next portion; `record` is the record that is added, if one is."""
+        """Hold the next portion, so that the caller can add to it; `record` is the journal record it adds, if any."""
         with self._news:
             yield self._portion
             self._new[type(record)] += 1

@@ -45,6 +45,6 @@ class PanelReaders:
         return {name: shown for name, shown in read if shown is not None}
 
     def data(self) -> dict[str, JSON]:
-        """Return what is drawn, by panel."""
+        """Return the data that the page draws, by the name of the panel."""
         read = ((name, reader.data()) for name, reader in self._readers.items())
         return {name: data for name, data in read if data is not None}

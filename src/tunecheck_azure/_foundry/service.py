@@ -167,7 +167,7 @@ class SignIn:
     def __init__(self, credential: Any) -> None:  # noqa: ANN401 - duck-typed
         self._credential = credential
 
-    def get_token(self, *scopes: str, **options: Any) -> Any:  # noqa: ANN401 - azure-core's
+    def get_token(self, *scopes: str, **options: Any) -> Any:  # noqa: ANN401 - the signature is azure-core's
         """A token for these scopes."""
         try:
             return self._credential.get_token(*scopes, **options)
@@ -178,7 +178,7 @@ class SignIn:
 class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
     """Repeats a request of any of `retry_on_methods`. Without any, only if the service certainly did not do it."""
 
-    def is_retry(self, settings: dict[str, Any], response: Any) -> bool:  # noqa: ANN401 - azure-core's
+    def is_retry(self, settings: dict[str, Any], response: Any) -> bool:  # noqa: ANN401 - the signature is azure-core's
         if settings["methods"]:
             return bool(super().is_retry(settings, response))
         status, headers = response.http_response.status_code, response.http_response.headers

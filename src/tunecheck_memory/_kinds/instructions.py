@@ -98,7 +98,7 @@ class _Trigger(msgspec.Struct, frozen=True):
 
 
 class TriggerResponse(Kind):
-    """An order, then `trigger_activations` occasions for it, each of which is to get the sentence.
+    """An order to answer with a sentence, then `trigger_activations` occasions on which the model must follow it.
 
     `rouge_score_threshold` is how close to the sentence a reply must come, as ROUGE-L's F1.
     """
