@@ -14,6 +14,7 @@ import os
 import pickle
 import secrets
 import signal
+import socket
 import sys
 import threading
 import time
@@ -99,6 +100,22 @@ class _Flight:
         return (*self.chunk.known.get(row, ()), *self.records.get(row, ()))
 
 
+def _check_reachable(address: str) -> None:
+    """Refuse an address where nothing listens; Ray itself would try for minutes.
+
+    Raises:
+        RunError: no connection within five seconds.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return  # "auto": Ray looks for the cluster of this machine
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        problem = f"cannot connect to Ray at {address} ({clean(error, 200)}); check the address and that Ray runs there"
+        raise RunError(problem) from None
+
+
 class RayRunner:
     """Runs the chunks of one run on Ray."""
 
@@ -156,6 +173,7 @@ class RayRunner:
             # "local": without an address, Ray would join any cluster that this machine is part of.
             settings: dict[str, Any] = {"address": "local", "num_cpus": _cores(), "include_dashboard": False}
         else:
+            _check_reachable(self._address)
             environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
             settings = {"address": self._address, "runtime_env": environment}
         namespace = f"tunecheck-{secrets.token_hex(6)}"

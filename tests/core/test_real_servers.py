@@ -114,14 +114,14 @@ Run = Callable[..., AbstractContextManager[str]]
 
 @contextmanager
 def running(command: list[str], folder: Path, port: int, health: str) -> Iterator[str]:
-    """A server process, ready when `health` answers; ended with all its children, whatever happens."""
+    """A server process that sees only its own packages; it is ended with all its children, whatever happens."""
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             command,
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "HOME": str(folder)},
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"HOME": str(folder)},
             start_new_session=True,
         )
     try:
