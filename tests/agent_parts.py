@@ -14,7 +14,7 @@ import aiohttp
 from tests.cli_parts import command, environment
 from tests.endpoint_parts import HandClock
 
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints import load_endpoint
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 
 NOON_US = 1_772_712_000_000_000

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tunecheck import MultiTurnStateEvaluator
 from tunecheck.calls import FunctionCall
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 from tunecheck.formats import read_python_calls
-from tunecheck.simulators._backend import Backends
+from tunecheck.simulators import Backends
 from tunecheck_authoring import AuthorPlan, AuthorReport, author
 
 LIBRARY = '''

@@ -13,9 +13,9 @@ from typing import Any
 from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_reference import reference_python
 
-from tunecheck._json import JSON
 from tunecheck.episodes import RowVerdict, Services, StateCheck
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl

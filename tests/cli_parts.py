@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 

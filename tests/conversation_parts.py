@@ -10,10 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tunecheck._targets import CallContext, Row
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import CallContext, Row
+from tunecheck.endpoints import Endpoint, load_endpoint
+from tunecheck.episodes import ConversationTarget
 
 Values = dict[str, Any]
 Answer = Any

@@ -11,8 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from tunecheck import CallContext, Row, Target, evaluate
-from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck import CallContext, EvaluationResult, Row, Target, evaluate
 
 ROWS = [{"id": f"r{number}", "n": number, "half": "ab"[number % 2]} for number in range(300)]
 

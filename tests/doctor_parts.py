@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.scripted_rules import ScriptSource, read_script
 
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints import load_endpoint
 from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.examination import examine
 

@@ -7,13 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tunecheck._json import JSON
-from tunecheck._targets import Row
+from tunecheck import Row
+from tunecheck.endpoints import ChatRequest, Clock, Definition, read_definition
 from tunecheck.endpoints._azure_ml import AzureMLEndpoint
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._config import Definition
-from tunecheck.endpoints._definition import read_definition
-from tunecheck.endpoints._limits import Clock
+from tunecheck.plugins import JSON
 
 HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])
 

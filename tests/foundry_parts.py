@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from tests.foundry_fake import NAMES, Fake, certificate, serving
 
-from tunecheck import evaluate
-from tunecheck.runs._store import Run
-from tunecheck_azure._foundry.upload import FoundryUploader
+from tunecheck import Run, evaluate
+from tunecheck_azure import FoundryUploader
 
 ROWS = [
     {"id": "a", "response": "Rome is sunny", "ground_truth": "Rome is very sunny", "weight": 0.1 + 0.2},

@@ -11,8 +11,7 @@ from typing import Any
 
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Usage, load_endpoint
 
 __all__ = [
     "QUALITY",

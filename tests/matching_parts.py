@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import Match, MatchPolicy, match_calls
+from tunecheck.plugins import JSON
 
 
 def call(name: str, **arguments: JSON) -> FunctionCall:

@@ -19,9 +19,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from tunecheck._json import dumps
-from tunecheck._records import RecordFile, sealed
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck._records import sealed
+from tunecheck.endpoints import load_endpoint
+from tunecheck.plugins import RecordFile, dumps
 from tunecheck_memory import _kinds as kinds
 from tunecheck_memory._evaluation import run_memory
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from tunecheck._json import JSON
-from tunecheck_memory._kind import GenerationContext
+from tunecheck.plugins import JSON
+from tunecheck_memory import Definition, GenerationContext
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",

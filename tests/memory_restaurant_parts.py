@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck_memory._kind import Scene
+from tunecheck_memory import AskJudge, Definition, Points, Replied, Say, Scene, Step, Wait
 from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._model import AskJudge, Definition, Points, Replied, Say, Step, Wait
 from tunecheck_memory._wording import Wording, load_wording
 
 __all__ = [

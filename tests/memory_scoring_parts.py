@@ -9,7 +9,7 @@ from typing import Any
 
 from checks.goodai_rules import score_as_benchmark
 
-from tunecheck_memory._model import FinishedTest, Score
+from tunecheck_memory import FinishedTest, Score
 from tunecheck_memory._rules import judge_by_words
 
 __all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]

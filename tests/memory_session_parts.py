@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tunecheck_memory import AskJudge, Definition, GenerationContext, Kind, Wait
 from tunecheck_memory._clock import Clock, VirtualClock
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.lists import Shopping
 from tunecheck_memory._kinds.restaurant import Restaurant
 from tunecheck_memory._kinds.restaurant_words import WordJudge
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._model import AskJudge, Definition, Wait
 from tunecheck_memory._scheduler import Settings, schedule
 from tunecheck_memory._session import Session
 from tunecheck_memory._session_state import SessionState

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
-from tunecheck.runs._store import Run, list_runs
+from tunecheck import CallContext, EvaluationResult, Row, Run, Target, evaluate
+from tunecheck.evaluation import even_unanswered
+from tunecheck.plugins import TargetOutput
+from tunecheck.runs import list_runs
 
 Values = dict[str, Any]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt
+from tunecheck.prompts import Prompt, load_prompt
 
 __all__ = ["FRONT", "LINES", "SAMPLES", "make", "messages", "random_template"]
 

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
-from tunecheck.report._writing import write_report
-from tunecheck.runs._store import Run
+from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, Run, evaluate, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request

@@ -6,12 +6,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tunecheck._describe import Written
-from tunecheck._json import JSON, dumps
-from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.calls._writing import write_calls
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
-from tunecheck.endpoints._config import Place, Text
+from tunecheck.calls import FunctionCall, tool_name, write_calls
+from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage
+from tunecheck.plugins import JSON, Written, dumps
 from tunecheck_serve._wire import Problem, ProblemError
 
 TOKEN = 4

@@ -15,15 +15,10 @@ import msgspec
 from aiohttp import web
 from tests.scripted_behaviour import TOKEN, Behaviour, Said, ServerConfig
 
-from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
-from tunecheck._yaml import read_yaml
-from tunecheck.calls._model import FunctionCall
-from tunecheck.endpoints._answers import content_parts
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
-from tunecheck.endpoints._config import Place, Text
-from tunecheck.endpoints._recorded import NoAnswerError, content_key
+from tunecheck import ConfigurationError, NoAnswerError
+from tunecheck.calls import FunctionCall
+from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage, content_key, content_parts
+from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
 from tunecheck_serve._server import ModelServer
 from tunecheck_serve._sources import ChatSource
 from tunecheck_serve._wire import Asked, Problem, ProblemError

@@ -13,12 +13,12 @@ from typing import Any
 import aiohttp
 from tests.scripted_rules import ScriptedServer, ScriptSource
 
-from tunecheck._errors import TimedOutError
-from tunecheck._json import dumps_line
-from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck import TimedOutError
+from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint
+from tunecheck.plugins import dumps_line
 from tunecheck.report import running
-from tunecheck_serve._middleware import ServerOptions, Service
+from tunecheck_serve import Service
+from tunecheck_serve._middleware import ServerOptions
 from tunecheck_serve._server import make_app
 from tunecheck_serve._sources import ChatSource, EndpointSource
 

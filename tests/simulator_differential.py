@@ -24,10 +24,9 @@ from typing import Any
 from tests.bfcl_reference import reference_data, reference_python
 from tests.simulator_reference_replay import digest
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.formats._reading import read_calls
-from tunecheck.simulators._backend import Backend, Result
-from tunecheck.simulators._base import Simulator
+from tunecheck.calls import FunctionCall
+from tunecheck.formats import read_calls
+from tunecheck.simulators import Backend, Result, Simulator
 
 __all__ = ["Case", "differences", "entries", "ground_truth_cases", "long_context", "random_cases", "replay_reference"]
 

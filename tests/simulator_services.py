@@ -21,9 +21,8 @@ from tests.bfcl_reference import reference_data, reference_python
 from tests.simulator_differential import Case, long_context, random_cases
 from tests.simulator_reference_replay import digest
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend, Result
-from tunecheck.simulators._base import Simulator
+from tunecheck.calls import FunctionCall
+from tunecheck.simulators import Backend, Result, Simulator
 
 __all__ = [
     "ambiguous_refusals",

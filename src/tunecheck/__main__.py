@@ -7,6 +7,6 @@ if __name__ == "__main__":
     # Python looks for modules in the current folder first, which may hold anybody's files.
     if not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109 - pathlib is not loaded yet
         del sys.path[0]
-    from tunecheck.cli._app import main
+    from tunecheck.cli import main
 
     sys.exit(main())

@@ -14,13 +14,13 @@ import yaml
 from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, workspace
 from tests.core.test_schemas import check
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._app import main
+from tunecheck import ConfigurationError
+from tunecheck.cli import main
 from tunecheck_authoring import AuthorReport
 from tunecheck_authoring._author.graph import names_agree
 from tunecheck_authoring._author.trial import Trial, Weakness
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
-from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck_bfcl import CallCheckEvaluator
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, tool
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile
 from tunecheck_authoring._author.graph import find_graph

@@ -12,12 +12,10 @@ import pytest
 from tests import mcp_server
 from tests.authoring_parts import calls_of, lines, passes
 
-from tunecheck import FunctionCall
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._json import JSON
-from tunecheck.cli._app import main
-from tunecheck.simulators import Backend, Recorded, find_simulator
-from tunecheck.simulators._backend import Backends
+from tunecheck import ConfigurationError, DataError, FunctionCall
+from tunecheck.cli import main
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backend, Backends, Recorded, find_simulator
 from tunecheck_authoring import write_recorded
 from tunecheck_authoring._mcp.client import McpSession, SessionPool
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends

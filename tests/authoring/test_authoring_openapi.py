@@ -13,11 +13,9 @@ import pytest
 import yaml
 from tests.authoring_parts import calls_of, lines, passes
 
-from tunecheck import FunctionCall
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._app import main
-from tunecheck.simulators import Backend
-from tunecheck.simulators._backend import Backends
+from tunecheck import ConfigurationError, FunctionCall
+from tunecheck.cli import main
+from tunecheck.simulators import Backend, Backends
 from tunecheck_authoring import write_simulator
 
 CLINIC = """

@@ -20,7 +20,7 @@ from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import serving
 
 from tunecheck import FunctionCall
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 COMMAND = ["datasets", "author", "loans", "--simulator", "library", "--tasks", "4", "--variants", "none", "--overwrite"]
 

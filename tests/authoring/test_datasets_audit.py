@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck._json import JSON
 from tunecheck.datasets._row_check import RowCheck
-from tunecheck.episodes import Services
-from tunecheck.episodes._data_check import CheckedRow, checked_rows
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.episodes import CheckedRow, Services, checked_rows
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_authoring import Audit, AuditFinding, Dialogue, DialogueReader, audit
 from tunecheck_authoring._audit.given import shortens
 

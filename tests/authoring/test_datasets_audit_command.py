@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.bfcl_data_parts import write_lines
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._options import Invocation
+from tunecheck import ConfigurationError
+from tunecheck.cli import Invocation
 from tunecheck_authoring._cli.audit import audit
 
 TOOL = {"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}

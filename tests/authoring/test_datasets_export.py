@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import run
 
-from tunecheck import MatchEvaluator
-from tunecheck.cli._app import main
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck import EvaluationResult, MatchEvaluator
+from tunecheck.cli import main
+from tunecheck.datasets import open_dataset
 from tunecheck.formats import read_calls
 
 TOOLS = [

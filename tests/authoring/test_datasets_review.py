@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from tests.bfcl_data_parts import write_lines
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import ConfigurationError
+from tunecheck.datasets import open_dataset
 from tunecheck.report import running
 from tunecheck_authoring._audit.findings import Replacement, found
 from tunecheck_authoring._audit.review import Decisions, Review, make_app, mended, remedy

@@ -12,9 +12,8 @@ import pytest
 from tests.authoring_parts import workspace
 from tests.pipeline_parts import run
 
-from tunecheck.cli._app import main
-from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator
+from tunecheck.cli import main
 from tunecheck.formats import read_python_calls
 
 Message = dict[str, Any]

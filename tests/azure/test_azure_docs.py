@@ -16,7 +16,7 @@ from tests.judge_parts import Scripted, judgement
 
 import tunecheck
 import tunecheck_azure as azure
-from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints import ChatRequest
 
 PAGE = (ROOT / "docs" / "azure.md").read_text("utf-8")
 

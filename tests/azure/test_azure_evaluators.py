@@ -18,7 +18,7 @@ from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
 
 import tunecheck
 import tunecheck_azure as azure
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
+from tunecheck.endpoints import ChatRequest, Completion, Usage
 
 TEXT = [
     azure.BleuScoreEvaluator,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 
 @pytest.fixture

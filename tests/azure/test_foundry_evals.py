@@ -9,9 +9,8 @@ import pytest
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._app import main
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run
+from tunecheck.cli import main
 from tunecheck_azure._foundry import evals as foundry_evals
 from tunecheck_upload import Uploaded, UploadError
 

@@ -10,9 +10,8 @@ import pytest
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import ROWS, Credential, certificates, fake, length
 
-from tunecheck import evaluate
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._app import main
+from tunecheck import ConfigurationError, evaluate
+from tunecheck.cli import main
 from tunecheck_upload import UploadError
 
 __all__ = ["certificates", "fake"]

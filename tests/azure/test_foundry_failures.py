@@ -9,14 +9,14 @@ import pytest
 from tests.foundry_fake import FAILURES, Failure, Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 from tunecheck_azure._foundry import blobs as foundry_blobs
 from tunecheck_upload import UploadError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tunecheck.runs._store import Run
+    from tunecheck import Run
 
 __all__ = ["certificates", "fake", "run"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._json import JSON
-from tunecheck.cli._app import main
+from tunecheck import ConfigurationError, MissingExtraError
+from tunecheck.cli import main
+from tunecheck.plugins import JSON
+from tunecheck_azure import FoundryUploader
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import FoundryProject, HubProject, read_project
-from tunecheck_azure._foundry.upload import FoundryUploader
 from tunecheck_upload import metric_keys
 from tunecheck_upload._contents import name_map
 

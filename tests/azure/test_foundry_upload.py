@@ -12,10 +12,9 @@ from msgspec import structs
 from tests.foundry_fake import SCOPE, Fake
 from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, uploader
 
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run, RunError
+from tunecheck_azure import FoundryUploader
 from tunecheck_azure._foundry import blobs as foundry_blobs
-from tunecheck_azure._foundry.upload import FoundryUploader
 from tunecheck_upload import UploadError
 
 __all__ = ["certificates", "fake", "run"]

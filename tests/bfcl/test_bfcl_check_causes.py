@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.bfcl_check_parts import Row, as_tools, check_conversation
 
-from tunecheck._json import JSON
 from tunecheck.episodes import RowVerdict, Services
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 
 
 class Kettle(Simulator):

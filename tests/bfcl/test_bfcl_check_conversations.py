@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, check_conversation, lamp_row, plain, steps
 
-from tunecheck._errors import DataError
-from tunecheck.episodes import RowVerdict, Services
-from tunecheck.episodes._inference_log import Course
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+from tunecheck import DataError, MultiTurnStateEvaluator
+from tunecheck.episodes import Course, RowVerdict, Services
 
 LAMPS = Services({"Lamp": Lamp})
 

@@ -22,9 +22,7 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.episodes import Attempt, GroundTruth, Services
-from tunecheck.episodes._inference_log import Course
-from tunecheck.episodes._nested import NestedCall
+from tunecheck.episodes import Attempt, Course, GroundTruth, NestedCall, Services
 from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._entries import CheckRow
 from tunecheck_bfcl._verdicts import verdict_line

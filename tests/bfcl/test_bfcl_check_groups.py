@@ -8,17 +8,16 @@ import pytest
 from tests.bfcl_data_parts import make_tree
 from tests.pipeline_parts import column, metrics_of, rows_of
 
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator, evaluate
+from tunecheck.datasets import open_dataset
+from tunecheck.endpoints import load_endpoint
+from tunecheck_bfcl import CallCheckEvaluator
 from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints import Endpoint
     from tunecheck.episodes import CallMode
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"

@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import structs
 from tests.bfcl_check_parts import Lamp, Row, check_conversation, lamp_row
 
-from tunecheck._json import dumps_line
-from tunecheck.episodes import RowVerdict, Services
-from tunecheck.episodes._inference_log import Course
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck_bfcl._call_check import CallCheckEvaluator
+from tunecheck import MultiTurnStateEvaluator
+from tunecheck.episodes import Course, RowVerdict, Services
+from tunecheck.plugins import dumps_line
+from tunecheck_bfcl import CallCheckEvaluator
 from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck_bfcl._verdicts import verdict_line
 

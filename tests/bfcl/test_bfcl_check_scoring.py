@@ -16,11 +16,12 @@ from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, publish
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck import ConfigurationError, DataError
 from tunecheck.episodes import RowVerdict
+from tunecheck_bfcl import score_results
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._result_files import ResultFile
-from tunecheck_bfcl._scoring import Scorer, score_results
+from tunecheck_bfcl._scoring import Scorer
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])

@@ -17,9 +17,9 @@ import pytest
 from tests.bfcl_data_parts import make_tree, make_wheel
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck._disk import cache_folder
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.cli._app import main
+from tunecheck import ConfigurationError, DataError
+from tunecheck.cli import main
+from tunecheck.plugins import cache_folder
 from tunecheck_bfcl._data import download as bfcl_download
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import TEXTS, find_bfcl

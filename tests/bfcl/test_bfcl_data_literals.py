@@ -8,8 +8,8 @@ import pytest
 from tests.bfcl_data_parts import make_tree
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
+from tunecheck import DataError
+from tunecheck.plugins import JSON
 from tunecheck_bfcl._data.constants import read_constants, text_constants
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import PROMPTS

@@ -10,8 +10,8 @@ import pytest
 from tests.bfcl_data_parts import document, make_tree, question, write_lines
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck._errors import DataError
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import DataError
+from tunecheck.datasets import open_dataset
 from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS, Language, named_categories
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
@@ -22,7 +22,7 @@ from tunecheck_bfcl._data.rows import to_tools, with_hints
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tunecheck._json import JSON
+    from tunecheck.plugins import JSON
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {

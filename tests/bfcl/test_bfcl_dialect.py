@@ -12,10 +12,9 @@ from tests.conversation_parts import call, context, had, log_items, said, servin
 from tests.core.test_conversation_decoding import HOSTILE, TEXTS, json_values
 from tests.core.test_conversation_hostile import Answering, completions
 
-from tunecheck import ConversationTarget
-from tunecheck._json import plain
-from tunecheck._targets import Row
+from tunecheck import ConversationTarget, Row
 from tunecheck.episodes import OwnWording
+from tunecheck.plugins import plain
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._dialect import BfclWording
 

@@ -12,11 +12,9 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
-from tunecheck._targets import Row
-from tunecheck.episodes._data_check import findings
-from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-from tunecheck_bfcl._call_check import CallCheckEvaluator
-from tunecheck_bfcl._scoring import score_results
+from tunecheck import MultiTurnStateEvaluator, Row
+from tunecheck.episodes import findings
+from tunecheck_bfcl import CallCheckEvaluator, score_results
 from tunecheck_bfcl._text import UndecodableError, decode_text
 
 NAME = "BFCL_v4_multi_turn_base_result.json"

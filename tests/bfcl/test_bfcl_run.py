@@ -15,12 +15,11 @@ from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
 
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck.evaluation._evaluate import evaluate
-from tunecheck.runs._store import Run
+from tunecheck import Run, evaluate
+from tunecheck.endpoints import load_endpoint
+from tunecheck.episodes import ConversationTarget
+from tunecheck_bfcl import score_results
 from tunecheck_bfcl._evaluation import run_bfcl
-from tunecheck_bfcl._scoring import score_results
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError
-from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend, Result
+from tunecheck import DataError
+from tunecheck.calls import FunctionCall
+from tunecheck.simulators import Backend, Result
 from tunecheck_bfcl._services._file_system import GorillaFileSystem
 from tunecheck_bfcl._services._file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend, Result
+from tunecheck.calls import FunctionCall
+from tunecheck.simulators import Backend, Result
 from tunecheck_bfcl._services._logarithms import MAX_PRECISION
 from tunecheck_bfcl._services._math_api import MathAPI
 

@@ -11,8 +11,8 @@ import pytest
 from tests.simulator_differential import ground_truth_cases, long_context
 from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
-from tunecheck._errors import DataError
-from tunecheck.simulators._backend import Backend
+from tunecheck import DataError
+from tunecheck.simulators import Backend
 from tunecheck_bfcl._services._trading_bot import TradingBot
 
 OPEN = {"authenticated": True, "market_status": "Open", "account_info": {"account_id": 1, "balance": 100.0}}

@@ -15,8 +15,8 @@ from tests.conftest import ROOT
 from tests.simulator_differential import ground_truth_cases, long_context
 from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
-from tunecheck._errors import DataError
-from tunecheck.simulators._backend import Backend, Result
+from tunecheck import DataError
+from tunecheck.simulators import Backend, Result
 from tunecheck_bfcl._services._travel_api import TravelAPI
 
 YEAR = date.today().year  # noqa: DTZ011

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import DataError
-from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
+from tunecheck import DataError
+from tunecheck.calls import FunctionCall
+from tunecheck.simulators import Backend
 from tunecheck_bfcl._services._twitter_api import TwitterAPI
 
 ACCOUNT = {"username": "ada", "password": "pw", "authenticated": True}

@@ -10,8 +10,8 @@ import pytest
 from tests.simulator_differential import ground_truth_cases, long_context
 from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
-from tunecheck._errors import DataError
-from tunecheck.simulators._backend import Backend
+from tunecheck import DataError
+from tunecheck.simulators import Backend
 from tunecheck_bfcl._services._vehicle_control import VehicleControlAPI
 
 DOORS = ["driver", "passenger", "rear_left", "rear_right"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck.evaluation._calibration.labels import as_class, as_number, as_pass_or_fail, is_empty, kind_of
 
 

@@ -10,10 +10,18 @@ import pytest
 from tests.core.test_pipeline_model_calls import CHEAP, Model
 from tests.pipeline_parts import strict_json
 
-from tunecheck import Calibration, FunctionCallMatchEvaluator, Metric, calibrate, verdict
-from tunecheck._errors import ConfigurationError, EndpointError, RunError
-from tunecheck._json import dumps_line
-from tunecheck.endpoints._base import ModelCalls
+from tunecheck import (
+    Calibration,
+    ConfigurationError,
+    EndpointError,
+    FunctionCallMatchEvaluator,
+    Metric,
+    RunError,
+    calibrate,
+    verdict,
+)
+from tunecheck.endpoints import ModelCalls
+from tunecheck.plugins import dumps_line
 
 
 def labelled(*pairs: tuple[object, object], **more: Any) -> list[dict[str, Any]]:
@@ -271,7 +279,7 @@ class Judging:
         raise AssertionError("in a run, models are asked through it")
 
     async def call_with(self, calls: ModelCalls, *, response: str) -> dict[str, Any]:
-        from tunecheck.endpoints._base import ChatRequest
+        from tunecheck.endpoints import ChatRequest
 
         answer = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": response}]))
         return dict(verdict("judging", score=1, passed=answer.text == "1"))

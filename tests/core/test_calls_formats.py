@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._python_text import bind_positional
-from tunecheck.calls._writing import canonical_text
-from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.calls import FunctionCall, Reading, bind_positional, canonical_text
+from tunecheck.formats import read_calls, read_python_calls
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris", "days": 3})
 STOP = FunctionCall("stop")

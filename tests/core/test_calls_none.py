@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._strict_json import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading
+from tunecheck.calls._strict_json import MAX_CALLS, MAX_DEPTH
+from tunecheck.formats import read_calls
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls import FunctionCall
+from tunecheck.formats import read_calls
 
 
 def test_every_call_of_the_glaive_sample_is_read(shared_data: Path) -> None:

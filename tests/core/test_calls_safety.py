@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._writing import FORMATS, canonical_text, write_calls
-from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.calls import FORMATS, FunctionCall, Reading, canonical_text, write_calls
+from tunecheck.formats import read_calls, read_python_calls
+from tunecheck.plugins import JSON
 
 SEED_CALLS = [
     FunctionCall("get_weather", {"city": "Paris", "days": 3, "opts": {"k": [1, 2.5, None, True]}}, "c1"),

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from tunecheck import _json as jsontext
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
+from tunecheck import ConfigurationError, _json as jsontext
+from tunecheck.calls import FORMATS, FunctionCall, UnreadableError, write_calls
 from tunecheck.calls._python_text import PythonScanner
-from tunecheck.calls._strict_json import UnreadableError, decode
-from tunecheck.calls._writing import FORMATS, write_calls
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls._strict_json import decode
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON
 
 # These draw whole calls for each of many formats, which takes its time.
 FEWER = settings().max_examples // 3

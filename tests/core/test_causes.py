@@ -10,7 +10,7 @@ import pytest
 from tests.pipeline_parts import metrics_of, rows_of, run
 
 from tunecheck import ArgumentMatchEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
-from tunecheck._causes import CAUSES
+from tunecheck.plugins import CAUSES
 from tunecheck_bfcl import CallCheckEvaluator
 
 TOOLS = [

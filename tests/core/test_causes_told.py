@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
-from tunecheck._json import JSON
-from tunecheck.pipeline._finished_rows import read_failures
+from tunecheck.pipeline import read_failures
+from tunecheck.plugins import JSON
 
 ANSWERS: dict[str, object] = {
     "r0": call(people=2),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._stored_options import read_config, recorded_options
+from tunecheck import ConfigurationError
+from tunecheck.cli import Options, recorded_options
+from tunecheck.cli._stored_options import read_config
 
 EVERYTHING = """\
 dataset: val.jsonl

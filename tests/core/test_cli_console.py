@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment, workspace
 
-from tunecheck._messages import clean, counted, printable
-from tunecheck.cli._console import cost_text, print_path
-from tunecheck.runs._store import Run
+from tunecheck import Run
+from tunecheck.cli import cost_text, print_path
+from tunecheck.plugins import clean, counted, printable
 from tunecheck.views import console
 
 

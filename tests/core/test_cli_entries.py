@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
-from tunecheck.cli._evaluate.evaluator_choice import mapping_layers, settings_by_evaluator
-from tunecheck.cli._evaluate.options import Options
+from tunecheck import ConfigurationError
+from tunecheck.cli import Options, settings_by_evaluator
+from tunecheck.cli._evaluate.evaluator_choice import mapping_layers
 from tunecheck.cli._options import parse_assignments, parse_names
+from tunecheck.plugins import dumps
 
 
 def test_names_stand_between_commas() -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck._describe import read_fitting
-from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
-from tunecheck._json import JSON
 from tunecheck.cli._main_figures import lines_of, main_figure
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 TEXT = EvaluatorEntry(primary="bleu", metrics=[MetricEntry("bleu")])

@@ -7,10 +7,9 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck import MatchEvaluator
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError, MatchEvaluator
 from tunecheck.cli._gates.gates import Gate, check_error_rate, parse_gate
+from tunecheck.plugins import JSON
 
 METRICS: dict[str, JSON] = {
     "calls.calls": 0.9,

@@ -9,13 +9,21 @@ from typing import ClassVar
 
 import pytest
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._options import RUNNING, Invocation, argument, command, flag, option, option_fields
-from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.cli._stored_options import as_recorded, read_config, recorded_options, resumed
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, Run
+from tunecheck.cli import (
+    RUNNING,
+    Invocation,
+    Options,
+    ResumableOptions,
+    argument,
+    command,
+    flag,
+    option,
+    recorded_options,
+)
+from tunecheck.cli._options import option_fields
+from tunecheck.cli._stored_options import as_recorded, read_config, resumed
+from tunecheck.plugins import JSON
 
 
 @dataclass(frozen=True, kw_only=True)

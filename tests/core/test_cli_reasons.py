@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck import BleuScoreEvaluator
-from tunecheck._json import JSON
-from tunecheck.pipeline import _finished_rows as failures_module
-from tunecheck.pipeline._finished_rows import (
-    FailureGroup,
+from tunecheck.pipeline import (
     VerdictReader,
+    _finished_rows as failures_module,
     counted_metric,
     counted_metrics,
     read_failures,
 )
+from tunecheck.pipeline._finished_rows import FailureGroup
+from tunecheck.plugins import JSON
 
 
 def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:

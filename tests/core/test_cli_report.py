@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from tunecheck._files import EvaluatorEntry, MetricEntry
-from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary, run_view
 from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry
 from tunecheck.views import console, print_view
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])

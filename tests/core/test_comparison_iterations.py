@@ -12,9 +12,8 @@ from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.report_parts import data_of
 
-from tunecheck import compare, select, write_report
+from tunecheck import Run, compare, select, write_report
 from tunecheck.comparison._row_histories import OUTCOMES, row_histories
-from tunecheck.runs._store import Run
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 
-from tunecheck import ConfigurationError, compare
+from tunecheck import ConfigurationError, NothingPairsError, compare
 from tunecheck.comparison._comparison import OneSided
-from tunecheck.comparison._pairing import NothingPairsError
 
 
 def run(folder: Path, name: str, rows: list[tuple[str, str, bool]], **manifest: object) -> Path:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.episodes._decoding import decode_step
-from tunecheck.episodes._nested import NestedCall
+from tunecheck.episodes import NestedCall, decode_step
 
 
 def texts(step: Any, **options: Any) -> list[str] | None:

@@ -10,12 +10,11 @@ import pytest
 from tests.conversation_parts import Values, said, serving, shelf_row, shelf_workspace
 from tests.pipeline_parts import column, metrics_of, rows_of
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import ConfigurationError, evaluate
+from tunecheck.datasets import open_dataset
+from tunecheck.endpoints import EndpointTarget
+from tunecheck.episodes import ConversationTarget
 from tunecheck.evaluation._drivers import is_driver
-from tunecheck.evaluation._evaluate import evaluate
 
 
 @pytest.fixture(autouse=True)

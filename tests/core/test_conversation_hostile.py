@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, shelf_workspace, states
 
-from tunecheck._json import plain
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.episodes._decoding import decode_step
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.episodes import ConversationTarget, decode_step
+from tunecheck.plugins import plain
 from tunecheck.simulators import find_simulator
 
 KEYS = ["id", "type", "function", "name", "arguments", "put", "count"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck.episodes import ConversationTarget
 
 LOOK = [call("look", {}, "c1")]
 

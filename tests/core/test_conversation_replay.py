@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.conversation_parts import Values, context, log_items, said, shelf_row, shelf_workspace, states
 
-from tunecheck._errors import DataError, EndpointError
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import DataError, EndpointError
+from tunecheck.endpoints import load_endpoint
+from tunecheck.episodes import ConversationTarget
 
 
 @pytest.fixture(autouse=True)

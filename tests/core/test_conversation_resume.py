@@ -14,9 +14,8 @@ import pytest
 from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, shelf_workspace, states
 from tests.pipeline_parts import column, records, rows_of, strict_lines
 
-from tunecheck._errors import EndpointError
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, evaluate
+from tunecheck import EndpointError, EvaluationResult, UnansweredError, evaluate
+from tunecheck.episodes import ConversationTarget
 
 SCRIPT = """\
 import sys
@@ -44,7 +43,7 @@ def reply(body: Values) -> Any:
 
 def run(url: str, resume: str | None = None) -> EvaluationResult:
     """The run, as a process of its own starts it and this one finishes it."""
-    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints import load_endpoint
 
     data = [
         {

@@ -20,8 +20,8 @@ from tests.conversation_parts import (
     states,
 )
 
-from tunecheck._errors import ConfigurationError, EndpointError, PluginError
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import ConfigurationError, EndpointError, PluginError
+from tunecheck.episodes import ConversationTarget
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
 
-from tunecheck._targets import CallContext, Row
-from tunecheck.episodes._speakers import Message
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck.episodes._wording import OwnWording
+from tunecheck import CallContext, Row
+from tunecheck.episodes import ConversationTarget, Message, OwnWording
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.episodes import Services
-from tunecheck.episodes._data_check import PROBLEMS, findings
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck import DataError
+from tunecheck.calls import FunctionCall
+from tunecheck.episodes import PROBLEMS, Services, findings
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
 
 
 class Shelf(Simulator):

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets._row_check import Finding, RowCheck
-from tunecheck.episodes._data_check import findings
+from tunecheck.datasets import Finding
+from tunecheck.datasets._row_check import RowCheck
+from tunecheck.episodes import findings
 
 TOOL = {
     "type": "function",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.bfcl_data_parts import write_lines
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 SIMULATOR = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError
-from tunecheck.datasets import _sources as sources, _tables as tables
-from tunecheck.datasets._reading import Dataset, open_dataset
+from tunecheck import DataError
+from tunecheck.datasets import Dataset, _sources as sources, _tables as tables, open_dataset
 
 
 def written(folder: Path, content: str | bytes) -> Dataset:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_text
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import ConfigurationError
+from tunecheck.datasets import DatasetDefaults, open_dataset, sidecar_text
+from tunecheck.datasets._defaults import read_sidecar
 
 
 def with_sidecar(folder: Path, text: str, name: str = "val.jsonl") -> Path:

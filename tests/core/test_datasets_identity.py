@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError
-from tunecheck.datasets._reading import open_dataset, usable_id
+from tunecheck import DataError
+from tunecheck.datasets import open_dataset
+from tunecheck.datasets._reading import usable_id
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError
-from tunecheck.datasets import _sources as sources
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import DataError
+from tunecheck.datasets import _sources as sources, open_dataset
 
 
 def values(path: Path) -> list[dict[str, Any]]:

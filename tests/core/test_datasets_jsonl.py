@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError, RunError
-from tunecheck.datasets import _sources as sources_module
-from tunecheck.datasets._reading import Dataset, open_dataset
+from tunecheck import DataError, RunError
+from tunecheck.datasets import Dataset, _sources as sources_module, open_dataset
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import DataError
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import DataError
+from tunecheck.datasets import open_dataset
 
 
 def values(data: Any, **options: Any) -> list[dict[str, Any]]:

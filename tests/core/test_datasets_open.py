@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.platforms import posix_only
 
-from tunecheck._errors import ConfigurationError, DataError, PluginError
-from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import ConfigurationError, DataError, PluginError
+from tunecheck.datasets import DatasetDefaults, open_dataset
 
 
 def refusal(data: object, **options: object) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import DataError, MissingExtraError
-from tunecheck.datasets._reading import open_dataset
+from tunecheck import DataError, MissingExtraError
+from tunecheck.datasets import open_dataset
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

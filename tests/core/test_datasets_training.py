@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck import evaluate
-from tunecheck._errors import DataError
-from tunecheck._json import dumps
-from tunecheck._targets import Row
-from tunecheck.cli._app import main
+from tunecheck import DataError, Row, evaluate
+from tunecheck.cli import main
+from tunecheck.datasets import open_dataset
 from tunecheck.datasets._converting import convert
-from tunecheck.datasets._reading import open_dataset
 from tunecheck.datasets._training.forms import FORMS
 from tunecheck.datasets._training.turns import ConversationError
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.formats._reading import read_calls
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget
+from tunecheck.formats import read_calls
+from tunecheck.plugins import dumps
 
 SYSTEM = {"role": "system", "content": "You plan trips."}
 ASK = {"role": "user", "content": "How far is Bergen, and does it rain there?"}

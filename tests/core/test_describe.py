@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from tunecheck._describe import Written, read_as, read_fitting
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck import ConfigurationError, DataError
 from tunecheck._yaml import parse_document
+from tunecheck.plugins import Written, read_as, read_fitting
 
 
 class _Inner(Written, frozen=True, kw_only=True):

@@ -9,12 +9,11 @@ from hypothesis import given, strategies as st
 from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
 
-from tunecheck._errors import EndpointError, ReplyError
-from tunecheck._json import dumps, loads
-from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_chat, read_usage
-from tunecheck.endpoints._base import Completion, Usage
+from tunecheck import EndpointError, ReplyError
+from tunecheck.endpoints import Completion, UnreadableReplyError, Usage, read_definition, read_usage
+from tunecheck.endpoints._answers import FilteredError, read_answer, read_chat
 from tunecheck.endpoints._chat import OpenAIEndpoint
-from tunecheck.endpoints._definition import read_definition
+from tunecheck.plugins import dumps, loads
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 MESSAGE: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}

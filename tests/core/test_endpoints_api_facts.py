@@ -11,13 +11,10 @@ import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
 
-from tunecheck._errors import EndpointError
+from tunecheck import EndpointError
+from tunecheck.endpoints import ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
 from tunecheck.endpoints._api_facts import ApiFacts, remedy_for
-from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.examination import check_endpoint
 from tunecheck.endpoints._failures import error_failure
-from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
 
 SCHEMA = {"type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1}}, "required": ["minimum"]}

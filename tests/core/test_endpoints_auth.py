@@ -12,10 +12,10 @@ import pytest
 from tests.endpoint_parts import HELLO, HandClock, definition
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
-from tunecheck._errors import MissingExtraError, RefusedError
+from tunecheck import MissingExtraError, RefusedError
+from tunecheck.endpoints import load_endpoint, read_definition
 from tunecheck.endpoints._azure_ml import AzureMLEndpoint
 from tunecheck.endpoints._chat import AzureOpenAIEndpoint
-from tunecheck.endpoints._definition import load_endpoint, read_definition
 
 ENTRA = {"type": "entra"}
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, answer
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._base import ChatRequest, Endpoint, Usage
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import ConfigurationError
+from tunecheck.endpoints import ChatRequest, Endpoint, Usage, load_endpoint
 
 TOOL: dict[str, Any] = {
     "type": "function",

@@ -6,8 +6,7 @@ import pytest
 from tests.endpoint_parts import azure_ml
 from tests.fault_server import RESET, FaultServer, Step, answer, busy, failing, filtered, page
 
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.examination import check_endpoint
+from tunecheck.endpoints import check_endpoint, load_endpoint
 
 CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Lisbon"}'}}
 

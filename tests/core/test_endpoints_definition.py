@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck import ConfigurationError, PluginError
+from tunecheck.endpoints import Endpoint, Price, load_endpoint
 from tunecheck.endpoints._azure_ml import AzureMLEndpoint
-from tunecheck.endpoints._base import Endpoint, Price
-from tunecheck.endpoints._definition import load_endpoint
 
 FULL = """\
 kind: azure_ml

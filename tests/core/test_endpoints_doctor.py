@@ -13,12 +13,12 @@ from tests.cli_parts import here
 from tests.doctor_parts import model, verdicts
 from tests.serve_parts import Starter, servers, serving
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import ConfigurationError
+from tunecheck.endpoints import load_endpoint
 from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.examination import examine
+from tunecheck.plugins import JSON
 
 
 @pytest.fixture

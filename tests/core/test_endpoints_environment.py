@@ -13,7 +13,7 @@ import pytest
 from tests.endpoint_parts import HELLO, azure_ml
 from tests.fault_server import FaultServer, answer
 
-from tunecheck._errors import ConfigurationError, EndpointError
+from tunecheck import ConfigurationError, EndpointError
 from tunecheck.endpoints._urls import proxy_for
 
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from tests.conversation_parts import context, log_items, said, serving, shelf_row, shelf_workspace
 
-from tunecheck import FunctionCallMatchEvaluator, evaluate
-from tunecheck._errors import ConfigurationError
-from tunecheck._trust import Trust
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import ConfigurationError, FunctionCallMatchEvaluator, evaluate
+from tunecheck.endpoints import load_endpoint
+from tunecheck.episodes import ConversationTarget
+from tunecheck.plugins import Trust
 
 PUT = '<tool_call>\n{"name": "put", "arguments": {"name": "cup", "count": 2}}\n</tool_call>'
 PUT_XML = (

@@ -26,7 +26,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck._errors import (
+from tunecheck import (
     ContentFilterError,
     EndpointError,
     RefusedError,
@@ -35,8 +35,7 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.endpoints import _transport as transport
-from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.endpoints import Completion, Usage, _transport as transport
 
 OK = answer({"result": "hi"})
 

@@ -16,8 +16,9 @@ from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 from tests.virtual_time import run_virtually
 
 from tunecheck import evaluate
+from tunecheck.endpoints import Clock, TokenBucket
 from tunecheck.endpoints._adaptive_gate import AdaptiveGate
-from tunecheck.endpoints._limits import Backoff, Clock, TokenBucket
+from tunecheck.endpoints._limits import Backoff
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:

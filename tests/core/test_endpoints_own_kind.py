@@ -10,9 +10,9 @@ import pytest
 from tests.cli_parts import here
 from tests.endpoint_parts import user
 
-from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck import ConfigurationError, PluginError
 from tunecheck.endpoints import ChatRequest, EndpointTarget, check_endpoint, load_endpoint
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 
 PAGE = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text("utf-8")
 

@@ -10,10 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from tunecheck import ThrottledError, evaluate
-from tunecheck._errors import EndpointError, PluginError, ReplyError, TimedOutError, WorkerDied
-from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import EndpointError, PluginError, ReplyError, ThrottledError, TimedOutError, WorkerDied, evaluate
+from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
 from tunecheck.endpoints._python import PythonEndpoint
 
 CALL: dict[str, Any] = {"type": "function", "function": {"name": "f", "arguments": "{}"}}

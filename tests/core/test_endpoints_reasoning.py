@@ -9,9 +9,8 @@ from tests.conversation_parts import serving
 from tests.endpoint_parts import HELLO
 
 from tunecheck import evaluate
-from tunecheck.endpoints._answers import read_answer, read_usage
-from tunecheck.endpoints._base import Completion, Price, Usage, masked
-from tunecheck.endpoints._masking import Redactor, Secret
+from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_usage
+from tunecheck.endpoints._answers import read_answer
 from tunecheck.pipeline._costs import cost_of
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

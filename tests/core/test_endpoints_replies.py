@@ -13,10 +13,9 @@ from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml
 from tests.fault_server import FaultServer, Plan, Step, answer, failing, page, raw
 from tests.pipeline_parts import questions, run
 
-from tunecheck._errors import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
-from tunecheck.endpoints._base import Endpoint
+from tunecheck import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
+from tunecheck.endpoints import Endpoint, load_endpoint, read_definition
 from tunecheck.endpoints._chat import OpenAIEndpoint
-from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
-from tunecheck._errors import ContentFilterError, ReplyError
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import ContentFilterError, ReplyError
+from tunecheck.endpoints import ChatRequest, Completion, Usage, load_endpoint
 from tunecheck.endpoints._doctor.examination import examine
 from tunecheck.endpoints._responses import responses_body
 

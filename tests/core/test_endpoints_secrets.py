@@ -13,12 +13,9 @@ import pytest
 from tests.endpoint_parts import HELLO, azure_ml, row
 from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
 
-from tunecheck._errors import ConfigurationError, EndpointError
-from tunecheck._json import dumps
-from tunecheck._targets import CallContext
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
-from tunecheck.endpoints._target import EndpointTarget
+from tunecheck import CallContext, ConfigurationError, EndpointError
+from tunecheck.endpoints import EndpointTarget, Redactor, Secret, load_endpoint, looks_secret
+from tunecheck.plugins import dumps
 
 KEY = 'sk-0123"456/789+abcdef=='
 AUTH = {"type": "key", "value": "${env:TC_KEY}"}

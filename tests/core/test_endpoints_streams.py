@@ -15,10 +15,9 @@ from tests.endpoint_parts import HELLO, azure_ml
 from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
 
-from tunecheck._errors import EndpointError
-from tunecheck.endpoints._answers import UnreadableReplyError, read_chat
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import EndpointError
+from tunecheck.endpoints import ChatRequest, Completion, UnreadableReplyError, Usage, load_endpoint
+from tunecheck.endpoints._answers import read_chat
 from tunecheck.endpoints._streams import read_stream
 
 THOUGHT = {

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 from tests.endpoint_parts import row
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._targets import CallContext
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._target import EndpointTarget
+from tunecheck import CallContext, ConfigurationError
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, Usage, load_endpoint
+from tunecheck.plugins import JSON
 
 CONTEXT = CallContext("run", "row-1", "hash")
 USER = [{"role": "user", "content": "hi"}]

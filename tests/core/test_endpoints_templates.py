@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.endpoint_parts import definition, row
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import MISSING, find_value, parse_path
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._masking import Redactor
+from tunecheck import ConfigurationError
+from tunecheck._json import find_value, parse_path
+from tunecheck.endpoints import ChatRequest, Redactor
 from tunecheck.endpoints._templates import RequestTemplate
+from tunecheck.plugins import MISSING
 
 MESSAGES = [{"role": "user", "content": 'a "b"'}]
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

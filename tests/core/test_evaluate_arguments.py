@@ -23,8 +23,7 @@ from tests.pipeline_parts import (
     strict_lines,
 )
 
-from tunecheck import evaluate
-from tunecheck._errors import ConfigurationError, DataError, RunError
+from tunecheck import ConfigurationError, DataError, RunError, evaluate
 
 DATA = [{"response": "a"}, {"response": "bb"}]
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import column, metrics_of, rows_of, run, strict_lines
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 
 
 def write(path: Path, *lines: str) -> Path:

@@ -14,10 +14,7 @@ from tests.deciding_run import ROWS, Model, decide, right
 from tests.pipeline_parts import column, metrics_of, run, strict_json, strict_lines
 from tests.platforms import posix_only
 
-from tunecheck import compare, score
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.runs._store import Run
+from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score
 from tunecheck.runs._verify import verify
 from tunecheck.statistics._sequential import ANY_STOPPING
 

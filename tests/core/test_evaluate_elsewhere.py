@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from tunecheck import ConfigurationError, RunError, evaluate
-from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Usage
+from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Usage
+from tunecheck.evaluation import TaskRecipe
 from tunecheck.evaluation._evaluate import prepared
 from tunecheck.evaluation._execution import RunsElsewhere
-from tunecheck.evaluation._remote import TaskRecipe
-from tunecheck.pipeline._chunk_engine import ChunkRunner
-from tunecheck.pipeline._chunks import Chunk, ChunkSource, Portion, SharedSettings
-from tunecheck.pipeline._costs import Budget
+from tunecheck.pipeline import Budget, Chunk, ChunkRunner, ChunkSource, Portion, SharedSettings
+from tunecheck.plugins import TargetOutput
 
 ROWS = 40
 

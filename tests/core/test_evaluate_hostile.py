@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.pipeline_parts import column, journal_of, metrics_of, rows_of, run, strict_json, strict_lines
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck import ConfigurationError, EvaluationResult
 from tunecheck.pipeline import _results as export
 
 

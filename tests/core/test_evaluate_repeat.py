@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
-from tunecheck._errors import ConfigurationError, RunError, StopRunError
+from tunecheck import ConfigurationError, RunError, StopRunError
 
 DATA = [{"id": "a", "question": "?"}, {"id": "b", "question": "!"}]
 

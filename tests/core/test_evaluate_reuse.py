@@ -12,9 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, only_run, questions, records, rows_of, run
 
-from tunecheck._errors import ConfigurationError, RunError, StopRunError
-from tunecheck._targets import Row
-from tunecheck.evaluation._evaluate import EvaluationResult, score
+from tunecheck import ConfigurationError, EvaluationResult, Row, RunError, StopRunError, score
 from tunecheck.plugins import load_file
 
 JUDGES = """

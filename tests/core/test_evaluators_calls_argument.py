@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck._faults import Verdict
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import write_calls
-from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator
+from tunecheck import ArgumentMatchEvaluator
+from tunecheck.calls import FunctionCall, write_calls
+from tunecheck.plugins import Verdict
 
 WEATHER = call("get_weather", city="Paris", unit="celsius")
 TOOLS = [

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._faults import verdict
-from tunecheck._json import dumps
-from tunecheck.calls.matching import MatchPolicy
-from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._calls.evaluators import (
+from tunecheck import (
     ArgumentMatchEvaluator,
-    CallEvaluator,
+    ConfigurationError,
+    Evaluator,
     FunctionCallMatchEvaluator,
     MatchEvaluator,
+    Metric,
+    verdict,
 )
+from tunecheck.calls.matching import MatchPolicy
+from tunecheck.evaluators._calls.evaluators import CallEvaluator
+from tunecheck.plugins import dumps
 
 EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]
 CALL = [{"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]

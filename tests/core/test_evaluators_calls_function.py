@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck._faults import Verdict
-from tunecheck._json import dumps
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import FORMATS, write_calls
-from tunecheck.evaluators._calls.evaluators import FunctionCallMatchEvaluator
+from tunecheck import FunctionCallMatchEvaluator
+from tunecheck.calls import FORMATS, FunctionCall, write_calls
+from tunecheck.plugins import Verdict, dumps
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris"})
 BOOK = FunctionCall("book", {"room": "Orion", "hours": 2})

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Verdict
-from tunecheck.evaluators._calls.evaluators import MatchEvaluator
+from tunecheck import ConfigurationError, MatchEvaluator
+from tunecheck.plugins import Verdict
 
 WEATHER = call("get_weather", city="Paris")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck import Fault, MatchEvaluator, verdict
-from tunecheck._faults import CODES, MAX_FAULTS, read_faults, sentence, title, to_json
-from tunecheck._json import dumps, loads
+from tunecheck._faults import CODES, MAX_FAULTS, read_faults, title
+from tunecheck.plugins import dumps, loads, sentence, to_json
 
 FAULT = Fault(code="wrong_argument.other", call="f", path="a.b[0]", expected=None, actual=[1, {"x": "é"}])
 

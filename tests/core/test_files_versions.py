@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import environment, here, replay, rows, workspace, write_lines
 
-from tunecheck import evaluate, score
-from tunecheck._errors import ConfigurationError
-from tunecheck._files import NewerFileError, check_version, read_object
-from tunecheck.runs._store import Run, find_run
+from tunecheck import ConfigurationError, NewerFileError, Run, evaluate, find_run, score
+from tunecheck.plugins import check_version, read_object
 
 COMMANDS = {
     "resume": ("evaluate", "--resume", "{run}"),

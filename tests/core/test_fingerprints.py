@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._fingerprints import fingerprint, stable_arguments
-from tunecheck._json import content_hash
-from tunecheck.plugins import discover, find, load_file
+from tunecheck._fingerprints import stable_arguments
+from tunecheck.plugins import content_hash, discover, find, fingerprint, load_file
 
 
 class Threshold:

@@ -12,7 +12,7 @@ import pytest
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
-from tunecheck.evaluators._judges.texts import shown
+from tunecheck.evaluators import shown
 from tunecheck.formats import JsonCalls, NamedCalls, Profile
 from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families.thoughts import ANSWERS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.formats import Profile, ToolPrompt, read_calls
 from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.cli_parts import Said, inside, replay, rows, workspace
 
-from tunecheck.runs._store import Run
+from tunecheck import Run
 from tunecheck_upload._contents import collect
 
 COUNT = 120

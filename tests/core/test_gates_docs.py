@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cli_parts import here, replay, rows, workspace
 
-from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli import Options
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "gates.md").read_text("utf-8")
 

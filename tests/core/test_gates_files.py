@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
-from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary, run_view
 from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.plugins import JSON, EvaluatorEntry
 from tunecheck.views import junit
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"

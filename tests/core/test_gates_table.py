@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._json import JSON
-from tunecheck.pipeline._results import text_of_cell, write_table
+from tunecheck import text_of_cell
+from tunecheck.pipeline._results import write_table
+from tunecheck.plugins import JSON
 
 SIGNS = "=+-@\t\r\n"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck import ConfigurationError, DataError
+from tunecheck.datasets import open_dataset
 from tunecheck.datasets._converting import ConversionReport, convert
-from tunecheck.datasets._reading import open_dataset
 from tunecheck.datasets._training.forms import FORMS
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 
 
 def convert_glaive(source: Path, out: Path, **options: bool) -> ConversionReport:

@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import here, write_lines
 from tests.pipeline_parts import only_run, run
 
-from tunecheck.report._writing import write_report
+from tunecheck import write_report
 
 HOSTILE = "".join(map(chr, [*range(1, 9), *range(11, 32), *range(127, 160)])) + "\x1b]0;pwned\x07\x1b[2J"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._json import canonical, dumps, dumps_line, loads, plain
+from tunecheck.plugins import canonical, dumps, dumps_line, loads, plain
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

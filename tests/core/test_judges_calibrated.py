@@ -10,18 +10,26 @@ import pytest
 from tests.comparison_parts import declares, row, verdict as verdict_keys, write_run
 from tests.report_parts import data_of
 
-from tunecheck import Metric, calibrate, compare, evaluate, select, verdict, write_report
-from tunecheck._errors import ConfigurationError
+from tunecheck import (
+    ConfigurationError,
+    Metric,
+    MetricComparison,
+    Run,
+    calibrate,
+    compare,
+    evaluate,
+    select,
+    verdict,
+    write_report,
+)
 from tunecheck._files import JudgeCalibration, LabelledVerdict
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
-from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._wording import headline
 from tunecheck.report._run_list import runs_page
 from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
-from tunecheck.runs._store import Run
 from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
 
 JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"

@@ -15,7 +15,7 @@ from tests.scripted_server import scripted_command
 
 from tunecheck.evaluators._judges.shipped import KINDS
 from tunecheck.plugins import find
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 
 PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")
 PRETENDED = """\

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement, prompt_file
 
-from tunecheck import PromptyEvaluator
-from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck._json import dumps
-from tunecheck.endpoints._base import Price
+from tunecheck import ConfigurationError, MissingExtraError, PromptyEvaluator
+from tunecheck.endpoints import Price
+from tunecheck.plugins import dumps
 
 KEY = "sk-plain-0123456789-secret"
 GOOD = judgement(4)

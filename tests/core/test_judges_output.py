@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.judge_parts import QUALITY, Scripted, judgement, plain_prompt, prompt_file
 
-from tunecheck import JudgementError, JudgeOutput, Metric, PromptyEvaluator
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError, JudgementError, JudgeOutput, Metric, PromptyEvaluator
 
 
 def judging(folder: Path, outputs: str, *answers: str, judge: str = "{}", **arguments: Any) -> PromptyEvaluator:

@@ -26,10 +26,18 @@ from tests.judge_parts import (
     prompt_file,
 )
 
-from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
-from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, RefusedError, ThrottledError
-from tunecheck.endpoints._limits import Clock
-from tunecheck.evaluators._judges.reply import JudgeRefusalError
+from tunecheck import (
+    ConfigurationError,
+    ContentFilterError,
+    EndpointError,
+    JudgementError,
+    JudgeOutput,
+    JudgeRefusalError,
+    PromptyEvaluator,
+    RefusedError,
+    ThrottledError,
+)
+from tunecheck.endpoints import Clock
 
 GOOD = judgement(4)
 

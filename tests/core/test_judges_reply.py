@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import example, given, strategies as st
 
-from tunecheck.evaluators._judges.answer import AnswerForm
+from tunecheck import JudgementError
+from tunecheck.evaluators import AnswerForm
 from tunecheck.evaluators._judges.output import ResolvedOutput
-from tunecheck.evaluators._judges.reply import JudgementError, shortened
+from tunecheck.evaluators._judges.reply import shortened
 from tunecheck.prompts._judge_section import Kind
 
 

@@ -25,20 +25,16 @@ from tunecheck import (
     RelevanceEvaluator,
     load_endpoint,
 )
-from tunecheck._trust import Trust
-from tunecheck.cli._evaluate.evaluator_choice import give_prices, make_evaluators
+from tunecheck.cli import Invocation, Options, make_evaluators
+from tunecheck.cli._evaluate.evaluator_choice import give_prices
 from tunecheck.cli._evaluate.job import Job, completed, prepare
-from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._options import Invocation
-from tunecheck.endpoints._base import ChatRequest, Completion, Price
-from tunecheck.endpoints._masking import looks_secret
+from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
 from tunecheck.endpoints._prices import Prices
-from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluators._judges.model import judge_endpoint
-from tunecheck.evaluators._judges.texts import data_mark, shown
-from tunecheck.pipeline._costs import Budget
+from tunecheck.evaluators import data_mark, judge_endpoint, shown
+from tunecheck.pipeline import Budget
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.plugins import Trust
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 KEY = "sk-not-to-be-seen-anywhere"

@@ -15,8 +15,7 @@ from tests.cli_parts import ROOT, inside
 from tests.judge_parts import QUALITY, Asked, JudgeServer, Step, chat, judgement, prompt_file
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
-from tunecheck import DifferenceEvaluator, PromptyEvaluator, RelevanceEvaluator
-from tunecheck._errors import RunError
+from tunecheck import DifferenceEvaluator, PromptyEvaluator, RelevanceEvaluator, RunError
 
 KEY = "sk-plain-0123456789-secret"
 PRICE = {"input_per_million": 1.0, "output_per_million": 10.0}  # a call: 100 and 10 tokens, 0.0002

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.judge_parts import QUALITY, JudgeServer, Scripted, judgement, plain_prompt, prompt_file
 
-from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
-from tunecheck._errors import ContentFilterError, ThrottledError
+from tunecheck import ContentFilterError, JudgementError, JudgeOutput, PromptyEvaluator, ThrottledError
 
 YES_NO = QUALITY.replace("score: {type: integer, minimum: 1, maximum: 5}", "fine: {type: boolean}")
 

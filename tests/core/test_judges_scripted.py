@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tunecheck._json import JSON
+    from tunecheck.plugins import JSON
 
 LISTED = {"where": "day", "expected": "2026-03-05", "actual": "05/03/2026", "kind": "date format"}
 WORDED = {**LISTED, "kind": "argument"}

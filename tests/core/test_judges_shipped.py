@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from tests.judge_parts import JudgeServer, Scripted, judgement
 
-from tunecheck import CallJudgeEvaluator, DifferenceEvaluator, GroundednessEvaluator, RelevanceEvaluator
-from tunecheck._errors import ConfigurationError
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import FORMATS, write_calls
+from tunecheck import (
+    CallJudgeEvaluator,
+    ConfigurationError,
+    DifferenceEvaluator,
+    GroundednessEvaluator,
+    RelevanceEvaluator,
+)
+from tunecheck.calls import FORMATS, FunctionCall, write_calls
 from tunecheck.evaluators._judges.shipped import KINDS
 
 WEATHER = FunctionCall("get_weather", {"city": "New York City", "days": 2})

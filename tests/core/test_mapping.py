@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, rows_of, run
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.pipeline._mapping import Constant, Reference, make_binder, parse_mapping, read_layers, read_signature
+from tunecheck import ConfigurationError
+from tunecheck.pipeline import Reference, parse_mapping
+from tunecheck.pipeline._mapping import Constant, make_binder, read_layers, read_signature
 
 ROW: dict[str, Any] = {
     "a": {"b": {"c": "deep"}, "list": [{"name": "first"}, {"name": "second"}]},

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import matched, passes
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import Match, MatchPolicy, match_calls
+from tunecheck.plugins import JSON
 
 A, B = FunctionCall("f", {"x": "a"}), FunctionCall("f", {"x": "b"})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import call
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import Difference, MatchPolicy, match_calls
+from tunecheck.plugins import JSON
 
 
 def differences(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.matching_parts import call, passes
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import MatchPolicy, match_calls
+from tunecheck.plugins import JSON
 
 
 def numbered(count: int, start: int = 0) -> list[FunctionCall]:

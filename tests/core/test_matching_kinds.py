@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck._json import JSON
 from tunecheck.calls.matching import KINDS
 from tunecheck.calls.matching._kinds import kind_of_wrong
+from tunecheck.plugins import JSON
 
 AS_TEXT: list[tuple[JSON, JSON]] = [
     (5, "5"),

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.matching_parts import call, matched, passes, tools
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck import ConfigurationError
+from tunecheck.calls import ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, PolicyOptions, match_calls
+from tunecheck.plugins import JSON, dumps, loads
 
 
 def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:

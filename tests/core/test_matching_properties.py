@@ -10,12 +10,11 @@ from dataclasses import replace
 from hypothesis import example, given, strategies as st
 from tests.matching_parts import matched, passes
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls.matching import MatchPolicy, match_calls
-from tunecheck.calls.matching._pairing import align, assign
+from tunecheck.calls import FunctionCall, ToolDefinitions
+from tunecheck.calls.matching import MatchPolicy, assign, match_calls
+from tunecheck.calls.matching._pairing import align
 from tunecheck.calls.matching._values import frozen
+from tunecheck.plugins import JSON
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES: st.SearchStrategy[JSON] = st.recursive(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator
 from tunecheck.calls.matching import match_calls
-from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator, FunctionCallMatchEvaluator
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 
 SINGLE_TURN = (
     "simple_python",

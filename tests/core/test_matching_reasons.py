@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import call, tools
 
-from tunecheck._faults import Fault, sentence, shown_value
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck import Fault
+from tunecheck._faults import shown_value
+from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls, schema_faults
+from tunecheck.plugins import JSON, sentence
 
 
 def reason(

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.matching_parts import call, passes, tools
 
-from tunecheck._json import JSON
-from tunecheck.calls._schemas import FunctionDefinition, SchemaCheck, ToolDefinitions
+from tunecheck.calls import FunctionDefinition, ToolDefinitions
+from tunecheck.calls._schemas import SchemaCheck
 from tunecheck.calls.matching import match_calls
+from tunecheck.plugins import JSON
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -16,14 +16,12 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._files import Failure
-from tunecheck._targets import Row
-from tunecheck.pipeline import _aggregate as aggregate, _own_aggregates as own_aggregates
+from tunecheck import ConfigurationError, Row
+from tunecheck.pipeline import VerdictReader, _aggregate as aggregate, _own_aggregates as own_aggregates, bind_evaluator
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._finished_rows import RowsView, VerdictReader
+from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._results import RowState
-from tunecheck.pipeline._scoring import bind_evaluator
+from tunecheck.plugins import Failure
 
 
 def echo(out: Mapping[str, Any]) -> Mapping[str, Any]:

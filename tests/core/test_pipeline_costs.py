@@ -7,10 +7,11 @@ import random
 
 import pytest
 
-from tunecheck._errors import ReplyError, StopRunError
-from tunecheck._targets import CallsMade
-from tunecheck.endpoints._base import Price, Usage
-from tunecheck.pipeline._costs import Budget, EndpointCosts, ReportedUsage, Spending, charged_usage, cost_of
+from tunecheck import ReplyError, StopRunError
+from tunecheck.endpoints import Price, Usage
+from tunecheck.pipeline import Budget
+from tunecheck.pipeline._costs import EndpointCosts, ReportedUsage, Spending, charged_usage, cost_of
+from tunecheck.plugins import CallsMade
 
 
 def total(parts: list[CallsMade]) -> tuple[int, int, int]:

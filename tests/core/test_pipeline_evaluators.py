@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
-from tunecheck import FunctionCallMatchEvaluator
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError, FunctionCallMatchEvaluator
 
 DATA = [{"response": text} for text in ("a", "bb", "ccc")]
 

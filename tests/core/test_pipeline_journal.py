@@ -20,10 +20,9 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
 from tests.platforms import posix_only
 
-from tunecheck._disk import is_held, lock
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import Failure
+from tunecheck import ConfigurationError, RunError
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
+from tunecheck.plugins import Failure, is_held, lock
 
 HEADER = b'{"k":"journal","format_version":1'
 EMPTY = HEADER + b',"c":[0,%d]}\n' % zlib.crc32(HEADER)

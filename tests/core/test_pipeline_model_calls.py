@@ -11,10 +11,17 @@ import pytest
 from tests.fault_server import FaultServer, Step
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
 
-from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError, StopRunError
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._target import EndpointTarget
+from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError, StopRunError
+from tunecheck.endpoints import (
+    ChatRequest,
+    Completion,
+    Endpoint,
+    EndpointTarget,
+    ModelCalls,
+    Price,
+    Usage,
+    load_endpoint,
+)
 from tunecheck.pipeline._model_calls import call_key
 
 CHEAP = Price(1.0, 10.0)

@@ -20,17 +20,24 @@ import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, records, run, strict_lines
 from tests.platforms import posix_only
 
-from tunecheck._errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
-from tunecheck._targets import CallContext, Row, Target
+from tunecheck import (
+    CallContext,
+    ConfigurationError,
+    DataError,
+    Row,
+    RunError,
+    RunInterruptedError,
+    StopRunError,
+    Target,
+)
+from tunecheck.pipeline import Budget, Outcome, Work, bind_evaluator
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import AnswerQueue, Engine
 from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._lanes import Job, Lane, Spent, Work
+from tunecheck.pipeline._lanes import Job, Lane, Spent
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Pace, Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
-from tunecheck.pipeline._scoring import Outcome, bind_evaluator
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""

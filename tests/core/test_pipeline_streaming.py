@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
-from tunecheck._targets import CallContext, Row
+from tunecheck import CallContext, Row
 from tunecheck.pipeline import _engine as engine
 
 

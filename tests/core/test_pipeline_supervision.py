@@ -21,14 +21,12 @@ from tests.pipeline_parts import column, metrics_of, run
 from tests.platforms import posix_only
 
 from tunecheck import CallContext, Row, Target, _loops
-from tunecheck._json import JSON
-from tunecheck._targets import TargetOutput
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._base import ModelCalls
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluation import _loop as loop
-from tunecheck.pipeline import _lanes
-from tunecheck.pipeline._lanes import Spent, ThreadExecutor, Work, _BatchSize, _Together
+from tunecheck.pipeline import ThreadExecutor, Work, _lanes
+from tunecheck.pipeline._lanes import Spent, _BatchSize, _Together
 from tunecheck.pipeline._scoring import Scorer
+from tunecheck.plugins import JSON, TargetOutput
 
 DATA = [{"n": number} for number in range(30)]
 

@@ -14,9 +14,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, records, rows_of, run
 
-from tunecheck._errors import ConfigurationError, EndpointError
-from tunecheck._targets import CallContext, Row, Target
-from tunecheck.evaluation._evaluate import UnansweredError, evaluate
+from tunecheck import CallContext, ConfigurationError, EndpointError, Row, Target, UnansweredError, evaluate
 
 DATA = [{"id": f"r{n}", "q": f"question {n}", "temperature": 0.9} for n in range(4)]
 

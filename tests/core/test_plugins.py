@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck import F1ScoreEvaluator, compare, evaluate
-from tunecheck._errors import MissingExtraError, PluginError
+from tunecheck import F1ScoreEvaluator, MissingExtraError, PluginError, compare, evaluate
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
 GROUP = "evaluators"

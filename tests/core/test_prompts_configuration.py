@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import write
 
-from tunecheck._errors import PromptError
-from tunecheck._json import JSON
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt
+from tunecheck import PromptError
+from tunecheck.endpoints import load_endpoint
+from tunecheck.plugins import JSON
+from tunecheck.prompts import Prompt, load_prompt
 
 SECRET = "sk-1234567890abcdef"
 

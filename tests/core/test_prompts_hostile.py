@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import FRONT, make, messages, write
 
-from tunecheck._errors import PromptError, PromptRenderError
-from tunecheck.prompts._loading import load_prompt
+from tunecheck import PromptError, PromptRenderError
+from tunecheck.prompts import load_prompt
 
 TOO_MUCH = {
     "a long range": "{% for i in range(10**9) %}x{% endfor %}",

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.prompts_parts import FRONT, make, write
 
-from tunecheck._errors import ConfigurationError, PromptError, TunecheckError
-from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt, PromptInput
+from tunecheck import ConfigurationError, PromptError, TunecheckError
+from tunecheck.prompts import Prompt, load_prompt
+from tunecheck.prompts._prompt import PromptInput
 
 BODY = "system:\n{{ a }}\n"
 

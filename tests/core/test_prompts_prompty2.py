@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from tunecheck._errors import PromptError, PromptRenderError
-from tunecheck._json import JSON
-from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt
+from tunecheck import PromptError, PromptRenderError
+from tunecheck.plugins import JSON
+from tunecheck.prompts import Prompt, load_prompt
 
 FULL = """---
 name: answer_quality

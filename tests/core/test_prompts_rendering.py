@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import make, messages, write
 
-from tunecheck._errors import PromptError, PromptRenderError
-from tunecheck.prompts._loading import load_prompt
+from tunecheck import PromptError, PromptRenderError
+from tunecheck.prompts import load_prompt
 
 
 def test_each_role_on_a_line_of_its_own_opens_a_message() -> None:

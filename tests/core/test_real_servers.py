@@ -20,12 +20,10 @@ from typing import Any
 import pytest
 from tests.platforms import posix_only
 
-from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, ThrottledError
-from tunecheck.calls._model import FunctionCall
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.examination import check_endpoint
-from tunecheck.formats._reading import read_calls
+from tunecheck import EndpointError, RefusedError, ReplyError, StopRunError, ThrottledError
+from tunecheck.calls import FunctionCall
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, check_endpoint, load_endpoint
+from tunecheck.formats import read_calls
 
 # Making the environments is most of it, the first time; the servers are ended with all their children.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), posix_only]

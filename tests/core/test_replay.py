@@ -10,19 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import (
-    ConfigurationError,
-    ContentFilterError,
-    DataError,
-    EndpointError,
-    ReplyError,
-    ThrottledError,
-)
-from tunecheck._json import dumps_line
-from tunecheck._targets import Row
-from tunecheck.endpoints._base import ChatRequest, Completion, Usage
-from tunecheck.endpoints._recorded import content_key, id_key
-from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
+from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage, content_key
+from tunecheck.endpoints._recorded import id_key
+from tunecheck.plugins import dumps_line
 
 HELLO = [{"role": "user", "content": "hello"}]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
@@ -274,7 +265,7 @@ def test_settings_show_the_path_and_answers_depend_on_the_content_only(answers: 
 
 
 async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_path: Path) -> None:
-    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints import load_endpoint
 
     answers({"id": "r1", "result": "hi"})
     (tmp_path / "recorded.yaml").write_text("kind: replay\npath: answers.jsonl\nresponse: result\n")
@@ -285,7 +276,7 @@ async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_
 
 
 def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
-    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints import load_endpoint
 
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
     with pytest.raises(ConfigurationError, match="Object missing required field `path`"):

@@ -10,25 +10,30 @@ import pytest
 from hypothesis import given, strategies as some
 from tests.report_parts import TOOLS, data_of, make_run, report_of, row, small_rows, tool_call
 
-from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
-from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault
-from tunecheck._json import JSON, dumps
+from tunecheck import (
+    ArgumentMatchEvaluator,
+    ConfigurationError,
+    Evaluator,
+    Fault,
+    FunctionCallMatchEvaluator,
+    Run,
+    evaluate,
+    write_report,
+)
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._measuring import ComparisonSettings
-from tunecheck.evaluators._base import Evaluator
-from tunecheck.pipeline._finished_rows import VerdictReader
+from tunecheck.pipeline import VerdictReader
+from tunecheck.plugins import JSON, dumps
+from tunecheck.report import as_json, cut
 from tunecheck.report._blocks import Blocks, Shared
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
 from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
 from tunecheck.report._other_runs import paired_rows
 from tunecheck.report._reading import ShapeReader, read_run
-from tunecheck.report._texts import as_json, changed_part, cut, line
+from tunecheck.report._texts import changed_part, line
 from tunecheck.report._turns import TruthStates, shown_turns
-from tunecheck.report._writing import write_report
 from tunecheck.results import read_run as read_run_table
-from tunecheck.runs._store import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 

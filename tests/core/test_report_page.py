@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row, small_rows, tool_call
 
-from tunecheck.report._writing import write_report
-from tunecheck.runs._store import Run
+from tunecheck import Run, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -17,7 +17,7 @@ import pytest
 from tests.cli_parts import command, environment, process
 from tests.report_parts import browser_at_work, looking_at, make_run, row, small_rows
 
-from tunecheck.runs._store import Run
+from tunecheck import Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

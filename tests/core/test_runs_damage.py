@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, run
 
-from tunecheck._errors import RunError
-from tunecheck._targets import Row
-from tunecheck.evaluation._evaluate import EvaluationResult, score
+from tunecheck import EvaluationResult, Row, Run, RunError, score
 from tunecheck.pipeline._journal import Journal, Recorded
-from tunecheck.runs._store import Run
 
 ROWS = 20
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(ROWS)]

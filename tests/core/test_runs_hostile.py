@@ -19,15 +19,14 @@ from tests.cli_parts import Said, command, environment, inside, workspace
 from tests.platforms import posix_only
 from tests.report_parts import make_run, small_rows
 
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import read_object
+from tunecheck import ConfigurationError, Run, RunError, find_run
 from tunecheck._records import sealed
 from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
+from tunecheck.plugins import read_object
 from tunecheck.report import running
 from tunecheck.report._run_list import runs_page
 from tunecheck.report._serving import make_app
-from tunecheck.runs._store import Run, find_run
 
 ON_A_RUN = {
     "resume": ("evaluate", "--resume"),

@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 from tests.pipeline_parts import length
 
-from tunecheck import BleuScoreEvaluator
-from tunecheck._errors import ConfigurationError
-from tunecheck._files import EvaluatorEntry, RunFile
-from tunecheck.pipeline._scoring import bind_evaluator
+from tunecheck import BleuScoreEvaluator, ConfigurationError
+from tunecheck.pipeline import bind_evaluator
+from tunecheck.plugins import EvaluatorEntry, RunFile
 from tunecheck.runs import _manifest as manifest
 from tunecheck.runs._manifest import Reusable, describe_evaluators, resumed, reusable, versions
 

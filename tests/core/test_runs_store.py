@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import length, run
 
-from tunecheck._disk import replacing, write_file
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._files import RunFile
+from tunecheck import ConfigurationError, DataError, Run, find_run
 from tunecheck.pipeline._journal import Journal
-from tunecheck.runs._store import Run, create_run, find_run, list_runs
+from tunecheck.plugins import RunFile, replacing, write_file
+from tunecheck.runs import list_runs
+from tunecheck.runs._store import create_run
 
 
 def made(folder: Path, *names: str) -> list[Run]:

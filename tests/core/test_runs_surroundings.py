@@ -14,9 +14,9 @@ import pytest
 from tests.cli_parts import FIRST_TIME, inside, rows, workspace
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, run
 
-from tunecheck._errors import RunError
-from tunecheck.runs import _store
-from tunecheck.runs._store import create_run, find_run, list_runs
+from tunecheck import RunError, find_run
+from tunecheck.runs import _store, list_runs
+from tunecheck.runs._store import create_run
 
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(6)]
 

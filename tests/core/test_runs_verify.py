@@ -13,11 +13,9 @@ import pytest
 from tests.core.test_runs_damage import begun, cut, flip
 from tests.pipeline_parts import Answering, rows_of, run
 
-from tunecheck.cli._app import main
-from tunecheck.comparison._compare import compare
-from tunecheck.evaluation._evaluate import score
+from tunecheck import Run, compare, score
+from tunecheck.cli import main
 from tunecheck.pipeline._journal import Journal
-from tunecheck.runs._store import Run
 from tunecheck.runs._verify import changed_since, verify
 
 
@@ -55,7 +53,7 @@ def other_metrics(run: Run) -> None:
 
 def results_of_another_run(run: Run) -> None:
     """With their digest, as somebody would do who wants them to be believed."""
-    from tunecheck._disk import sha256_of
+    from tunecheck.plugins import sha256_of
 
     flip(run.results, b"answer to q7", b"answer to q8")
     manifest = json.loads(run.manifest_file.read_text())

@@ -15,13 +15,11 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import here, replay, rows, workspace, write_lines
 from tests.memory_kill_parts import serving
 
-from tunecheck._files import Failure
-from tunecheck._json import dumps, loads
-from tunecheck._yaml import load_yaml as yaml_load
+from tunecheck import Run, find_run
 from tunecheck.episodes import RowVerdict
-from tunecheck.runs._store import Run, find_run
+from tunecheck.plugins import Failure, dumps, load_yaml as yaml_load, loads
 from tunecheck_bfcl._verdicts import verdict_line
-from tunecheck_upload._record import UploadRecord
+from tunecheck_upload import UploadRecord
 
 
 def check(name: str, content: object) -> None:

@@ -14,17 +14,10 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
 
-from tunecheck._errors import RunError
-from tunecheck.endpoints._base import ChatRequest, Endpoint, Price
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._masking import Redactor, Secret
+from tunecheck import EvaluationResult, Evaluator, PromptyEvaluator, Run, RunError, write_report
+from tunecheck.endpoints import ChatRequest, Endpoint, Price, Redactor, Secret, load_endpoint
 from tunecheck.endpoints._prices import Prices
-from tunecheck.evaluation._evaluate import EvaluationResult
-from tunecheck.evaluators._base import Evaluator
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.report._writing import write_report
 from tunecheck.runs._manifest import kept_settings
-from tunecheck.runs._store import Run
 
 SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape
 KEY = "sk-9a8B7c6D/5e4f3G"

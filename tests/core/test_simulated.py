@@ -9,16 +9,12 @@ from typing import Any
 
 import pytest
 
-from tunecheck import _yaml as yamltext
-from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import FORMATS, write_calls
-from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import ConfigurationError, ReplyError, Row, _yaml as yamltext
+from tunecheck.calls import FORMATS, FunctionCall, write_calls
+from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint, default_definition
 from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats import read_calls
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import match_calls
 from tunecheck.endpoints._simulated.mistakes import (
     ANSWER_MISTAKES,

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import DataError, PluginError
-from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall
-from tunecheck.formats._reading import read_calls
-from tunecheck.simulators._backend import Backend, find_simulator, result_text
-from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck import DataError, PluginError
+from tunecheck.calls import FunctionCall
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backend, Simulator, SimulatorError, find_simulator, tool
+from tunecheck.simulators._backend import result_text
 
 
 class Counter(Simulator):

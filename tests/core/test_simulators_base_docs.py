@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
+from tunecheck.calls import FunctionCall
+from tunecheck.simulators import Backend
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-simulators.md"
 

@@ -11,11 +11,12 @@ from itertools import combinations, product
 import numpy
 import pytest
 
+from tunecheck.statistics import Estimate, flip_scores
 from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
 from tunecheck.statistics._estimates import estimate_proportion, pass_at_k, pass_hat_k
-from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores
+from tunecheck.statistics._paired import flip_counts, mcnemar, paired_binary, paired_scores
 from tunecheck.statistics._proportions import wilson
-from tunecheck.statistics._results import Estimate, PairedBinary
+from tunecheck.statistics._results import PairedBinary
 
 Z = statistics.NormalDist().inv_cdf(0.975)
 

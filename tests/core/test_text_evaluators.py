@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 
 import tunecheck
-from tunecheck._errors import ConfigurationError
-from tunecheck.evaluators._base import Evaluator
-from tunecheck.evaluators._text import tokens
-from tunecheck.evaluators._text.evaluators import (
+from tunecheck import ConfigurationError, Evaluator
+from tunecheck.evaluators import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
     GleuScoreEvaluator,
     MeteorScoreEvaluator,
     RougeScoreEvaluator,
     RougeType,
-    rouge_l_f,
 )
+from tunecheck.evaluators._text import tokens
+from tunecheck.evaluators._text.evaluators import rouge_l_f
 from tunecheck.evaluators._text.tokens import TextMemory
 
 ALL: tuple[Callable[..., Evaluator], ...] = (

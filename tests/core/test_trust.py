@@ -18,7 +18,7 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 
 from tunecheck.plugins import load_file
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 
 MARK = "import pathlib\npathlib.Path({mark!r}).touch()\n"
 SIMULATOR = """

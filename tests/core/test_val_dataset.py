@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tunecheck.calls._model import FunctionCall
-from tunecheck.datasets._reading import Dataset, open_dataset
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls import FunctionCall
+from tunecheck.datasets import Dataset, open_dataset
+from tunecheck.formats import read_calls
 
 FILE = Path(__file__).resolve().parents[2] / "datasets" / "val.jsonl"
 

@@ -8,9 +8,8 @@ import pytest
 import yaml
 from hypothesis import example, given, strategies as st
 
-from tunecheck import _yaml as yamltext
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck import ConfigurationError, _yaml as yamltext
+from tunecheck.plugins import JSON, dumps
 
 # Expected values are those of YAML 1.2.2, section 10.3 (the core schema).
 SCALARS: list[tuple[str, JSON]] = [

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from tests.memory.test_memory_run import CONFIG, Recalling
 
-from tunecheck import select
-from tunecheck.cli._app import main
-from tunecheck.runs._store import Run
+from tunecheck import Run, select
+from tunecheck.cli import main
 from tunecheck_memory._evaluation import run_memory
 
 

@@ -27,7 +27,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck._errors import (
+from tunecheck import (
     ConfigurationError,
     ContentFilterError,
     EndpointError,
@@ -37,9 +37,7 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.examination import check_endpoint
+from tunecheck.endpoints import ChatRequest, check_endpoint, load_endpoint
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 from tunecheck_memory._agents import RememberingAgent
 from tunecheck_memory._effects import Outcome

@@ -26,7 +26,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck._errors import (
+from tunecheck import (
     ConfigurationError,
     ContentFilterError,
     EndpointError,
@@ -36,10 +36,9 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Usage, load_endpoint
 from tunecheck.endpoints._chat import OpenAIEndpoint
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.plugins import JSON
 from tunecheck_memory._agents import (
     MAX_REPLY_CHARACTERS,
     MESSAGE_TOKENS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck_memory._configuration import Configuration, read_configuration
 
 SMALL = """\

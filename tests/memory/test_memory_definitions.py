@@ -9,7 +9,8 @@ import pytest
 from checks.goodai_run import read_definitions
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tunecheck._errors import DataError
+from tunecheck import DataError
+from tunecheck_memory import Definition, Wait
 from tunecheck_memory._definitions import (
     default_waits,
     definition_data,
@@ -17,7 +18,6 @@ from tunecheck_memory._definitions import (
     read_definition,
     write_definitions,
 )
-from tunecheck_memory._model import Definition, Wait
 
 PLAIN: dict[str, object] = {
     "script": ["My favourite colour is red.", "Which one is it?"],

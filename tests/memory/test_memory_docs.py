@@ -23,9 +23,9 @@ from tests.cli_parts import ROOT, Said, command, environment, inside
 from tests.core.test_judges_docs import RUN_ID
 from tests.report_parts import browser_at_work, looking_at
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError, Run
 from tunecheck.plugins import discover, find
-from tunecheck.runs._store import Run, list_runs
+from tunecheck.runs import list_runs
 from tunecheck_memory._configuration import read_configuration
 from tunecheck_memory._filler import load_filler
 from tunecheck_memory._kinds.chapterbreak import OPTIONS, find_passages

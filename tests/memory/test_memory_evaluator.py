@@ -15,9 +15,9 @@ from tests.judge_parts import Asked, JudgeServer, Scripted
 from tests.pipeline_parts import column, metrics_of, run
 from tests.reference_environments import AZURE
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
 from tunecheck.plugins import find
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 from tunecheck_memory._evaluator import MemoryEvaluator
 
 RECALL: dict[str, Any] = {

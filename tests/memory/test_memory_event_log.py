@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
 
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._json import dumps, loads
+from tunecheck import ConfigurationError, RunError
 from tunecheck._records import sealed
+from tunecheck.plugins import dumps, loads
+from tunecheck_memory import Points
 from tunecheck_memory._effects import (
     Begin,
     Consult,
@@ -29,7 +30,6 @@ from tunecheck_memory._effects import (
     to_data,
 )
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._model import Points
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_core_parts import POOL, Words, wording
 
-from tunecheck._errors import DataError
+from tunecheck import DataError
 from tunecheck_memory._filler import FillerPool, FillerWriter, load_filler
 from tunecheck_memory._tokens import ENCODINGS, load_tokenizer
 

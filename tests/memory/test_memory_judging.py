@@ -14,13 +14,13 @@ from tests.judge_parts import JudgeServer, Scripted, Step, format_of
 from tests.judge_scripts import KEY, serving
 from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 
-from tunecheck._errors import ConfigurationError, EndpointError
-from tunecheck._json import JSON
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.prompts._loading import load_prompt
+from tunecheck import ConfigurationError, EndpointError
+from tunecheck.endpoints import load_endpoint
+from tunecheck.plugins import JSON
+from tunecheck.prompts import load_prompt
+from tunecheck_memory import AskJudge
 from tunecheck_memory._judging import EndpointJudge
 from tunecheck_memory._kinds.restaurant_words import WordJudge
-from tunecheck_memory._model import AskJudge
 from tunecheck_memory._session import Judge
 from tunecheck_memory._wording import load_wording
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck._json import JSON
-from tunecheck.plugins import discover
+from tunecheck import ConfigurationError, PluginError
+from tunecheck.plugins import JSON, discover
 from tunecheck_memory._kinds.registry import argument_names, find_kind, kind_class
 
 DEFAULTS: dict[str, dict[str, JSON]] = {

@@ -9,12 +9,11 @@ from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import as_rows
 from tests.memory_scoring_parts import score_by_words
 
-from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._json import JSON
-from tunecheck_memory._kind import GenerationContext
+from tunecheck import ConfigurationError, DataError
+from tunecheck.plugins import JSON
+from tunecheck_memory import Definition, FinishedTest, GenerationContext
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition, FinishedTest
 
 
 def sentence(book: str, chapter: int, number: int) -> str:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck_memory._kind import GenerationContext
+from tunecheck import ConfigurationError, ReplyError
+from tunecheck.endpoints import load_endpoint
+from tunecheck_memory import Definition, GenerationContext
 from tunecheck_memory._kinds.conflicting_personal_info import read_content
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition
 
 WRITER = '''
 import json

@@ -13,13 +13,12 @@ from tests.cli_parts import ROOT, command, environment
 from tests.judge_parts import Scripted as Model
 from tests.memory_session_parts import some_settings
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
+from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Points, Replied, Say, Scene
 from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
 from tunecheck_memory._judging import EndpointJudge
-from tunecheck_memory._kind import GenerationContext, Scene
 from tunecheck_memory._making import make_definitions
-from tunecheck_memory._model import AskJudge, Definition, FinishedTest, Points, Replied, Say
 from tunecheck_memory._scheduler import schedule
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._wording import load_wording

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck import ConfigurationError, PluginError
+from tunecheck_memory import Definition, GenerationContext, Kind
 from tunecheck_memory._kinds.registry import find_kind
-from tunecheck_memory._model import Definition
 
 HAIKU = """
 from tunecheck_memory._kind import Kind

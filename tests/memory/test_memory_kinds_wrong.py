@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.runs._store import Run, list_runs
+from tunecheck import ConfigurationError, Run, RunError
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.plugins import JSON
+from tunecheck.runs import list_runs
 from tunecheck_memory._evaluation import MemoryOutcome, run_memory
 
 CONFIG = """\

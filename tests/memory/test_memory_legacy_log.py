@@ -10,7 +10,8 @@ from checks.goodai_run import read_log
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck._errors import DataError
+from tunecheck import DataError
+from tunecheck_memory import Points
 from tunecheck_memory._effects import (
     Begin,
     Consult,
@@ -26,7 +27,6 @@ from tunecheck_memory._effects import (
     Waiting,
 )
 from tunecheck_memory._goodai import EventType, LogEvent, log_events, log_line
-from tunecheck_memory._model import Points
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

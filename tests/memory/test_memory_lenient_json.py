@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck_memory._lenient_json import read_lenient
+from tunecheck_memory import read_lenient
 
 READ: dict[str, tuple[str, Any]] = {
     "plain": ('{"a": [1, 2.5, true, null]}', {"a": [1, 2.5, True, None]}),

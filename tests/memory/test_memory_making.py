@@ -9,9 +9,9 @@ import pytest
 from checks.goodai_run import read_definitions
 from tests.memory.test_memory_kinds_chapterbreak import write_book
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
+from tunecheck_memory import GenerationContext
 from tunecheck_memory._configuration import read_configuration
-from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 
 CONFIG = """\

@@ -13,8 +13,8 @@ from checks.goodai_rescore import given_of_row, main, rescore_file, rescore_line
 from tests.memory_scoring_parts import recorded
 from tests.platforms import posix_only
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON
 
 ROW = {"dataset": "Colours", "kind": "exact", "expected": ["Red"], "responses": ["Red."], "score": 1.0}
 

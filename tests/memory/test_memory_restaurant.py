@@ -21,11 +21,10 @@ from tests.memory_restaurant_parts import (
     visit,
 )
 
-from tunecheck._errors import ConfigurationError
-from tunecheck_memory._kind import GenerationContext
+from tunecheck import ConfigurationError
+from tunecheck_memory import Definition, GenerationContext, Say
 from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._model import Definition, Say
 from tunecheck_memory._wording import load_wording
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]

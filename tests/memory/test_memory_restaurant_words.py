@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_restaurant_parts import GUEST_WORDS, reference_replays, visit
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck import ConfigurationError
+from tunecheck.plugins import JSON
+from tunecheck_memory import AskJudge
 from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._kinds.restaurant_words import WordJudge
-from tunecheck_memory._model import AskJudge
 from tunecheck_memory._wording import load_wording
 
 MENU = load_wording().restaurant.menu

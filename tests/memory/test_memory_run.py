@@ -12,12 +12,11 @@ from checks.goodai_replay import main as replay_main
 from tests.pipeline_parts import strict_json
 from tests.report_parts import report_of
 
-from tunecheck._errors import ConfigurationError, EndpointError, RunError
-from tunecheck._json import JSON
-from tunecheck.cli._app import main
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.evaluation._evaluate import score
-from tunecheck.runs._store import Run, list_runs
+from tunecheck import ConfigurationError, EndpointError, Run, RunError, score
+from tunecheck.cli import main
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.plugins import JSON
+from tunecheck.runs import list_runs
 from tunecheck_memory._evaluation import MemoryOutcome, run_memory
 
 CONFIG = """\

@@ -14,7 +14,8 @@ from tests.cli_parts import Said, command, environment, here, process
 from tests.memory_kill_parts import Agent, serving
 from tests.platforms import posix_only
 
-from tunecheck.runs._store import Run, list_runs
+from tunecheck import Run
+from tunecheck.runs import list_runs
 
 CONFIG = """\
 config: {run_name: Small}

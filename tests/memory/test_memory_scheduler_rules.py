@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 
-from tunecheck._errors import ConfigurationError
+from tunecheck import ConfigurationError
+from tunecheck_memory import Kind, Wait
 from tunecheck_memory._effects import (
     Begin,
     Deregister,
@@ -18,8 +19,6 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._kind import Kind
-from tunecheck_memory._model import Wait
 from tunecheck_memory._scheduler import Scheduler
 
 HALF = Wait(percentage=50)

@@ -13,8 +13,8 @@ from checks.goodai_rules import score_as_benchmark
 from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
-from tunecheck._json import JSON
-from tunecheck_memory._model import FinishedTest, Score
+from tunecheck.plugins import JSON
+from tunecheck_memory import FinishedTest, Score
 from tunecheck_memory._rules import judge_by_words
 
 TITLES = (

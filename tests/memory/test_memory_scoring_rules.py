@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.memory_scoring_parts import score, score_by_words, verdict_of
 
+from tunecheck_memory import Points, Score
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._model import Points, Score
 from tunecheck_memory._rules import Undecided
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
@@ -467,7 +467,7 @@ def test_a_title_and_the_configurations_name_are_one() -> None:
 
 
 def test_a_kind_scores_by_these_rules() -> None:
-    from tunecheck_memory._model import FinishedTest
+    from tunecheck_memory import FinishedTest
 
     given = FinishedTest("Colours", ["Red"], ["Red"])
     assert Colours().score(given) == score_by_words(given) == Score(1.0, ("the reply says 'red'",))

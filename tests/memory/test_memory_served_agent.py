@@ -23,7 +23,7 @@ from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
 from tests.platforms import posix_only
 from tests.serve_parts import Starter, got, posted, servers
 
-from tunecheck._errors import ThrottledError
+from tunecheck import ThrottledError
 from tunecheck_memory._agents import RememberingAgent
 from tunecheck_memory._served_agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
 

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from tests.memory_session_parts import Had, Scripted, have, session_in, some_settings, some_tests
 
-from tunecheck._errors import ConfigurationError, RunError, StopRunError, ThrottledError
-from tunecheck._records import RecordFile
-from tunecheck._targets import CallsMade
+from tunecheck import ConfigurationError, RunError, StopRunError, ThrottledError
+from tunecheck.plugins import CallsMade, RecordFile
+from tunecheck_memory import Definition, Say, Steps, Wait
 from tunecheck_memory._clock import START_US, RealClock, VirtualClock
 from tunecheck_memory._effects import Consult, Jump, Outcome, Register, ResetAgent, Send
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._model import Definition, Say, Steps, Wait
 from tunecheck_memory._tasks import Test
 
 

@@ -12,17 +12,23 @@ import pytest
 from tests.memory_session_parts import CountingJudge, some_kinds, some_settings, some_tests
 from tests.pipeline_parts import only_run, records, rows_of, run
 
-from tunecheck._errors import ConfigurationError, EndpointError, ReplyError, RunError, StopRunError
-from tunecheck._json import JSON
-from tunecheck._targets import CallContext, Row
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck import (
+    CallContext,
+    ConfigurationError,
+    EndpointError,
+    EvaluationResult,
+    ReplyError,
+    Row,
+    RunError,
+    StopRunError,
+)
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
+from tunecheck.plugins import JSON
+from tunecheck_memory import FinishedTest, Score
 from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._effects import Send
 from tunecheck_memory._event_log import event_log_path, read_events
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tasks import Test
 

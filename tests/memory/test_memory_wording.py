@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck_memory._tokens import load_tokenizer
 from tunecheck_memory._wording import fill, load_wording
 

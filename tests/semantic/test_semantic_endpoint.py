@@ -16,10 +16,9 @@ import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing, raw
 from tests.pipeline_parts import column, records, run
 
-from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
+from tunecheck.endpoints import ChatRequest, load_endpoint
+from tunecheck_semantic import EmbeddingSimilarityEvaluator
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 
 VECTORS: dict[str, list[float]] = {

@@ -7,9 +7,8 @@ import sys
 import pytest
 from tests.semantic_parts import MODEL
 
-from tunecheck._errors import MissingExtraError
-from tunecheck_semantic._bert_score import BertScoreEvaluator
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck import MissingExtraError
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 
 @pytest.mark.parametrize("kind", [BertScoreEvaluator, EmbeddingSimilarityEvaluator])

@@ -20,13 +20,10 @@ import pytest
 from tests.platforms import posix_only
 from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted, recorded_answers, servers
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps_line
-from tunecheck._targets import Row
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._urls import is_loopback
-from tunecheck.simulators._backend import Backends
+from tunecheck import ConfigurationError, Row
+from tunecheck.endpoints import ReplayEndpoint, is_loopback, load_endpoint
+from tunecheck.plugins import dumps_line
+from tunecheck.simulators import Backends
 from tunecheck_serve._conversations import RowAnswers
 from tunecheck_serve._middleware import Served, ServerOptions, parse_faults
 from tunecheck_serve._server import make_app, run_server

@@ -11,9 +11,9 @@ import pytest
 from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import Starter, asking, posted, servers
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import dumps
+from tunecheck import ConfigurationError
 from tunecheck.formats import read_calls
+from tunecheck.plugins import dumps
 
 TOOLS: Any = [{"type": "function", "function": {"name": name}} for name in ("maps.find", "plan")]
 

@@ -10,17 +10,14 @@ import pytest
 from tests.bfcl_copy import bfcl_copy
 from tests.serve_parts import asking, serving
 
-from tunecheck._targets import Row
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._recorded import NoAnswerError
-from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck import NoAnswerError, Row
+from tunecheck.datasets import open_dataset
+from tunecheck.endpoints import ChatRequest, Endpoint, ReplayEndpoint, load_endpoint
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck.simulators._backend import Backends
+from tunecheck.episodes import ConversationTarget
+from tunecheck.simulators import Backends
+from tunecheck_bfcl import score_results
 from tunecheck_bfcl._evaluation import run_bfcl
-from tunecheck_bfcl._scoring import score_results
 from tunecheck_serve._conversations import RowAnswers
 
 

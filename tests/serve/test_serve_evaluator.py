@@ -12,9 +12,8 @@ import pytest
 from tests.serve_parts import Starter, servers
 
 from tunecheck import F1ScoreEvaluator, FunctionCallMatchEvaluator
-from tunecheck._trust import Trust
-from tunecheck.cli._app import main
-from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
+from tunecheck.cli import main, make_evaluators
+from tunecheck.plugins import Trust
 from tunecheck_serve._evaluator import ServedEvaluator
 
 

@@ -15,9 +15,8 @@ from hypothesis import given, strategies as st
 from tests.scripted_rules import ScriptSource, Words, read_script
 from tests.serve_parts import Starter, asking, got, posted, servers
 
-from tunecheck._errors import ConfigurationError, ContentFilterError, ThrottledError
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._definition import load_endpoint
+from tunecheck import ConfigurationError, ContentFilterError, ThrottledError
+from tunecheck.endpoints import ChatRequest, load_endpoint
 
 VERDICT = {"difference": 1, "reason": "the same city"}
 AS_JSON = '{"difference":1,"reason":"the same city"}'

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tunecheck._errors import MissingExtraError
-from tunecheck_mlflow._upload import MlflowUploader
+from tunecheck import MissingExtraError
+from tunecheck_mlflow import MlflowUploader
 
 
 def test_before_a_run_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
 
+from ._app import main as main
 from ._console import (
     cost_text as cost_text,
     print_json as print_json,
