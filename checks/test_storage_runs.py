@@ -22,7 +22,7 @@ from tests.platforms import posix_only
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_500)]
 
-pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
+pytest.importorskip("azure.storage.blob")
 from azure.storage.blob import BlobServiceClient  # noqa: E402 - of the extra, which may not be there
 
 TIMES = ("outputs.latency_ms", "outputs.request_id")
@@ -117,7 +117,6 @@ class Machine:
             "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,
             "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{proxy.server_port}/{ACCOUNT}",
-            "AZURE_ALLOW_HTTP": "true",
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -48,7 +48,6 @@ PLUGIN = Plugin(
         ),
         "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
     },
-    mirrors={"az": Extension("tunecheck.storage._azure:open_container", "Azure blob storage.")},
     targets={
         "conversation": Extension(
             "tunecheck.episodes._target:ConversationTarget", "Have each row's conversation with an endpoint."

@@ -13,6 +13,7 @@ from tunecheck.cli._console import print_json
 from tunecheck.cli._main_figures import number_text
 from tunecheck.cli._options import Invocation, command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
+from tunecheck.runs._mirrors import mirror_at
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
@@ -45,12 +46,10 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 def _mark_running(listed: list[RunLine], folder: Path) -> None:
     """Mark runs as running that another machine works on; no process of this machine holds their journal."""
-    killed = {folder / line.id: line for line in listed if line.status == "killed"}
-    if killed:
-        from tunecheck.storage._shipping import running_elsewhere
-
-        for run in running_elsewhere([*killed]):
-            killed[run].status = "running"
+    killed = {line.id: line for line in listed if line.status == "killed"}
+    mirror = mirror_at(folder) if killed else None
+    for run in mirror.running(killed) if mirror is not None else ():
+        killed[run].status = "running"
 
 
 def _figures(line: RunLine) -> dict[str, JSON]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.cli._options import DEFAULT_RESULTS, RUNNING, SCORING, SHOWING, CommandOptions, flag, option
-from tunecheck.storage._address import is_remote
+from tunecheck.runs._mirrors import is_remote, open_mirror
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,25 +53,20 @@ def _mirrored(options: ResultsOptions, place: str) -> Iterator[None]:
         yield
         return
     from tunecheck.runs._store import find_run
-    from tunecheck.storage._shipping import mirrored
 
     def tell(line: str) -> None:
         print(clean(line, 2_000), file=sys.stderr)
 
     resumed = options.given().get("resume")
-    with mirrored(place, tell, whole=options.whole_storage) as shipping:
+    with open_mirror(place).kept(tell, whole=options.whole_storage) as claim:
         if resumed is not None:
-            shipping.claim(find_run(resumed, options.folder).id)
+            claim(find_run(resumed, options.folder).id)
         yield
 
 
 def results_folder(place: str) -> Path:
     """The folder of runs at a place: the place itself, or the mirror of an address."""
-    if not is_remote(place):
-        return Path(place)
-    from tunecheck.storage._mirror import mirror_folder
-
-    return mirror_folder(place)
+    return open_mirror(place).folder if is_remote(place) else Path(place)
 
 
 STATISTICS = "Statistics"

@@ -82,6 +82,7 @@ from ._interface import (
     Figures as Figures,
     MakeTarget as MakeTarget,
     MakeUploader as MakeUploader,
+    MirrorLike as MirrorLike,
     ObjectionRule as ObjectionRule,
     OpenMirror as OpenMirror,
     PairTable as PairTable,

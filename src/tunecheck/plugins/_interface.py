@@ -6,7 +6,8 @@ callable, an endpoint kind a subclass of `tunecheck.endpoints.Endpoint`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tunecheck.report._panels import PanelReader
     from tunecheck.results import Clusters, OpenedRun, RunInfo
     from tunecheck.runs._store import Run
-    from tunecheck.storage._store import Store
     from tunecheck.views import Table
 
 
@@ -221,7 +221,25 @@ class RunnerLike(Protocol):
     def __call__(self, address: str | None, *arguments: Any, **details: Any) -> Any: ...  # noqa: ANN401
 
 
-class OpenMirror(Protocol):
-    """Opens the storage behind an address, given without its scheme: `container/prefix`."""
+class MirrorLike(Protocol):
+    """Mirrors the runs at one address, such as `az://container/prefix`, in a folder on this machine."""
 
-    def __call__(self, address: str) -> Store: ...
+    folder: Path
+
+    def kept(self, tell: Callable[[str], None], *, whole: bool) -> AbstractContextManager[Callable[[str], None]]:
+        """Fetch runs, then ship what a command writes into the folder; give a function that claims a run to resume.
+
+        `whole` fetches every run instead of what a list of runs needs. `tell` is called with each line for the user.
+        """
+
+    def complete(self, run: str) -> None:
+        """Fetch the missing files of a run."""
+
+    def running(self, runs: Iterable[str]) -> set[str]:
+        """Return the runs among these that another machine works on."""
+
+
+class OpenMirror(Protocol):
+    """Opens the mirror of an address; raises ConfigurationError if the address or the environment is wrong."""
+
+    def __call__(self, address: str) -> MirrorLike: ...

@@ -261,5 +261,5 @@ def runner(name: str) -> RunnerLike:
 
 
 def mirror(scheme: str) -> OpenMirror:
-    """Return what opens storage at addresses of a URL scheme, such as `az`; errors as of `find`."""
+    """Return what opens mirrors of addresses of a URL scheme, such as `az`; errors as of `find`."""
     return cast("OpenMirror", find("mirrors", scheme))

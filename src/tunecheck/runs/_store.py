@@ -19,6 +19,7 @@ from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import NewerFileError, RunFile, check_first_record, check_if_readable, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
+from tunecheck.runs._mirrors import mirror_at
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._finished_rows import RowsView
@@ -208,16 +209,16 @@ def _created(folder: Path) -> tuple[int, str]:
 
 
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
-    """A run by its folder, its id, the beginning of its id, or `last`; where a storage is mirrored, all of it is here.
+    """Find a run by its folder, its id, the beginning of its id, or `last`; fetch its files if a storage holds them.
 
     Raises:
         ConfigurationError: there is no such run, or there are several.
-        RunError: the storage cannot be read.
+        RunError: The storage cannot be read.
     """
-    from tunecheck.storage._shipping import complete
-
     found = _found(run, results_dir)
-    complete(found.folder)
+    mirror = mirror_at(found.folder.parent)
+    if mirror is not None:
+        mirror.complete(found.id)
     return found
 
 

@@ -29,8 +29,8 @@ from tunecheck.cli._options import Invocation
 from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
+from tunecheck.runs._mirrors import is_remote
 from tunecheck.runs._store import Run, find_run
-from tunecheck.storage._address import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset

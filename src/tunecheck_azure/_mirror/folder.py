@@ -1,14 +1,13 @@
-"""A folder that mirrors a storage: fetched when it is read, shipped as it is written.
+"""A folder that mirrors blobs: files are fetched before they are read, and shipped after they are written.
 
-A journal, which grows, is shipped as numbered parts, `<name>.parts/00000000` and on, each created once: of two machines
-that write the same one the second is told. Every other file is shipped as a whole.
-What is shipped is kept here, and what could not be shipped is shipped by the next process that uses the mirror.
+A journal grows, so it is shipped as numbered parts, `<name>.parts/00000000` and on. Each part is created once: if two
+machines write the same one, the second is told. Every other file is shipped as a whole.
+The folder records what it has shipped. The next process that uses it ships the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -18,12 +17,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from tunecheck._disk import cache_folder, open_regular, write_file
-from tunecheck._errors import RunError, told_as
-from tunecheck.storage._address import open_store
-from tunecheck.storage._store import Store
+from tunecheck import RunError
+from tunecheck.plugins import open_regular, told_as, write_file
+from tunecheck.runs import MIRROR_STATE
+from tunecheck_azure._mirror.blobs import BlobStore
 
-_STATE = ".mirror.json"
 _LOCK = ".mirror.lock"
 _UNSHIPPED = ".unshipped"
 _GROWING = "journal.jsonl"
@@ -45,60 +43,48 @@ class GoneOnElsewhereError(Exception):
         )
 
 
-class Stat(NamedTuple):
-    """By what a change of a file is seen."""
+class FileStamp(NamedTuple):
+    """A file's size and time: if they change, the file has changed."""
 
     size: int
     mtime_ns: int
 
 
-class Synced(msgspec.Struct, frozen=True):
-    """A file as it was when both sides were last the same: the version there, and the file's stat here."""
+class SyncedFile(msgspec.Struct, frozen=True):
+    """A file when both sides were last equal: the blob's version, and the file's size and time."""
 
     version: str
     size: int
     mtime_ns: int
 
 
-class Parts(msgspec.Struct, frozen=True):
+class ShippedParts(msgspec.Struct, frozen=True):
     """How much of a growing file both sides have."""
 
     number: int = 0
     size: int = 0
 
 
-class State(msgspec.Struct):
-    """What `.mirror.json` holds."""
+class MirrorState(msgspec.Struct):
+    """Content of `.mirror.json`."""
 
     address: str
-    files: dict[str, Synced] = {}
-    growing: dict[str, Parts] = {}
+    files: dict[str, SyncedFile] = {}
+    growing: dict[str, ShippedParts] = {}
 
 
-class Mirror:
-    """The folder that stands for what is at an address.
-
-    Args:
-        folder: the mirror; it is made.
-        address: as `open_store` takes it.
+class MirrorFolder:
+    """The folder that mirrors an address; it is made.
 
     Raises:
-        ConfigurationError, MissingExtraError: as `open_store`.
+        ConfigurationError: The address is wrong, or the environment names no account.
     """
 
     def __init__(self, folder: Path, address: str) -> None:
         self.folder, self.address = folder, address
-        self.store: Store = open_store(address)
+        self.store = BlobStore(address)
         with told_as(RunError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
-
-    @classmethod
-    def found(cls, folder: Path) -> Mirror | None:
-        """The mirror that a folder is, if it is one: a file in it may say so only where we put mirrors."""
-        if folder.parent != _mirrors():
-            return None
-        state = _read_state(folder)
-        return None if state is None else cls(folder, state.address)
 
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
         """Fetch what changed there, of the names that are wanted, else of all; what changed here, too, stays as it is.
@@ -148,7 +134,7 @@ class Mirror:
                 raise gone_on
             return shipped
 
-    def _names(self, state: State) -> list[str]:
+    def _names(self, state: MirrorState) -> list[str]:
         """The files here, in the order in which they are shipped.
 
         Who reads in `run.json` that a run is finished finds its results; no journal is there without a `run.json`; and
@@ -169,20 +155,20 @@ class Mirror:
 
         return sorted(safe, key=place)
 
-    def _changed(self, state: State, name: str) -> bool:
+    def _changed(self, state: MirrorState, name: str) -> bool:
         here, known = self._stat(name), state.files.get(name)
         if here is None:
             return False
         return known is None or (known.size, known.mtime_ns) != here
 
-    def _stat(self, name: str) -> Stat | None:
+    def _stat(self, name: str) -> FileStamp | None:
         try:
             found = os.lstat(self.folder / name)
         except FileNotFoundError:
             return None
-        return Stat(found.st_size, found.st_mtime_ns)
+        return FileStamp(found.st_size, found.st_mtime_ns)
 
-    def _fetch(self, state: State, name: str) -> None:
+    def _fetch(self, state: MirrorState, name: str) -> None:
         stored = self.store.read(name)
         if stored is None:
             return
@@ -192,7 +178,7 @@ class Mirror:
             write_file(path, stored.content)
         self._synced(state, name, stored.version)
 
-    def _ship(self, state: State, name: str) -> bool:
+    def _ship(self, state: MirrorState, name: str) -> bool:
         """Ship a file as it is now, if it has changed."""
         if not self._changed(state, name):
             return False
@@ -204,17 +190,17 @@ class Mirror:
             self.store.put(name, file)
         stored = self.store.list(name).get(name, "")
         if before is not None:  # as it was before it was read: what changed meanwhile is shipped next
-            state.files[name] = Synced(stored, *before)
+            state.files[name] = SyncedFile(stored, *before)
         return True
 
-    def _synced(self, state: State, name: str, version: str) -> None:
+    def _synced(self, state: MirrorState, name: str, version: str) -> None:
         here = self._stat(name)
         if here is not None:
-            state.files[name] = Synced(version, *here)
+            state.files[name] = SyncedFile(version, *here)
 
-    def _ship_parts(self, state: State, name: str) -> bool:
+    def _ship_parts(self, state: MirrorState, name: str) -> bool:
         """Ship the whole lines that a file has grown by."""
-        known = state.growing.get(name, Parts())
+        known = state.growing.get(name, ShippedParts())
         first = known
         with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             file.seek(known.size)
@@ -230,14 +216,14 @@ class Mirror:
                     # Ours all the same, where the reply to an earlier try was lost, and the journal has grown since.
                     if not content or file.read(len(content)) != content:
                         raise GoneOnElsewhereError(self.address, name)
-                known = Parts(known.number + 1, known.size + len(content))
+                known = ShippedParts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
                 file.seek(known.size)
         return known != first
 
-    def _fetch_parts(self, state: State, name: str, numbers: list[int]) -> str:
+    def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append the parts that are not here yet; gives why it cannot be done."""
-        known, path = state.growing.get(name, Parts()), self.folder / name
+        known, path = state.growing.get(name, ShippedParts()), self.folder / name
         here = self._stat(name)
         if len(numbers) <= known.number and here is not None:
             return ""
@@ -250,7 +236,7 @@ class Mirror:
         if here is None or here.size != known.size:  # not grown from what is there: both went on, or it was removed
             if here is not None:
                 self._moved(path)
-            known = Parts()
+            known = ShippedParts()
         with told_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_regular(path, "ab") as file:
@@ -259,7 +245,7 @@ class Mirror:
                     if stored is None:
                         return f"{self.address}/{_part(name, number)} was removed just now: try again"
                     file.write(stored.content)
-                    known = Parts(number + 1, known.size + len(stored.content))
+                    known = ShippedParts(number + 1, known.size + len(stored.content))
                     state.growing[name] = known
         return ""
 
@@ -283,7 +269,7 @@ class Mirror:
             path.rename(aside)
         return aside
 
-    def _forget(self, state: State, there: dict[str, str]) -> None:
+    def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
         """Remove here what was removed there, where nothing was changed since."""
         for name in [name for name in state.files if name not in there and not self._changed(state, name)]:
             del state.files[name]
@@ -297,7 +283,7 @@ class Mirror:
                 shutil.rmtree(self.folder / run, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _state(self) -> Iterator[State]:
+    def _state(self) -> Iterator[MirrorState]:
         """What is known of both sides, for one process at a time; it is kept whatever comes of it."""
         from filelock import lock_descriptor
 
@@ -305,22 +291,12 @@ class Mirror:
             held = open_regular(self.folder / _LOCK, "ab")
         with held:
             lock_descriptor(held.fileno())
-            state = _read_state(self.folder) or State(self.address)
+            state = _read_state(self.folder) or MirrorState(self.address)
             try:
                 yield state
             finally:
-                with told_as(RunError, self.folder / _STATE, "cannot be written"):
-                    write_file(self.folder / _STATE, msgspec.json.encode(state))
-
-
-def mirror_folder(address: str) -> Path:
-    """Where an address is mirrored, in the user's cache; another account's storage has another folder."""
-    account = [os.environ.get(name, "") for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT")]
-    return _mirrors() / hashlib.sha256("\n".join([address.rstrip("/"), *account]).encode()).hexdigest()[:16]
-
-
-def _mirrors() -> Path:
-    return cache_folder() / "results"
+                with told_as(RunError, self.folder / MIRROR_STATE, "cannot be written"):
+                    write_file(self.folder / MIRROR_STATE, msgspec.json.encode(state))
 
 
 def _part(name: str, number: int) -> str:
@@ -331,13 +307,13 @@ def _grows(name: str) -> bool:
     return name.endswith(f"/{_GROWING}")
 
 
-def _version(state: State, name: str) -> str | None:
+def _version(state: MirrorState, name: str) -> str | None:
     known = state.files.get(name)
     return None if known is None else known.version
 
 
-def _read_state(folder: Path) -> State | None:
+def _read_state(folder: Path) -> MirrorState | None:
     try:
-        return msgspec.json.decode((folder / _STATE).read_bytes(), type=State)
+        return msgspec.json.decode((folder / MIRROR_STATE).read_bytes(), type=MirrorState)
     except (OSError, msgspec.MsgspecError):  # without it, everything is compared anew
         return None

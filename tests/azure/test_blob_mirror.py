@@ -1,14 +1,15 @@
-"""A mirror of a storage: what one machine writes another one reads, and nothing that is finished is lost."""
+"""The mirror of runs in blob storage: one machine reads what another wrote, and nothing that is finished is lost."""
 
 import json
 from pathlib import Path
 
 import pytest
-from tests.core.test_storage import container_address
+from tests.azure.test_blob_storage import container_address
 
-from tunecheck.storage._address import open_store
-from tunecheck.storage._mirror import GoneOnElsewhereError, Mirror
-from tunecheck.storage._shipping import mirrored
+from tunecheck.runs import mirror_at
+from tunecheck_azure._mirror.blobs import BlobStore
+from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
+from tunecheck_azure._mirror.shipping import BlobMirror
 
 RUN = "val-20260101T120000Z-0a1b2c"
 
@@ -18,23 +19,23 @@ def address(blob_port: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return container_address(blob_port, monkeypatch)
 
 
-def machine(tmp_path: Path, name: str, address: str) -> Mirror:
-    return Mirror(tmp_path / name, address)
+def machine(tmp_path: Path, name: str, address: str) -> MirrorFolder:
+    return MirrorFolder(tmp_path / name, address)
 
 
-def write(mirror: Mirror, file: str, text: str, run: str = RUN) -> None:
+def write(mirror: MirrorFolder, file: str, text: str, run: str = RUN) -> None:
     path = mirror.folder / run / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
 
 
-def append(mirror: Mirror, text: str) -> None:
+def append(mirror: MirrorFolder, text: str) -> None:
     (mirror.folder / RUN).mkdir(exist_ok=True)
     with (mirror.folder / RUN / "journal.jsonl").open("a", encoding="utf-8") as file:
         file.write(text)
 
 
-def read(mirror: Mirror, file: str, run: str = RUN) -> str:
+def read(mirror: MirrorFolder, file: str, run: str = RUN) -> str:
     return (mirror.folder / run / file).read_text("utf-8")
 
 
@@ -58,7 +59,7 @@ def test_a_growing_file_is_shipped_in_parts_of_whole_lines(tmp_path: Path, addre
     here.push()
     there.pull()
     assert read(there, "journal.jsonl") == '{"row": 1}\n{"row": 2}\n'
-    parts = open_store(address).list(f"{RUN}/journal.jsonl.parts/")
+    parts = BlobStore(address).list(f"{RUN}/journal.jsonl.parts/")
     assert len(parts) == 2
 
 
@@ -123,9 +124,9 @@ def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
         write(mirror, "run.json", text)
         write(mirror, "eval_results.jsonl", text)
     there.push()
-    monkeypatch.setattr("tunecheck.storage._shipping.mirror_folder", lambda address: here.folder)
+    monkeypatch.setattr("tunecheck_azure._mirror.shipping.mirror_folder", lambda *_: here.folder)
     told: list[str] = []
-    with mirrored(address, told.append, whole=True):
+    with BlobMirror(address).kept(told.append, whole=True):
         assert {read(here, file) for file in ("run.json", "eval_results.jsonl")} == {"theirs"}
         assert read(here, "journal.jsonl") == "1\ntheirs\n"
     there.pull()
@@ -154,7 +155,7 @@ def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(tmp_path: Path,
 def test_a_part_that_was_shipped_and_whose_reply_was_lost_is_this_machine_s_own(tmp_path: Path, address: str) -> None:
     here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
     append(here, "1\n")
-    open_store(address).create(f"{RUN}/journal.jsonl.parts/00000000", b"1\n")
+    BlobStore(address).create(f"{RUN}/journal.jsonl.parts/00000000", b"1\n")
     append(here, "2\n")
     here.push()
     there.pull()
@@ -169,7 +170,7 @@ def test_an_object_that_is_none_of_a_run_s_changes_nothing(tmp_path: Path, addre
     write(here, "run.json", "{}")
     append(here, "1\n")
     here.push()
-    open_store(address).put(f"{RUN}/{stray}", b"?")
+    BlobStore(address).put(f"{RUN}/{stray}", b"?")
     assert there.pull() == []
     assert read(there, "journal.jsonl") == "1\n"
 
@@ -178,7 +179,7 @@ def test_an_object_that_stands_for_a_folder_is_not_taken_for_a_file(tmp_path: Pa
     here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
     write(here, "memory/summary.json", "[1]")
     here.push()
-    open_store(address).put(f"{RUN}/memory", b"")
+    BlobStore(address).put(f"{RUN}/memory", b"")
     there.pull()
     assert read(there, "memory/summary.json") == "[1]"
 
@@ -190,7 +191,7 @@ def test_a_journal_without_one_of_its_parts_hides_no_other_run(tmp_path: Path, a
         here.push()
     write(here, "run.json", "{}", run="other")
     here.push()
-    open_store(address).delete(f"{RUN}/journal.jsonl.parts/00000001")
+    BlobStore(address).delete(f"{RUN}/journal.jsonl.parts/00000001")
     (problem,) = there.pull()
     assert "journal.jsonl.parts/00000002: part 1 is not there: put it back, or remove" in problem
     assert read(there, "run.json", run="other") == "{}"
@@ -202,7 +203,7 @@ def test_a_run_that_was_removed_there_goes_here(tmp_path: Path, address: str) ->
     append(here, "{}\n")
     here.push()
     there.pull()
-    store = open_store(address)
+    store = BlobStore(address)
     for name in store.list(f"{RUN}/"):
         store.delete(name)
     there.pull()
@@ -233,7 +234,7 @@ def test_names_that_lead_out_of_a_run_are_not_fetched(tmp_path: Path, address: s
 
 def test_a_folder_that_says_it_is_a_mirror_is_none_outside_of_the_cache(tmp_path: Path) -> None:
     (tmp_path / ".mirror.json").write_text('{"address": "az://theirs/runs"}', "utf-8")
-    assert Mirror.found(tmp_path) is None
+    assert mirror_at(tmp_path) is None
 
 
 def test_a_link_in_a_run_is_not_shipped(tmp_path: Path, address: str) -> None:

@@ -1,4 +1,4 @@
-"""What a storage promises, tried on Azure blob storage as Azurite has it."""
+"""Blobs of `--results-dir az://…`, on Azurite; each write is whole, and only one of several creations succeeds."""
 
 import io
 import os
@@ -8,23 +8,24 @@ import threading
 import pytest
 from tests.foundry_azurite import ACCOUNT, KEY
 
+pytest.importorskip("azure.storage.blob")
+from azure.storage.blob import BlobServiceClient
+
 from tunecheck import ConfigurationError, RunError
-from tunecheck.storage._address import open_store
-from tunecheck.storage._store import Store
+from tunecheck.runs import open_mirror
+from tunecheck_azure._mirror import blobs
+from tunecheck_azure._mirror.blobs import BlobStore
 
 
 def azurite_variables(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"http://127.0.0.1:{port}/{ACCOUNT}")
-    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
 
 
 def container_address(port: int, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of a new container, which the environment gives access to."""
-    pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
-    blobs = pytest.importorskip("azure.storage.blob")
-    service = blobs.BlobServiceClient(f"http://127.0.0.1:{port}/{ACCOUNT}", credential=KEY)
+    service = BlobServiceClient(f"http://127.0.0.1:{port}/{ACCOUNT}", credential=KEY)
     container = secrets.token_hex(8)
     service.create_container(container)
     azurite_variables(port, monkeypatch)
@@ -32,11 +33,11 @@ def container_address(port: int, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
-    return open_store(container_address(request.getfixturevalue("blob_port"), monkeypatch))
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
+    return BlobStore(container_address(request.getfixturevalue("blob_port"), monkeypatch))
 
 
-def test_what_is_created_is_read(store: Store) -> None:
+def test_what_is_created_is_read(store: BlobStore) -> None:
     assert store.create("lease/1", b"mine")
     stored = store.read("lease/1")
     assert stored is not None
@@ -54,7 +55,7 @@ class ReadInPieces(io.BytesIO):
         return piece
 
 
-def test_of_a_large_file_only_pieces_are_in_memory(store: Store) -> None:
+def test_of_a_large_file_only_pieces_are_in_memory(store: BlobStore) -> None:
     content = os.urandom(12 << 20)
     file = ReadInPieces(content)
     store.put("run/eval_results.jsonl", file)
@@ -64,7 +65,7 @@ def test_of_a_large_file_only_pieces_are_in_memory(store: Store) -> None:
     assert 0 < file.most < len(content)
 
 
-def test_what_is_there_is_not_created_again(store: Store) -> None:
+def test_what_is_there_is_not_created_again(store: BlobStore) -> None:
     assert store.create("lease/1", b"mine")
     assert not store.create("lease/1", b"yours")
     stored = store.read("lease/1")
@@ -72,12 +73,12 @@ def test_what_is_there_is_not_created_again(store: Store) -> None:
     assert stored.content == b"mine"
 
 
-def test_a_creation_whose_reply_was_lost_succeeds_when_it_is_tried_again(store: Store) -> None:
+def test_a_creation_whose_reply_was_lost_succeeds_when_it_is_tried_again(store: BlobStore) -> None:
     assert store.create("lease/1", b"mine")
     assert store.create("lease/1", b"mine")
 
 
-def test_of_many_that_create_one_succeeds(store: Store) -> None:
+def test_of_many_that_create_one_succeeds(store: BlobStore) -> None:
     won: list[int] = []
 
     def claim(number: int) -> None:
@@ -92,12 +93,12 @@ def test_of_many_that_create_one_succeeds(store: Store) -> None:
     assert len(won) == 1
 
 
-def test_what_is_not_there_is_not_read_and_may_be_deleted(store: Store) -> None:
+def test_what_is_not_there_is_not_read_and_may_be_deleted(store: BlobStore) -> None:
     assert store.read("nothing") is None
     store.delete("nothing")
 
 
-def test_names_are_listed_in_order_with_the_version_that_is_read(store: Store) -> None:
+def test_names_are_listed_in_order_with_the_version_that_is_read(store: BlobStore) -> None:
     for name in ("segments/2/b-1", "segments/10/a-1", "segments/2/b-0", "lease/2"):
         store.create(name, name.encode())
     listed = store.list("segments/2/")
@@ -109,13 +110,13 @@ def test_names_are_listed_in_order_with_the_version_that_is_read(store: Store) -
     assert store.list("none/") == {}
 
 
-def test_a_prefix_may_end_within_a_name(store: Store) -> None:
+def test_a_prefix_may_end_within_a_name(store: BlobStore) -> None:
     for name in ("lease/7-1", "lease/7-2", "lease/70-1"):
         store.create(name, b"")
     assert list(store.list("lease/7-")) == ["lease/7-1", "lease/7-2"]
 
 
-def test_what_is_deleted_is_gone(store: Store) -> None:
+def test_what_is_deleted_is_gone(store: BlobStore) -> None:
     store.put("lease/1", b"mine")
     store.delete("lease/1")
     assert store.list("") == {}
@@ -124,21 +125,20 @@ def test_what_is_deleted_is_gone(store: Store) -> None:
 @pytest.mark.parametrize("place", ["s3://bucket/runs", "gs://bucket", "abfss://c@a.dfs.core.windows.net/x"])
 def test_other_storage_is_refused_as_untried(place: str) -> None:
     with pytest.raises(ConfigurationError, match="never tried"):
-        open_store(place)
+        open_mirror(place)
 
 
 def test_a_token_in_the_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigurationError, match="AZURE_STORAGE_") as caught:
-        open_store("az://runs/x?sig=SECRET")
+        BlobStore("az://runs/x?sig=SECRET")
     assert "SECRET" not in str(caught.value)
 
 
 def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("obstore", reason="az:// is spoken by obstore, which is not installed")
     azurite_variables(1, monkeypatch)
-    monkeypatch.setattr("tunecheck.storage._azure._MOST_RETRIES", 0)
+    monkeypatch.setattr(blobs, "RETRIES", 0)
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2022-11-02&sig=SECRET")
     with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: it cannot be reached") as caught:
-        open_store("az://runs/x").read("lease/1")
+        BlobStore("az://runs/x").read("lease/1")
     assert "SECRET" not in str(caught.value)

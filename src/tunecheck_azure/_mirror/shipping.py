@@ -1,0 +1,181 @@
+"""The mirror of `--results-dir az://…`: a thread ships to the storage, every two seconds, what a command writes."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tunecheck import MissingExtraError, RunError, TunecheckError
+from tunecheck.plugins import clean, is_held
+from tunecheck.runs import mirror_folder
+
+try:
+    from tunecheck_azure._mirror.blobs import account_of_environment
+except ImportError:
+    raise MissingExtraError("az:// storage", "azure-storage") from None
+from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
+
+_EACH_S = 2.0
+_STALE_S = 15.0
+_LISTED = ("run.json", "metrics.json")
+"""Files of every run that a list of runs needs; the others are fetched for a run that a command names."""
+
+
+class BlobMirror:
+    """The runs at an `az://` address, mirrored in a folder of the user's cache."""
+
+    def __init__(self, address: str) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            ConfigurationError: The address is wrong, or the environment names no account.
+        """
+        self.folder: Path = mirror_folder(address, *account_of_environment())
+        self._mirror = MirrorFolder(self.folder, address)
+
+    @contextlib.contextmanager
+    def kept(self, tell: Callable[[str], None], *, whole: bool) -> Iterator[Callable[[str], None]]:
+        """Fetch from the storage, then ship what the command writes into the folder; give what claims a run by its id.
+
+        `whole` fetches every run, not only what a list of runs needs. `tell` is called with each line for the user.
+
+        Raises:
+            RunError: The storage cannot be read at the beginning or not be written at the end. Files that were not
+                shipped stay in the folder, and the next command with this address ships them.
+        """
+        self._catch_up(tell)
+        for problem in self._mirror.pull(None if whole else _is_listed):
+            tell(f"note: {problem}")
+        shipping = _Shipping(self._mirror, tell)
+        shipping.start()
+        try:
+            yield shipping.claim
+        finally:
+            shipping.end()
+
+    def _catch_up(self, tell: Callable[[str], None]) -> None:
+        """Ship what an earlier command could not ship, except for runs that other machines have gone on with."""
+        try:
+            self._mirror.push()
+        except GoneOnElsewhereError as error:
+            if is_held(self.folder / error.run / "journal.jsonl"):  # another process here works on it, and will say so
+                return
+            aside = self._mirror.set_aside(error.run)
+            tell(f"note: another machine has gone on with {error.run}: what only this one had of it is kept in {aside}")
+            self._catch_up(tell)
+
+    def complete(self, run: str) -> None:
+        """Fetch the missing files of a run.
+
+        Raises:
+            RunError: The storage cannot be read.
+        """
+        for problem in self._mirror.pull(lambda name: name.startswith(f"{run}/")):
+            raise RunError(problem)
+
+    def running(self, runs: Iterable[str]) -> set[str]:
+        """Return the runs whose owner's mark in the storage changes meanwhile: another machine works on them.
+
+        It takes seconds if a run has an owner. Clocks of other machines play no part.
+        """
+        first = {run: version for run in runs if (version := self._owner_version(run)) is not None}
+        found: set[str] = set()
+        until = time.monotonic() + _STALE_S
+        while len(found) < len(first) and time.monotonic() < until:
+            time.sleep(_EACH_S / 4)
+            found |= {run for run, version in first.items() if run not in found and self._owner_version(run) != version}
+        return found
+
+    def _owner_version(self, run: str) -> str | None:
+        try:
+            owner = self._mirror.store.read(_owner(run))
+        except TunecheckError:  # the command that needs the storage reports the problem
+            return None
+        return None if owner is None else owner.version
+
+
+def _is_listed(name: str) -> bool:
+    return name.partition("/")[2] in _LISTED
+
+
+class _Shipping(threading.Thread):
+    """Ships every few seconds; if the storage cannot be reached, says so once and tries again.
+
+    An object that changes at each turn tells other machines that this one works on a run.
+    """
+
+    def __init__(self, mirror: MirrorFolder, tell: Callable[[str], None]) -> None:
+        super().__init__(name="shipping", daemon=True)
+        self._mirror, self._tell = mirror, tell
+        self._name = f"{platform.node()}-{secrets.token_hex(4)}"
+        self._ended = threading.Event()
+        self._owned: set[str] = set()
+        self._runs: set[str] = set()
+
+    def claim(self, run: str) -> None:
+        """Make this machine the owner of a run that goes on; an owner whose mark stood still is replaced.
+
+        Raises:
+            RunError: Another machine works on it, or the storage cannot be read.
+        """
+        store, name = self._mirror.store, _owner(run)
+        owner = store.read(name)
+        until = time.monotonic() + _STALE_S
+        while owner is not None and time.monotonic() < until:
+            time.sleep(_EACH_S / 2)
+            seen = store.read(name)
+            if seen is not None and seen.version != owner.version:
+                machine = clean(seen.content.decode(errors="replace").partition(" ")[0], 100)
+                raise RunError(f"run {run} is being worked on by {machine}: wait until it is done, or stop it there")
+            owner = seen
+        self._owned.add(run)
+        self._beat()
+
+    def run(self) -> None:
+        told = False
+        while not self._ended.wait(_EACH_S):
+            try:
+                self._push()
+                self._beat()
+            except (GoneOnElsewhereError, RunError) as error:
+                if not told:
+                    self._tell(f"note: {error}" + "; it is tried again" * isinstance(error, RunError))
+                told = True
+
+    def end(self) -> None:
+        """Ship the rest, and give up this machine's runs."""
+        self._ended.set()
+        self.join()
+        try:
+            self._push()
+            for run in self._owned:
+                self._mirror.store.delete(_owner(run))
+        except GoneOnElsewhereError as error:
+            raise RunError(str(error)) from None
+        except RunError as error:
+            raise RunError(
+                f"{error}; nothing is lost: it is in {self._mirror.folder}, and the next command with --results-dir "
+                f"{self._mirror.address} ships it"
+            ) from None
+        for run in sorted(self._runs):
+            self._tell(f"shipped to {self._mirror.address}/{run}")
+
+    def _push(self) -> None:
+        for name in self._mirror.push():
+            run, _, file = name.partition("/")
+            self._runs.add(run)
+            if file == "journal.jsonl":
+                self._owned.add(run)
+
+    def _beat(self) -> None:
+        for run in self._owned:
+            self._mirror.store.put(_owner(run), f"{self._name} {time.time_ns()}".encode())
+
+
+def _owner(run: str) -> str:
+    return f"{run}/.owner"
