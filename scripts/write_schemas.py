@@ -42,7 +42,7 @@ WRITTEN_BY_US = {
     "comparison.json": "tunecheck.comparison._comparison:Comparison",
     "judge-calibration.json": "tunecheck._files:JudgeCalibration",
     "selection.json": "tunecheck.comparison._comparison:Selection",
-    "calibration.json": "tunecheck.evaluation._calibration.labelled_run:Calibration",
+    "calibration.json": "tunecheck.evaluation._calibration:Calibration",
 }
 """The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
 

@@ -40,8 +40,7 @@ from .endpoints._definition import load_endpoint as load_endpoint
 from .endpoints._recorded import NoAnswerError as NoAnswerError
 from .endpoints._target import EndpointTarget as EndpointTarget
 from .episodes._target import ConversationTarget as ConversationTarget
-from .evaluation._calibration.calibrate import calibrate as calibrate
-from .evaluation._calibration.labelled_run import Calibration as Calibration
+from .evaluation._calibration import Calibration as Calibration, calibrate as calibrate
 from .evaluation._evaluate import (
     EvaluationResult as EvaluationResult,
     UnansweredError as UnansweredError,

@@ -186,7 +186,7 @@ def test_a_deterministic_evaluator_is_calibrated_with_settings_and_mapping(
         (("--labels", "nowhere.jsonl", "--evaluator", "match"), "there is no data file 'nowhere.jsonl'"),
         (("--labels", "labels.jsonl", "--evaluator", "mach"), "did you mean 'match'"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--label-column", "lable"), "did you mean 'label'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--label-kind", "x"), "one of pass_fail, score, class"),
+        (("--labels", "labels.jsonl", "--evaluator", "match", "--label-kind", "x"), "known: pass_fail, score"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--set", "macth.x=1"), "did you mean 'match'"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "no answers are asked for"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--out", "no/such/x.json"), "--out no/such/x.json"),

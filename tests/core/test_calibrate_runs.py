@@ -77,8 +77,7 @@ def test_verdicts_are_held_against_labels(tmp_path: Path) -> None:
     # By chance 0.6 * 0.6 + 0.4 * 0.4 = 0.52; (0.8 - 0.52) / 0.48.
     assert found.kappa.value == pytest.approx(0.28 / 0.48)
     assert found.confusion == {"pass": {"pass": 5, "fail": 1}, "fail": {"pass": 1, "fail": 3}}
-    assert list(found.by_class) == ["fail"]
-    assert (found.by_class["fail"].precision.value, found.by_class["fail"].recall.value) == (0.75, 0.75)
+    assert (found.precision.value, found.recall.value) == (0.75, 0.75)
 
 
 def test_the_rows_where_they_differ_say_why(tmp_path: Path) -> None:
@@ -172,38 +171,28 @@ def test_a_built_in_evaluator_can_be_calibrated_by_name(tmp_path: Path) -> None:
         assert found.differences[0].row_id == "row-3"
 
 
-def test_classes_are_compared_where_the_evaluator_gives_some(tmp_path: Path) -> None:
-    def sort(says: Any) -> dict[str, Any]:
-        return {"sort": says, "why": "because"}
-
-    rows = labelled(("good", "Good"), ("bad", "bad"), ("bad", "so-so"), ("good", "good"))
-    found = run(tmp_path, rows, sort)
-    assert (found.label_kind, found.classes) == ("class", ("bad", "good", "so-so"))
-    assert found.confusion["so-so"] == {"bad": 1, "good": 0, "so-so": 0}
-    assert found.by_class["bad"].precision.value == 0.5
-    assert found.by_class["so-so"].precision.value is None
+PASSING = ["pass", " Pass ", "PASSED", "true", "Yes", "1", "1.0", True, 1, 1.0]
+FAILING = ["fail", "Failed", "FALSE", "no", "0", False, 0, 0.0]
 
 
-def test_yes_and_no_are_pass_and_fail_unless_the_verdicts_know_more(tmp_path: Path) -> None:
+def test_many_words_mean_pass_or_fail(tmp_path: Path) -> None:
+    pairs = [*((1, label) for label in PASSING), *((0, label) for label in FAILING)]
+    found = run(tmp_path, labelled(*pairs), Saying())
+    assert found.confusion == {"pass": {"pass": 10, "fail": 0}, "fail": {"pass": 0, "fail": 8}}
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0.5], ["1", "4", "3.5"]])
+def test_numbers_other_than_0_and_1_are_scores(tmp_path: Path, labels: list[Any]) -> None:
+    assert run(tmp_path, labelled(*((1, label) for label in labels)), Saying()).label_kind == "score"
+
+
+def test_a_verdict_that_is_neither_pass_nor_fail_is_named(tmp_path: Path) -> None:
     def sort(says: Any) -> dict[str, Any]:
         return {"sort": says}
 
-    plain = run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort)
-    assert (plain.label_kind, plain.accuracy.hits) == ("pass_fail", 2)
-    found = run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
-    assert (found.label_kind, found.classes) == ("class", ("no", "unsure", "yes"))
+    assert run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort).accuracy.hits == 2
     with pytest.raises(ConfigurationError, match="row r2: 'sort' says 'unsure' as 'sort', which is not pass or fail"):
-        run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort, label_kind="pass_fail")
-
-
-def test_scores_can_be_compared_as_classes(tmp_path: Path) -> None:
-    found = run(tmp_path, labelled((1, 1), (5, "5"), (4, 5.0)), Saying(threshold=3), label_kind="class")
-    assert (found.classes, found.accuracy.hits) == (("1", "4", "5"), 2)
-
-
-def test_classes_that_have_nothing_in_common_are_remarked_on(tmp_path: Path) -> None:
-    found = run(tmp_path, labelled(("good", "ok"), ("bad", "not ok")), lambda says: {"sort": says})
-    assert "labels and verdicts have no class in common: labels say not ok, ok; verdicts say bad, good" in found.notes
+        run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
 
 
 def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
@@ -226,8 +215,8 @@ def test_where_every_row_is_an_error_nothing_is_compared(tmp_path: Path) -> None
     ("options", "complaint"),
     [
         ({"label_column": "lable"}, "there is no column 'lable'; did you mean 'label'"),
-        ({"label_kind": "scores"}, "label_kind is 'scores'; it is one of pass_fail, score, class"),
-        ({"label_kind": "class", "label_threshold": 1}, "label_threshold is for labels that are scores"),
+        ({"label_kind": "scores"}, "label_kind: there is no 'scores'; did you mean 'score'"),
+        ({"label_kind": "pass_fail", "label_threshold": 1}, "label_threshold is for labels that are scores"),
         ({"confidence": 95}, "confidence lies between 0 and 1"),
         ({"column_mapping": {"says": "${data.sas}"}}, "no column 'sas'"),
         ({"evaluator": "function_call_mach"}, "did you mean 'function_call_match'"),
@@ -240,13 +229,24 @@ def test_a_mistake_is_said_before_anything_is_asked(tmp_path: Path, options: Any
 
 
 @pytest.mark.parametrize(
-    ("labels", "complaint"), [(["pass", "maybe"], 'row r1: the label "maybe"'), ([None, ""], "no row has a label")]
+    ("labels", "kind", "complaint"),
+    [
+        (["pass", "maybe"], None, 'row r1: the label "maybe" is neither pass or fail .* nor a number'),
+        (["yes", 0.5], None, "row r1: the label 0.5 is neither pass or fail"),
+        (["pass", [1]], None, r"row r1: the label \[1\] is neither"),
+        (["pass", 3], "pass_fail", r"row r1: the label 3 is not pass or fail \(true or false"),
+        ([1, "pass"], "score", 'row r1: the label "pass" is not a number'),
+        ([1, "1_000"], "score", 'row r1: the label "1_000" is not a number'),
+        ([1, "nan"], "score", 'row r1: the label "nan" is not a number'),
+        (["x" * 99], None, 'row r0: the label "x{59}… is neither'),
+        ([None, ""], None, "no row has a label"),
+    ],
 )
 def test_labels_that_cannot_be_read_are_said_before_anything_is_asked(
-    tmp_path: Path, labels: list[Any], complaint: str
+    tmp_path: Path, labels: list[Any], kind: Any, complaint: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        run(tmp_path, labelled(*((1, label) for label in labels)), Saying())
+        run(tmp_path, labelled(*((1, label) for label in labels)), Saying(), label_kind=kind)
     assert not (tmp_path / "runs").exists()
 
 

@@ -21,8 +21,7 @@ from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, cons
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.evaluation._calibration.labelled_run import Calibration
-    from tunecheck.evaluation._calibration.labels import LabelKind
+    from tunecheck.evaluation._calibration import Calibration, LabelKind
     from tunecheck.statistics._agreement import Kappa
     from tunecheck.statistics._proportions import Proportion
     from tunecheck.statistics._results import Estimate
@@ -42,8 +41,8 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
         "The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS
     )
     label_kind: str | None = option(
-        "pass_fail (pass, true, yes, 1 …), score (numbers, held against the threshold) or class; by default what "
-        "they look like.",
+        "pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold); by default what they look "
+        "like.",
         "KIND",
         _LABELS,
     )
@@ -91,7 +90,7 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
 
 
 def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) -> Calibration:
-    from tunecheck.evaluation._calibration.calibrate import calibrate as run
+    from tunecheck.evaluation._calibration import calibrate as run
 
     return run(
         labels=labels,
@@ -156,7 +155,6 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
 _SIMULATED = "SIMULATED verdicts: no model judged"
 
 _MOST_ROWS = 20
-_MOST_CLASSES = 8
 _NOTHING = "–"
 
 
@@ -204,9 +202,8 @@ def _figures(calibration: Calibration) -> Table:
         (Words("accuracy", "strong"), _share(calibration.accuracy), _interval(calibration.accuracy)),
         (Words("Cohen's kappa", "strong"), *_decimal(calibration.kappa)),
     ]
-    for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
-        for what, share in (("precision", figures.precision), ("recall", figures.recall)):
-            rows.append((f"{what} of {clean(name, 30)}", _share(share), _interval(share)))
+    for what, share in (("precision of fail", calibration.precision), ("recall of fail", calibration.recall)):
+        rows.append((what, _share(share), _interval(share)))
     rows += _score_figures(calibration)
     about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
     rows.append(("", "", Words(about, "dim")))
@@ -254,14 +251,12 @@ def _usage(calibration: Calibration) -> tuple[str, str]:
     return str(values.get("calls")), f"{tokens:,} tokens{f', {spent}' if spent else ''}"
 
 
-def _confusion(calibration: Calibration) -> Part:
-    if len(calibration.classes) > _MOST_CLASSES:
-        return Text([f"{len(calibration.classes)} classes: see the table in --json or --out"])
+def _confusion(calibration: Calibration) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (Words(f"label {clean(label, 30)}", "strong"), *(f"{verdicts[name]:,}" for name in calibration.classes))
+        (Words(f"label {label}", "strong"), *(f"{count:,}" for count in verdicts.values()))
         for label, verdicts in calibration.confusion.items()
     ]
-    return Table(("", *(f"verdict {clean(name, 30)}" for name in calibration.classes)), rows)
+    return Table(("", *(f"verdict {name}" for name in calibration.confusion)), rows)
 
 
 def _differences(calibration: Calibration, out: str | None) -> Table:

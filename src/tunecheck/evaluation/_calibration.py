@@ -1,0 +1,424 @@
+"""`calibrate()`: an evaluator judges labelled rows, and its verdicts are compared with the labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, Unpack
+
+from tunecheck._describe import one_of
+from tunecheck._errors import ConfigurationError
+from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
+from tunecheck._json import dumps
+from tunecheck._messages import did_you_mean
+from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.evaluation._arguments import RunArguments
+from tunecheck.evaluation._evaluate import evaluate
+from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
+from tunecheck.pipeline._journal import recorded_verdicts
+from tunecheck.plugins import find
+from tunecheck.runs._calibrations import save_calibration
+from tunecheck.runs._store import Run
+from tunecheck.statistics._agreement import Agreement, Kappa
+from tunecheck.statistics._proportions import CONFIDENCE, Proportion
+from tunecheck.statistics._results import Result
+from tunecheck.statistics._score_agreement import FittedThreshold, ScoreAgreement, fit_threshold, score_agreement
+
+LabelKind: TypeAlias = Literal["pass_fail", "score"]
+
+PASS: Final = "pass"  # noqa: S105 - no password
+FAIL: Final = "fail"
+
+_KINDS: Mapping[LabelKind, str] = MappingProxyType(
+    {"pass_fail": "pass or fail (true or false, yes or no, 1 or 0)", "score": "a number"}
+)
+_WORDS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("pass", "passed", "true", "yes"), PASS) | dict.fromkeys(("fail", "failed", "false", "no"), FAIL)
+)
+_LISTED = 6
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A row on which label and verdict differ; `label` is the label as the data has it."""
+
+    row_id: str
+    label: JSON
+    label_class: str
+    verdict: str
+    score: JSON
+    reason: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration(Result):
+    """Agreement of an evaluator's verdicts with labels: the report of `tunecheck judge calibrate --out FILE`.
+
+    Of `rows` rows, `compared` are in the figures; `unlabelled` and `not_applicable` rows and `errors` are left out.
+    `confusion` counts rows: `{label: {verdict: rows}}`. `precision` and `recall` are those of the verdict `fail`.
+    `scores` is set if labels and verdicts are numbers, `threshold` if rows pass from some score on.
+    """
+
+    format_version: int = FORMAT_VERSION
+    evaluator: str
+    metric: str | None
+    label_column: str
+    label_kind: LabelKind
+    run: str
+    run_dir: Path
+    rows: int
+    compared: int
+    unlabelled: int
+    not_applicable: int
+    errors: int
+    confidence: float
+    accuracy: Proportion
+    kappa: Kappa
+    confusion: Mapping[str, Mapping[str, int]]
+    precision: Proportion
+    recall: Proportion
+    differences: tuple[Disagreement, ...]
+    scores: ScoreAgreement | None = None
+    threshold: FittedThreshold | None = None
+    simulated: bool = False
+    saved: Path | None = None
+    usage: Mapping[str, JSON] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def calibrate(
+    *,
+    labels: Data,
+    evaluator: object,
+    name: str | None = None,
+    label_column: str = "label",
+    label_kind: LabelKind | None = None,
+    label_threshold: float | None = None,
+    metric: str | None = None,
+    column_mapping: Mapping[str, object] | None = None,
+    confidence: float = CONFIDENCE,
+    save: bool = False,
+    evaluation_name: str | None = None,
+    workers: int | None = None,
+    limit: int | None = None,
+    **arguments: Unpack[RunArguments],
+) -> Calibration:
+    """Run an evaluator over labelled rows, as `evaluate()` does, and measure its agreement with the labels.
+
+    Args:
+        labels: the rows: the inputs of the evaluator, and labels that people gave.
+        evaluator: a name, an instance, a class or a function.
+        name: its name in the run; by default its own, or that of its main metric.
+        label_column: the column of the labels. Rows without a label are not judged.
+        label_kind: `pass_fail` (also true, yes, 1 …) or `score`; by default the kind that all labels fit.
+        label_threshold: the number from which labels that are scores pass; by default the evaluator's threshold.
+        metric: the metric whose verdict is compared; by default the evaluator's main one.
+        column_mapping: the sources of the evaluator's parameters; other arguments are those of `evaluate()`.
+        confidence: of the intervals.
+        save: keep verdicts and labels beside the runs, in `judges/`, in place of an earlier calibration of the same
+            judge. They correct the judge's pass rates.
+
+    Raises:
+        ConfigurationError: An argument is wrong, a label cannot be read, or a verdict is neither pass nor fail.
+        RunError: The run was stopped; its finished rows are kept, and the text says how to go on.
+    """
+    if label_kind is not None:
+        one_of(label_kind, [*_KINDS], "label_kind")
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
+    if label_threshold is not None and label_kind == "pass_fail":
+        raise ConfigurationError("label_threshold is for labels that are scores, and label_kind is 'pass_fail'")
+    function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+    called = name or _name_of(evaluator)
+    dataset, kind, unlabelled = _labelled(_rereadable(labels, limit), label_column, label_kind, label_threshold)
+    result = evaluate(
+        data=dataset,
+        evaluators={called: function},
+        evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
+        evaluation_name=evaluation_name or f"calibrate-{called}",
+        workers=workers,
+        **arguments,
+    )
+    judged = _LabelledRun(Run(result.run_dir), called, label_column, kind, label_threshold, metric)
+    calibration = judged.calibration(confidence)
+    saved = judged.save(simulated=calibration.simulated) if save else None
+    return replace(calibration, rows=calibration.rows + unlabelled, unlabelled=unlabelled, saved=saved)
+
+
+def _name_of(evaluator: object) -> str:
+    if isinstance(evaluator, str):
+        return evaluator
+    own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
+    return own if isinstance(own, str) and own.isidentifier() else "evaluator"
+
+
+def _rereadable(labels: Data, limit: int | None) -> Dataset:
+    """Return the rows without a target of their own; an iterable is read into memory."""
+    dataset = open_dataset(labels, limit=limit)
+    if dataset.scan().rows is None:
+        return open_dataset([dict(row.values) for row in dataset.rows()])
+    return dataset.with_defaults(replace(dataset.defaults, target=None))
+
+
+def _labelled(
+    dataset: Dataset, column: str, kind: LabelKind | None, threshold: float | None
+) -> tuple[Dataset, LabelKind, int]:
+    """Return the rows that have a label, the kind of their labels, and how many rows have none.
+
+    Raises:
+        ConfigurationError: There is no such column, or no label in it; a label is not of the kind.
+    """
+    columns = dataset.scan().columns
+    if column not in columns:
+        raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
+    rows = list(dataset.rows())
+    given = [row for row in rows if not _is_empty(row.values.get(column))]
+    if not given:
+        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
+    found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
+    if len(given) < len(rows):
+        kept = [{**row.values, "id": row.id} for row in given]
+        dataset = open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
+    return dataset, found, len(rows) - len(given)
+
+
+def _is_empty(label: JSON) -> bool:
+    """Return whether nobody labelled the row: null, or a blank text."""
+    return label is None or (isinstance(label, str) and not label.strip())
+
+
+def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> LabelKind:
+    """Return the first kind that all labels fit. They come with their rows' ids.
+
+    Raises:
+        ConfigurationError: A label does not fit; names the row.
+    """
+    possible = [*_KINDS] if wanted is None else [wanted]
+    for row_id, label in labels:
+        possible = [kind for kind in possible if (as_number if kind == "score" else as_pass_or_fail)(label) is not None]
+        if not possible:
+            text = dumps(label).decode("utf-8")
+            shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+            neither = f"neither {' nor '.join(_KINDS.values())}, as the others are"
+            raise ConfigurationError(
+                f"row {row_id}: the label {shown} is {f'not {_KINDS[wanted]}' if wanted else neither}"
+            )
+    return possible[0]
+
+
+def as_pass_or_fail(label: JSON) -> str | None:
+    """Return `pass` or `fail` for words that mean them (true, yes, 1, …), None for others."""
+    number = as_number(label)
+    if number is not None:
+        return {1.0: PASS, 0.0: FAIL}.get(number)
+    return _WORDS.get(str(label).strip().casefold()) if isinstance(label, (str, bool)) else None
+
+
+def as_number(label: JSON) -> float | None:
+    """Return a label as a finite number, also if a file has it as text; None for others."""
+    if isinstance(label, bool) or not isinstance(label, (int, float, str)):
+        return None
+    try:
+        number = float(label) if "_" not in str(label) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A row with its label (`given` as the data has it) and the evaluator's verdict."""
+
+    index: int
+    row: ResultRow
+    output: Mapping[str, JSON]
+    given: JSON
+    label: str
+    verdict: str
+    score: float | None
+
+
+class _LabelledRun:
+    """The labels and the verdicts of one metric in the rows of a finished run."""
+
+    def __init__(
+        self, run: Run, evaluator: str, column: str, kind: LabelKind, threshold: float | None, metric: str | None
+    ) -> None:
+        self._run = run
+        self._rows = run.rows()
+        self._evaluator = evaluator
+        self._column = column
+        self._kind: LabelKind = kind
+        self._threshold = threshold
+        self._entry = run.manifest().evaluators[evaluator]
+        self._metric = self._chosen_metric(metric, self._entry.primary)
+        meaning = self._entry.metric(self._metric)
+        self._higher_is_better = meaning is None or meaning.higher_is_better
+        self._counts: Counter[str] = Counter()
+        self._found = [*self._compared()]
+
+    def calibration(self, confidence: float) -> Calibration:
+        """Return the figures of the rows that have a label."""
+        agreement = Agreement.of((each.label, each.verdict) for each in self._found)
+        summary = self._run.metrics()
+        usage, notes = summary.get("usage"), summary.get("notes")
+        verdicts = (PASS, FAIL)
+        return Calibration(
+            evaluator=self._evaluator,
+            metric=self._metric,
+            label_column=self._column,
+            label_kind=self._kind,
+            run=self._run.id,
+            run_dir=self._run.folder,
+            rows=len(self._rows),
+            compared=agreement.total,
+            unlabelled=0,
+            not_applicable=self._counts["not_applicable"],
+            errors=self._counts["error"],
+            confidence=confidence,
+            accuracy=agreement.accuracy(confidence),
+            kappa=agreement.kappa(confidence),
+            confusion={one: {other: agreement.counts.get((one, other), 0) for other in verdicts} for one in verdicts},
+            precision=agreement.precision(FAIL, confidence),
+            recall=agreement.recall(FAIL, confidence),
+            differences=tuple(self._difference(each) for each in self._found if each.label != each.verdict),
+            scores=_score_figures(self._found, confidence),
+            threshold=self._fitted_threshold(confidence),
+            simulated=summary.get("simulated") is True,
+            usage=usage if isinstance(usage, dict) else {},
+            notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
+        )
+
+    def save(self, *, simulated: bool) -> Path:
+        """Keep labels and verdicts beside the runs, for runs with this judge.
+
+        Raises:
+            ConfigurationError: The evaluator is no judge, or no row could be compared.
+        """
+        judge = self._entry.judge
+        if judge is None:
+            raise ConfigurationError(f"--save: {self._evaluator!r} asks no model, or cannot be told from another judge")
+        if not self._found:
+            raise ConfigurationError("--save: no row could be compared")
+        recorded = recorded_verdicts(self._run.journal, self._evaluator)
+        labels = [
+            LabelledVerdict(
+                str(each.row["row_id"]),
+                str(each.row["row_fingerprint"]),
+                recorded[each.index][0] if each.index in recorded else None,
+                PASS if each.label == PASS else FAIL,
+                PASS if each.verdict == PASS else FAIL,
+            )
+            for each in self._found
+        ]
+        kept = JudgeCalibration(
+            judge=judge,
+            evaluator=self._evaluator,
+            run=self._run.id,
+            created=self._run.manifest().created or "",
+            simulated=simulated,
+            labels=labels,
+        )
+        return save_calibration(self._run.folder.parent, kept)
+
+    def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
+        """Yield each row with the evaluator's output, None if that is an error."""
+        prefix = f"outputs.{self._evaluator}."
+        for row in self._rows:
+            output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+            yield row, output if output and f"error.{self._evaluator}" not in row else None
+
+    def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
+        """Return the metric that was asked for, else the evaluator's main one."""
+        keys = next((list(output) for _, output in self._outputs() if output is not None), [])
+        results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
+        if wanted is not None:
+            known = [*keys, *results]
+            if keys and wanted not in known:
+                raise ConfigurationError(f"{self._evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, known)}")
+            return wanted
+        counted = counted_metric(results, self._evaluator, primary)
+        if counted is not None and (counted in (primary, self._evaluator) or len(results) == 1):
+            return counted
+        # Elsewhere the first of several undeclared results counts; here it may not be the one that people labelled.
+        for name in (primary, self._evaluator):
+            if name is not None and (not keys or name in keys):
+                return name
+        if len(keys) > 1:
+            raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: say which metric it is")
+        return keys[0] if keys else None
+
+    def _compared(self) -> Iterator[_Compared]:
+        for index, (row, output) in enumerate(self._outputs()):
+            if output is None or output.get(f"{self._metric}_status") == "error":
+                self._counts["error"] += 1
+            elif (raw := self._raw_verdict(output)) is None:
+                self._counts["not_applicable"] += 1
+            else:
+                given = row.get(f"inputs.{self._column}")
+                label, verdict = self._label(given, output), self._verdict(row, output, raw)
+                own = output.get(f"{self._metric}_score", output.get(f"{self._metric}"))
+                score = None if isinstance(own, str) else as_number(own)
+                yield _Compared(index, row, output, given, label, verdict, score)
+
+    def _raw_verdict(self, output: Mapping[str, JSON]) -> JSON:
+        """Return the evaluator's verdict or score, None if the row is not applicable."""
+        own, result = output.get(f"{self._metric}"), output.get(f"{self._metric}_result")
+        if any(isinstance(value, str) and WORDS.get(value) == "not_applicable" for value in (result, own)):
+            return None
+        return own if result is None else result
+
+    def _label(self, given: JSON, output: Mapping[str, JSON]) -> str:
+        if self._kind == "pass_fail":
+            return as_pass_or_fail(given) or ""
+        threshold = as_number(output.get(f"{self._metric}_threshold")) if self._threshold is None else self._threshold
+        if threshold is None:
+            raise ConfigurationError(
+                f"the labels are numbers, and {self._evaluator!r} gives no threshold to compare them with: "
+                "give one for the labels (label_threshold), or label rows pass or fail"
+            )
+        return self._result(as_number(given) or 0.0, threshold)
+
+    def _verdict(self, row: ResultRow, output: Mapping[str, JSON], raw: JSON) -> str:
+        threshold = as_number(output.get(f"{self._metric}_threshold"))
+        number = None if isinstance(raw, str) else as_number(raw)
+        if number is not None and threshold is not None:
+            return self._result(number, threshold)
+        verdict = as_pass_or_fail(raw)
+        if verdict is None:
+            shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
+            says = f"{self._evaluator!r} says {shown} as {self._metric!r}"
+            raise ConfigurationError(f"row {row.get('row_id')}: {says}, which is not pass or fail")
+        return verdict
+
+    def _result(self, score: float, threshold: float) -> str:
+        return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
+
+    def _difference(self, found: _Compared) -> Disagreement:
+        own, output = found.output.get(f"{self._metric}"), found.output
+        score = output.get(f"{self._metric}_score", own if isinstance(own, (int, float)) else None)
+        reason = output.get(f"{self._metric}_reason", output.get("reason"))
+        return Disagreement(str(found.row["row_id"]), found.given, found.label, found.verdict, score, reason)
+
+    def _fitted_threshold(self, confidence: float) -> FittedThreshold | None:
+        """Return the threshold that fits the labels best, if verdicts come from one."""
+        scores = [(each.label == PASS, each.score) for each in self._found if each.score is not None]
+        if not scores or len(scores) < len(self._found):
+            return None
+        if as_number(self._found[0].output.get(f"{self._metric}_threshold")) is None:
+            return None
+        return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
+
+
+def _score_figures(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
+    """Return the agreement of scores, if labels and verdicts are numbers other than 0 and 1."""
+    pairs = [(as_number(each.given), each.score) for each in found]
+    numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
+    if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:
+        return None
+    return score_agreement(numbers, confidence)

@@ -1,1 +1,0 @@
-"""A judge held against labels that people gave: how far they agree."""
