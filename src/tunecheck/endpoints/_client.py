@@ -20,7 +20,7 @@ from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
-from tunecheck.endpoints._failures import CallFailure, answer_failure, error_failure, is_page, reply_failure, request_id
+from tunecheck.endpoints._failures import CallFailure, error_failure, is_page, request_id
 from tunecheck.endpoints._limits import TOKEN_BURST_S, Backoff, Clock, SharedLimits, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
@@ -209,62 +209,58 @@ class Client:
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:
+        """Return the answer in a reply, or what the reply means if there is none."""
         self.last_headers = reply.headers
-        wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
-        failure = reply_failure(reply, self.who, self.redactor, wait_s)
-        if failure is not None:
-            return self._worth_waiting(failure)
-        value: JSON
-        first: int | None = None
-        try:
-            if reply.is_stream:
-                streamed = read_stream(reply.body)
-                value, first = streamed.reply, streamed.first
-            else:
-                value = read_json(reply.body)
-        except UnreadableReplyError as error:
-            return answer_failure(reply, self.who, str(error), self.redactor, retry=not error.lasting)
-        except ValueError:
-            kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if call.text_answers and kind == "text/plain":
-                value = reply.body.decode("utf-8", "replace")
-            elif call.empty_answers and not is_page(reply):
-                value = None
-            else:
-                return self._no_json(reply)
+        if not 200 <= reply.status < 300:
+            return self._refusal(reply)
         id_ = request_id(reply.headers, self.redactor)
+        value: JSON = None
+        kind: type[EndpointError] = ReplyError
         try:
+            value, first = self._value(reply, call)
             first_ms = None if first is None else reply.arrived_ms(first)
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
-        except FilteredError as error:
-            filtered = ContentFilterError(f"{self.who}: {error}", status=reply.status, request_id=id_)
-            return CallFailure(filtered, retry=False)
         except ValueError as error:
-            lasting = not isinstance(error, UnreadableReplyError) or error.lasting
-            if not lasting and isinstance(value, dict) and value.get("error"):
+            retry = isinstance(error, UnreadableReplyError) and not error.lasting
+            if retry and isinstance(value, dict) and value.get("error"):
                 return error_failure(reply, value, self.who, self.redactor)
-            problem = self.redactor.line(str(error))
-            return answer_failure(reply, self.who, problem, self.redactor, retry=not lasting)
+            if isinstance(error, FilteredError):
+                kind = ContentFilterError
+            message = f"{self.who}: {self.redactor.line(str(error))}"
+            return CallFailure(kind(message, status=reply.status, request_id=id_), retry)
 
-    def _worth_waiting(self, failure: CallFailure) -> CallFailure:
-        """The failure; without a retry where the service asks for a longer wait than a run can stand still for."""
-        asked, most = failure.retry_after_s, self.backoff.retry_after_cap_s
+    def _refusal(self, reply: Reply) -> CallFailure:
+        try:
+            body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
+        except ValueError:
+            body = None
+        asked = retry_after_s(reply.headers, self.clock.wall())
+        failure = error_failure(reply, body, self.who, self.redactor, asked)
+        most = self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
             return failure
         problem = f"it asks to wait {asked:,.0f} s, and a call waits {most:g} s at most: go on later with --resume"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
-    def _no_json(self, reply: Reply) -> CallFailure:
-        if is_page(reply):
-            return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor)
-        said = self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace")))
-        try:  # a key may be a secret, too
-            what, _ = "unusable JSON", read_json(said.encode("utf-8", "surrogatepass"))
+    def _value(self, reply: Reply, call: _Call[A]) -> tuple[JSON, int | None]:
+        """Return what a reply holds; of a stream, also how many bytes had come with its first token."""
+        if reply.is_stream:
+            streamed = read_stream(reply.body)
+            return streamed.reply, streamed.first
+        try:
+            return read_json(reply.body), None
         except ValueError as error:
-            problem = str(error)
-            what = "what is not JSON" if problem.startswith("not JSON") else f"unusable JSON ({clean(problem, 100)})"
-        shortened = clean(said, 80) or "nothing"
-        return answer_failure(reply, self.who, f"answered with {what}: {shortened}", self.redactor)
+            kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if call.text_answers and kind == "text/plain":
+                return reply.body.decode("utf-8", "replace"), None
+            if is_page(reply):
+                raise UnreadableReplyError("answered with a web page: is the url right?") from None
+            if call.empty_answers:
+                return None, None
+            said = clean(self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace"))), 80)
+            broken = str(error).startswith("not JSON")
+            what = "what is not JSON" if broken else f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
+            raise UnreadableReplyError(f"answered with {what}: {said or 'nothing'}") from None
 
 
 class _Live:

@@ -7,7 +7,6 @@ from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
 from tunecheck._json import JSON
-from tunecheck.endpoints._answers import read_json
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
@@ -75,21 +74,10 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
     return None
 
 
-def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float | None) -> CallFailure | None:
-    """What a reply's status says, None where it says that the body is the answer."""
-    if 200 <= reply.status < 300:
-        return None
-    try:
-        body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
-    except ValueError:
-        body = None
-    return error_failure(reply, body, who, redactor, retry_after)
-
-
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
-    """What a reply means that is an error by its status, or by its body where the status says 200."""
+    """Return what a reply means that is an error by its status, or by its body if the status says 200."""
     status = _own_status(reply, body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
@@ -189,9 +177,3 @@ def _filter_reason(body: JSON) -> str:
         if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:
             return ", ".join(names)
     return next((text for text in _told(body, "message") if isinstance(text, str)), "content filter")
-
-
-def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> CallFailure:
-    """The failure of a 2xx reply whose body is not an answer."""
-    id_ = request_id(reply.headers, redactor)
-    return CallFailure(ReplyError(f"{who}: {problem}", status=reply.status, request_id=id_), retry)

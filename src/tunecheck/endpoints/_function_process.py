@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import pickle
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from tunecheck._errors import TunecheckError, WorkerDied
 from tunecheck._loops import LateError
 from tunecheck._messages import how_it_ended
+from tunecheck.plugins import load_file
 
 HEADER = struct.Struct(">QQ")
 
@@ -31,6 +34,20 @@ class FunctionPlace:
     file: Path | None
     name: str
     path: list[str]
+
+    def load(self) -> Callable[..., object]:
+        """Return the function, in a process that has loaded nothing of the user's yet."""
+        sys.path[:] = self.path
+        function: Callable[..., object] = getattr(self.load_module(), self.name)
+        return function
+
+    def load_module(self) -> ModuleType:
+        """Import the module, or run the file, that holds the function."""
+        if self.file is None:
+            return importlib.import_module(self.module)
+        if not self.file.is_file():
+            raise FileNotFoundError(f"no such file: {self.file}")
+        return load_file(self.file, self.module)
 
 
 @dataclass(frozen=True, slots=True)

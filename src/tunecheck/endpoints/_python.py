@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import importlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -27,7 +26,6 @@ from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointCo
 from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.plugins import load_file
 
 _OFFERED = ("messages", "tools", "parameters")
 
@@ -58,7 +56,8 @@ class PythonEndpoint(Endpoint):
         config = definition.read(PythonConfig)
         self.name = definition.name
         self._reference = config.function
-        self._function, self._source = _load(self._reference, definition)
+        self._place = _place(self._reference, definition)
+        self._function, self._source = _load(self._place, definition)
         self._offered = _accepted(self._function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
@@ -66,7 +65,6 @@ class PythonEndpoint(Endpoint):
         self._clock = Clock()
         self._redactor = Redactor()
         self._live: PerLoop[_PythonState] = PerLoop()
-        self._place = _place(self._reference, definition)
         self._isolated = False
         self._data = dict(definition.data)
 
@@ -123,13 +121,11 @@ class PythonEndpoint(Endpoint):
         if self._isolated:
             return await live.process.call(arguments, self._timeout_s)
         call = functools.partial(self._function, **arguments)
-        callables = (self._function, getattr(self._function, "__call__", None))
-        ready = []
-        if not any(map(inspect.iscoroutinefunction, callables)):
-            value = await live.threads.call(call, self._timeout_s)
-            if not inspect.isawaitable(value):
-                return value
-            ready.append(value)
+        value = await live.threads.call(call, self._timeout_s)
+        if not inspect.isawaitable(value):
+            return value
+        ready = [value]
+        # A call that shares its loop with one that blocks is made again, in a new loop.
         return await live.loop.call(self._reference, lambda: ready.pop() if ready else call(), self._timeout_s)
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
@@ -155,41 +151,31 @@ class _PythonState:
 
 def _place(reference: str, definition: Definition) -> FunctionPlace:
     place, _, name = reference.rpartition(":")
-    file = (definition.folder / place).expanduser().resolve() if place.endswith(".py") else None
-    return FunctionPlace(place if file is None else _module_name(file), file, name, list(sys.path))
-
-
-def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:
-    """The function and a hash of its file."""
-    place, _, name = reference.rpartition(":")
-    written = definition.at("function")
     if not place or not name.isidentifier():
-        raise written.error("write module:function or file.py:function")
+        raise definition.at("function").error("write module:function or file.py:function")
+    if not place.endswith(".py"):
+        return FunctionPlace(place, None, name, list(sys.path))
+    file = (definition.folder / place).expanduser().resolve()
+    tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+    return FunctionPlace(f"tunecheck_endpoint_{file.stem}_{tag}", file, name, list(sys.path))
+
+
+def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., object], str]:
+    """Return the function and a hash of its file."""
+    written, shown = definition.at("function"), place.file.name if place.file else place.module
     try:
-        module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
+        module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
-        missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
-        hint = f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
-        problem = f"{place} does not load: {type(error).__name__}: {error}{hint}"
+        missing = isinstance(error, ModuleNotFoundError) and error.name == shown.partition(".")[0]
+        hint = f" (a file beside the definition is named {shown}.py:<function>)" if missing else ""
+        problem = f"{shown} does not load: {type(error).__name__}: {error}{hint}"
         raise PluginError(str(written.error(problem))) from error
-    function = getattr(module, name, None)
+    function = getattr(module, place.name, None)
     if not callable(function):
-        raise written.error(f"{place} has no function {name}")
+        raise written.error(f"{shown} has no function {place.name}")
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source
-
-
-def _from_file(path: Path) -> object:
-    path = path.expanduser().resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    return load_file(path, _module_name(path))
-
-
-def _module_name(path: Path) -> str:
-    tag = hashlib.blake2b(str(path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
-    return f"tunecheck_endpoint_{path.stem}_{tag}"
 
 
 def _accepted(function: Callable[..., object]) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import BinaryIO
 
 from tunecheck._errors import TunecheckError
@@ -29,20 +28,17 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    caller = _Caller(replies)
-    first = True
-    while (frame := read_frame(requests)) is not None:
-        number, body = frame
-        if first:
-            caller.load(pickle.loads(body))  # noqa: S301 - from our own parent
-            first = False
-        else:
-            caller.call(number, pickle.loads(body))  # noqa: S301
+    frame = read_frame(requests)
+    if frame is not None:
+        place: FunctionPlace = pickle.loads(frame[1])  # noqa: S301 - from our own parent
+        caller = _Caller(place.load(), replies)
+        while (frame := read_frame(requests)) is not None:
+            threading.Thread(target=caller.call, args=frame, daemon=True).start()
     os._exit(0)
 
 
 def read_frame(pipe: BinaryIO) -> tuple[int, bytes] | None:
-    """The next frame; None at the end of the pipe."""
+    """Return the number and body of the next frame, or None at the end of the pipe."""
     header = pipe.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -52,75 +48,32 @@ def read_frame(pipe: BinaryIO) -> tuple[int, bytes] | None:
 
 
 class _Caller:
-    """Calls the function: in a thread for each call, or in one event loop."""
+    """Calls the function, each time in a thread of its own; coroutines are awaited in one event loop."""
 
-    def __init__(self, replies: BinaryIO) -> None:
+    def __init__(self, function: Callable[..., object], replies: BinaryIO) -> None:
+        self._function = function
         self._replies = replies
         self._sending = threading.Lock()
         self._loop = LoopThread("tunecheck-function")
 
-    def load(self, place: FunctionPlace) -> None:
-        sys.path[:] = place.path
-        if place.file is not None:
-            from tunecheck.plugins import load_file
-
-            module: object = load_file(place.file, place.module)
-        else:
-            from importlib import import_module
-
-            module = import_module(place.module)
-        self._function: Callable[..., object] = getattr(module, place.name)
-        callables = (self._function, getattr(self._function, "__call__", None))
-        self._is_async = any(map(inspect.iscoroutinefunction, callables))
-
-    def call(self, number: int, arguments: dict[str, object] | None) -> None:
-        if arguments is None:  # a question for a sign of life
-            self._send(number, None)
-        elif self._is_async:
-            self._loop.submit(self._await(number, arguments))
-        else:
-            threading.Thread(target=self._run, args=(number, arguments), daemon=True).start()
-
-    def _run(self, number: int, arguments: dict[str, object]) -> None:
+    def call(self, number: int, body: bytes) -> None:
+        """Answer one frame; a frame without arguments asks for a sign of life."""
+        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from our own parent
         try:
-            value = self._function(**arguments)
+            value = None if arguments is None else self._function(**arguments)
+            if inspect.isawaitable(value):
+                value = self._loop.submit(_awaited(value)).result()
+            reply = pickle.dumps(value if isinstance(value, Completion) else plain(value))
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            self._send(number, _raised(error))
-            return
-        if inspect.isawaitable(value):
-            self._loop.submit(self._await(number, value))
-        else:
-            self._send(number, _sendable(value))
-
-    async def _await(self, number: int, work: object) -> None:
-        try:
-            value = await (self._function(**work) if isinstance(work, dict) else work)  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001 - as above
-            self._send(number, _raised(error))
-        else:
-            self._send(number, _sendable(value))
-
-    def _send(self, number: int, value: object) -> None:
-        try:
-            body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception as error:  # noqa: BLE001 - somebody's object
-            body = pickle.dumps(_raised(error))
+            raised = Raised(error if isinstance(error, TunecheckError) else None, f"{type(error).__name__}: {error}")
+            reply = pickle.dumps(raised)
         with self._sending:
-            self._replies.write(HEADER.pack(len(body), number) + body)
+            self._replies.write(HEADER.pack(len(reply), number) + reply)
             self._replies.flush()
 
 
-def _sendable(value: object) -> object:
-    if isinstance(value, Completion):
-        return value
-    try:
-        return plain(value)
-    except TypeError as error:
-        return Raised(None, f"TypeError: {error}")
-
-
-def _raised(error: Exception) -> Raised:
-    return Raised(error if isinstance(error, TunecheckError) else None, f"{type(error).__name__}: {error}")
+async def _awaited(value: Awaitable[object]) -> object:
+    return await value
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Streamed answers: server-sent events put together into the chat completion that they are pieces of."""
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import cast
 
 from tunecheck._json import JSON
@@ -15,8 +15,10 @@ _MOST_PIECES = 200_000
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that hold the whole reply."""
 _OF_MESSAGES = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
-_IN_PIECES = _OF_MESSAGES | {"text", "thinking", "summary", "data", "arguments", "signature"}
+_IN_PIECES = _OF_MESSAGES | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
 """Texts that come in pieces, of a message and of its parts; others come whole."""
+_MOST_OPEN = 64
+"""Parts of a list that may still grow: the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,56 +85,48 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), position
 
 
-class _StreamedParts:
-    """The parts of a list that come in pieces: a piece goes on with the part of its index, else with the last one."""
-
-    def __init__(self) -> None:
-        self.items: list[dict[str, object]] = []
-        self._by_index: dict[int, dict[str, object]] = {}
-
-    def add(self, pieces: list[JSON]) -> None:
-        """Take pieces; a text is a text part."""
-        for piece in pieces:
-            given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
-            if isinstance(given, dict):
-                _merge(self._part(given), given)
-
-    def _part(self, piece: Mapping[str, JSON]) -> dict[str, object]:
-        """Return the part that a piece goes on with, a new one if the piece is of another kind or another call."""
-        index = piece.get("index")
-        place = index if isinstance(index, int) else None
-        held = (self.items[-1] if self.items else None) if place is None else self._by_index.get(place)
-        if held is None or any(piece.get(key) and held.get(key) not in (None, piece[key]) for key in ("id", "type")):
-            held = {}
-            self.items.append(held)
-            if place is not None:
-                self._by_index[place] = held
-        return held
-
-
-def _merge(held: dict[str, object], piece: Mapping[str, JSON]) -> None:
-    """Add what a piece brings: texts are collected, lists go by index, of other values the first one stays."""
-    for key, value in piece.items():
+def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
+    """Add a piece: texts are joined, lists go by index, of other values the first one stays."""
+    for key, value in delta.items():
         before = held.get(key)
-        if isinstance(value, list) or isinstance(before, _StreamedParts):
-            parts = before if isinstance(before, _StreamedParts) else _StreamedParts()
-            parts.add(["".join(before)] if isinstance(before, list) else [])
-            parts.add(value if isinstance(value, list) else [value])
-            held[key] = parts
-        elif isinstance(value, str) and key in _IN_PIECES and isinstance(before, (list, NoneType)):
-            held[key] = before = before or []
-            before.append(value)
-        elif isinstance(value, dict) and isinstance(inner := held.setdefault(key, {}), dict):
-            _merge(inner, value)
+        if isinstance(value, list) or isinstance(before, list):
+            held[key] = parts = before if isinstance(before, list) else []
+            pieces = value if isinstance(value, list) else [value]
+            _merge_parts(parts, [_whole(before), *pieces] if isinstance(before, io.StringIO) else pieces)
+        elif isinstance(value, dict):
+            inner = held[key] = before or {}
+            if isinstance(inner, dict):
+                merge_delta(inner, value)
+        elif isinstance(value, str) and key in _IN_PIECES and (before is None or isinstance(before, io.StringIO)):
+            held[key] = text = before or io.StringIO()
+            if key != "name" or text.getvalue() != value:  # some servers repeat the name with each piece
+                text.write(value)
         elif before is None:
             held[key] = value
 
 
+def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
+    """Add pieces of parts: each goes on with the part of its index, else with the last one.
+
+    A piece of another kind or another call begins a new part; a text is a text part.
+    """
+    for piece in pieces:
+        given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
+        if not isinstance(given, dict):
+            continue
+        index = given.get("index")
+        same = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
+        if not same or any(given.get(key) and same[-1].get(key) not in (None, given[key]) for key in ("id", "type")):
+            same = [{}]
+            parts.append(same[0])
+        merge_delta(same[-1], given)
+
+
 def _whole(value: object) -> JSON:
+    if isinstance(value, io.StringIO):
+        return value.getvalue()
     if isinstance(value, list):
-        return "".join(value)
-    if isinstance(value, _StreamedParts):
-        return [{key: _whole(item) for key, item in part.items() if key != "index"} for part in value.items]
+        return [{key: _whole(item) for key, item in part.items() if key != "index"} for part in value]
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     return cast("JSON", value)
@@ -170,7 +164,7 @@ class _StreamedAnswer:
         given = delta if isinstance(delta, dict) else {}
         taken = {key: value for key, value in given.items() if value and key in _OF_MESSAGES}
         taken = {key: value for key, value in taken.items() if isinstance(value, (str, list))}
-        _merge(self.message, taken)
+        merge_delta(self.message, taken)
         return bool(taken)
 
     def whole(self) -> dict[str, JSON]:

@@ -16,7 +16,7 @@ import aiohttp
 import yarl
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._urls import Proxy, proxy_for
+from tunecheck.endpoints._urls import proxy_for
 
 MAX_REPLY_BYTES = 64 << 20
 """Largest reply that is accepted."""
@@ -72,36 +72,8 @@ class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client t
         self.sent = sent
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How long one attempt may take, and how large its reply may be."""
-
-    timeout_s: float
-    reply_bytes: int
-
-
 class HttpTransport:
-    """Posts bodies to one address. Made inside the event loop that it is used in."""
-
-    def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:
-        self._url = yarl.URL(url)
-        self._bounds = Bounds(timeout_s, MAX_REPLY_BYTES)
-        self._proxy = proxy_for(url)
-        self.proxy_secret = self._proxy.authorization if self._proxy else None
-        secure = self._url.scheme == "https"
-        self._session = open_session(connections, secure=secure, connect_s=min(CONNECT_S, timeout_s))
-
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
-        data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
-        return await exchange(self._session, "POST", self._url, data, headers, self._proxy, self._bounds)
-
-    async def close(self) -> None:
-        await self._session.close()
-
-
-def open_session(connections: int, *, secure: bool, connect_s: float = CONNECT_S) -> aiohttp.ClientSession:
-    """Connections without cookies.
+    """Posts bodies to one address, over connections without cookies. Made inside the event loop that it is used in.
 
     aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
     plain-http call to loopback through a proxy.
@@ -109,78 +81,100 @@ def open_session(connections: int, *, secure: bool, connect_s: float = CONNECT_S
     Raises:
         ConfigurationError: the environment names certificates that cannot be read.
     """
-    tls = tls_context() if secure else True
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=_IDLE_S),
-        cookie_jar=aiohttp.DummyCookieJar(),  # a session cookie would tie later rows to one replica
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
-    )
+
+    def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:
+        self._url = yarl.URL(url)
+        self._timeout_s = timeout_s
+        proxy = proxy_for(url)
+        self.proxy_secret = proxy.authorization if proxy else None
+        self._proxy = proxy.url if proxy else None
+        self._proxy_headers = {"Proxy-Authorization": self.proxy_secret.reveal()} if self.proxy_secret else None
+        tls = tls_context() if self._url.scheme == "https" else True
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=_IDLE_S),
+            cookie_jar=aiohttp.DummyCookieJar(),  # a session cookie would tie later rows to one replica
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
+        )
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send one request and read its whole reply.
+
+        Raises:
+            AttemptFailed: no complete reply came.
+        """
+        sent_at = asyncio.get_running_loop().time()
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._session.post(
+                    self._url,
+                    # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
+                    data=body if len(body) < _LARGE_BODY else io.BytesIO(body),
+                    headers=headers,
+                    allow_redirects=False,  # a redirect could carry the key to another host
+                    proxy=self._proxy,
+                    proxy_headers=self._proxy_headers,
+                ) as response,
+            ):
+                return await _whole_reply(response, sent_at)
+        except AttemptFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - told apart there
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> Exception:
+        """Return the failure that an error of aiohttp means; the error itself if it is no outcome of a request."""
+        match error:
+            case aiohttp.ConnectionTimeoutError():
+                return AttemptFailed(
+                    "timeout", f"no connection to {self._url.host}:{self._url.port} in time", sent=False
+                )
+            case TimeoutError():
+                return AttemptFailed("timeout", f"no complete answer within {self._timeout_s:g} s")
+            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+                cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+                text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
+                hint = "a private authority's certificates are named with SSL_CERT_FILE"
+                return AttemptFailed("certificate", f"no secure connection: {text} ({hint})", sent=False)
+            case aiohttp.ClientPayloadError():
+                return AttemptFailed("reply", "the answer broke off")
+            case aiohttp.ServerDisconnectedError():
+                text = "the server closed the connection without an answer"
+            case aiohttp.ClientConnectorError():
+                text = f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+                return AttemptFailed("connection", text, sent=False)
+            case aiohttp.ClientHttpProxyError():
+                text = f"the proxy answered {error.status} {error.message}"
+            case aiohttp.ClientResponseError():
+                text = f"the server does not speak HTTP as expected: {error.message}"
+            # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
+            case aiohttp.ClientError() | OSError() | ValueError():
+                text = f"the connection failed: {type(error).__name__}: {error}"
+            case _:
+                return error
+        return AttemptFailed("connection", text)
+
+    async def close(self) -> None:
+        await self._session.close()
 
 
-async def exchange(
-    session: aiohttp.ClientSession,
-    method: str,
-    url: yarl.URL,
-    data: bytes | io.BufferedIOBase | None,
-    headers: Mapping[str, str],
-    proxy: Proxy | None,
-    bounds: Bounds,
-) -> Reply:
-    """Send one request and read its whole reply.
-
-    Raises:
-        AttemptFailed: no complete reply came.
-    """
-    secret = proxy.authorization if proxy else None
-    sent_at = asyncio.get_running_loop().time()
-    try:
-        async with (
-            asyncio.timeout(bounds.timeout_s),
-            session.request(
-                method,
-                url,
-                data=data,
-                headers=headers,
-                allow_redirects=False,  # a redirect could carry the key to another host
-                proxy=proxy.url if proxy else None,
-                proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
-            ) as response,
-        ):
-            return await _whole_reply(response, bounds.reply_bytes, sent_at)
-    except aiohttp.ConnectionTimeoutError:
-        raise AttemptFailed("timeout", f"no connection to {url.host}:{url.port} in time", sent=False) from None
-    except TimeoutError:
-        raise AttemptFailed("timeout", f"no complete answer within {bounds.timeout_s:g} s") from None
-    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-        raise AttemptFailed("certificate", _reason(error), sent=False) from None
-    except aiohttp.ClientPayloadError:
-        raise AttemptFailed("reply", "the answer broke off") from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
-        sent = not isinstance(error, aiohttp.ClientConnectorError)
-        raise AttemptFailed("connection", _reason(error), sent=sent) from None
-
-
-async def _whole_reply(response: aiohttp.ClientResponse, most: int, sent_at: float) -> Reply:
+async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float) -> Reply:
     loop = asyncio.get_running_loop()
-    chunks: list[bytes] = []
+    body = bytearray()
     arrivals: list[tuple[int, float]] = []
-    size, tail = 0, b""
     streamed = "event-stream" in response.headers.get("content-type", "")
     async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > most:
+        body += chunk
+        if len(body) > MAX_REPLY_BYTES:
             response.close()
-            raise AttemptFailed("reply", f"the answer is larger than {most >> 20} MiB")
-        chunks.append(chunk)
-        arrivals.append((size, loop.time() - sent_at))
-        tail = (tail + chunk[-_LAST_BYTES:])[-_LAST_BYTES:]
-        if streamed and _LAST_EVENT.search(tail):
+            raise AttemptFailed("reply", f"the answer is larger than {MAX_REPLY_BYTES >> 20} MiB")
+        arrivals.append((len(body), loop.time() - sent_at))
+        if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
             with contextlib.suppress(TimeoutError):  # some servers leave the connection open
                 async with asyncio.timeout(_LAST_WAIT_S):
                     await response.content.readany()
             break
-    return Reply(response.status, response.headers, b"".join(chunks), arrivals)
+    return Reply(response.status, response.headers, bytes(body), arrivals)
 
 
 def tls_context() -> ssl.SSLContext:
@@ -195,19 +189,3 @@ def tls_context() -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(f"{variable} names certificates that cannot be read: {place}: {error}") from None
     return ssl.create_default_context()
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError)):
-        cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-        text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
-        return f"no secure connection: {text} (a private authority's certificates are named with SSL_CERT_FILE)"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the server closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answered {error.status} {error.message}"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"the server does not speak HTTP as expected: {error.message}"
-    return f"the connection failed: {type(error).__name__}: {error}"
