@@ -14,7 +14,7 @@ from tunecheck import FunctionCall
 from tunecheck.calls._writing import write_calls
 from tunecheck.cli._app import main
 from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.episodes import leaves
 from tunecheck.simulators._backend import Backends
 from tunecheck_serve._conversations import RowAnswers

@@ -16,7 +16,7 @@ from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats._reading import read_calls

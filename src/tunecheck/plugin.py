@@ -115,7 +115,7 @@ PLUGIN = Plugin(
         "python": Extension("tunecheck.endpoints._python:PythonEndpoint", "A Python function."),
         "replay": Extension("tunecheck.endpoints._replay:ReplayEndpoint", "Recorded answers."),
         "simulated": Extension(
-            "tunecheck.endpoints._simulated.endpoint:SimulatedEndpoint", "Ground truth with seeded mistakes."
+            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Ground truth with seeded mistakes."
         ),
     },
     formats={

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import match_calls
-from tunecheck.endpoints._simulated.mistakes import (
+from tunecheck.endpoints._mistakes import (
     ANSWER_MISTAKES,
     CALL_MISTAKES,
     Mistake,

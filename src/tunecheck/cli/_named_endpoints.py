@@ -30,7 +30,7 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
     seeded = {} if seed is None else {"seed": seed}
     if is_embedded(name):
         from tunecheck import _yaml as yamltext
-        from tunecheck.endpoints._simulated.endpoint import default_definition
+        from tunecheck.endpoints._simulated import default_definition
 
         embedded = yamltext.parse_yaml(default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)

@@ -2,7 +2,6 @@
 
 from ._answers import (
     UnreadableReplyError as UnreadableReplyError,
-    content_parts as content_parts,
     keys_of as keys_of,
     read_usage as read_usage,
     says_error as says_error,
@@ -16,6 +15,7 @@ from ._base import (
     ModelCalls as ModelCalls,
     Price as Price,
     Usage as Usage,
+    content_parts as content_parts,
     masked as masked,
     time_text as time_text,
 )

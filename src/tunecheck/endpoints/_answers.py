@@ -128,13 +128,6 @@ def read_usage(reply: JSON) -> Usage:
     return Usage(given, answered, cached, thought)
 
 
-def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
-    """The texts of a message's content, whole or in parts; a part without text stays what it is."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [content]
-    return [part.get("text") if isinstance(part, dict) else part for part in parts]
-
-
 def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
     for name in names:
         value = usage.get(name)

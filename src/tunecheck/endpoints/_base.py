@@ -15,10 +15,10 @@ from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Apart, Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
-from tunecheck.endpoints._limits import SharedLimits
-from tunecheck.endpoints._masking import Redactor
 
 if TYPE_CHECKING:
+    from tunecheck.endpoints._limits import SharedLimits
+    from tunecheck.endpoints._masking import Redactor
     from tunecheck.formats._profiles import Profile
 
 
@@ -204,6 +204,13 @@ def time_text(at: datetime) -> str:
 
 def text_or_none(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
+    """The texts of a message's content, whole or in parts; a part without text stays what it is."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return [part.get("text") if isinstance(part, dict) else part for part in parts]
 
 
 SentBack: TypeAlias = Literal["turn", "conversation", "never"]

@@ -91,7 +91,7 @@ def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
         before = held.get(key)
         if isinstance(value, list) or isinstance(before, list):
             held[key] = parts = before if isinstance(before, list) else []
-            pieces = value if isinstance(value, list) else [value]
+            pieces: list[JSON] = value if isinstance(value, list) else [value]
             _merge_parts(parts, [_whole(before), *pieces] if isinstance(before, io.StringIO) else pieces)
         elif isinstance(value, dict):
             inner = held[key] = before or {}

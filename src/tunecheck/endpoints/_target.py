@@ -18,8 +18,7 @@ from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, 
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.calls._writing import write_calls
-from tunecheck.endpoints._answers import content_parts
-from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint, content_parts
 from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:

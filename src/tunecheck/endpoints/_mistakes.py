@@ -1,19 +1,20 @@
 """The mistakes of a simulated fine-tune: each turns a right answer into a wrong one of its kind, where it applies.
 
-At the end: other ways to write a number, a date or a time (what a fine-tuned model confuses most), and a paraphraser.
+At the end: other ways to write a number, a date or a time (what a fine-tuned model confuses most), and other words.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
@@ -204,17 +205,12 @@ def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
 
 
 def _with_value(draft: SimulatedAnswer, index: int, path: Path, value: JSON) -> SimulatedAnswer:
-    return _with_arguments(draft, index, _object(_replaced(draft.calls[index].arguments, path, value)))
-
-
-def _replaced(value: JSON, path: Path, new: JSON) -> JSON:
-    if not path:
-        return new
-    if isinstance(value, dict):
-        return {key: _replaced(item, path[1:], new) if key == path[0] else item for key, item in value.items()}
-    if isinstance(value, list):
-        return [_replaced(item, path[1:], new) if at == path[0] else item for at, item in enumerate(value)]
-    return value
+    arguments = copy.deepcopy(draft.calls[index].arguments)
+    place: Any = arguments
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return _with_arguments(draft, index, arguments)
 
 
 def _with_arguments(draft: SimulatedAnswer, index: int, arguments: dict[str, JSON]) -> SimulatedAnswer:
@@ -289,15 +285,6 @@ def _object(value: JSON) -> dict[str, JSON]:
 
 
 _LARGEST_NUMBER = 10**15
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-
-
-_Writer: TypeAlias = Callable[[datetime], str]
-_Styles: TypeAlias = tuple[tuple[str, _Writer], ...]
-"""Ways to write a date or a time: the pattern that recognises each, and what writes it."""
 
 
 def as_number_text(value: JSON) -> str | None:
@@ -339,7 +326,7 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
     if recognised is None:
         return None
     moment, own, family = recognised
-    others = [write(moment) for _, write in family if write is not own]
+    others = [_write(moment, form) for form in dict.fromkeys(family.values()) if form != own]
     return rng.choice([other for other in others if other != text] or [None])
 
 
@@ -352,70 +339,45 @@ def shifted_date_or_time(text: str, rng: Random) -> str | None:
     recognised = _recognised(text)
     if recognised is None:
         return None
-    moment, write, family = recognised
+    moment, form, family = recognised
     step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
-    return write(moment + step * rng.choice((-1, 1)))
+    return _write(moment + step * rng.choice((-1, 1)), form)
 
 
-def _recognised(text: str) -> tuple[datetime, _Writer, _Styles] | None:
+def _recognised(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
+    """Return the moment that a text says, the form it is written in, and the forms of its kind."""
+    if not text.isascii() or len(text) < _SHORTEST_TIME:
+        return None
     for family in (_DATES, _TIMES):
-        for pattern, write in family:
-            match = re.fullmatch(pattern, text, re.ASCII)
-            if match:
-                # The 31st of February, hour 25, a month called Foo.
-                with contextlib.suppress(ValueError, OverflowError):
-                    return (_date if family is _DATES else _time)(match.groupdict()), write, family
+        for read, written in family.items():
+            # The 31st of February, hour 25, a month called Foo.
+            with contextlib.suppress(ValueError):
+                moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a time, and no moment anywhere
+                if 1000 <= moment.year <= 9990:
+                    return moment, written, family
     return None
 
 
-def _date(parts: Mapping[str, str]) -> datetime:
-    month, year = parts["month"], int(parts["year"])
-    if not 1000 <= year <= 9990:
-        raise ValueError("outside the years that a date is likely to have")
-    return datetime(year, int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(parts["day"]))  # noqa: DTZ001
+def _write(moment: datetime, form: str) -> str:
+    return moment.strftime(form.replace("{day}", str(moment.day)).replace("{hour}", str((moment.hour - 1) % 12 + 1)))
 
 
-def _time(parts: Mapping[str, str | None]) -> datetime:
-    hour, half = int(parts["hour"] or 0), (parts.get("half") or "").lower()
-    if half:
-        hour = time(hour).hour % 12 + (12 if half == "pm" else 0)
-    return datetime.combine(date(2000, 1, 2), time(hour, int(parts["minute"] or 0), int(parts.get("second") or 0)))
-
-
-_DATES: _Styles = (
-    (r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)", lambda at: f"{at.year}-{at.month:02}-{at.day:02}"),
-    (r"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{4})", lambda at: f"{at.month:02}/{at.day:02}/{at.year}"),
-    (r"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})", lambda at: f"{at.day:02}.{at.month:02}.{at.year}"),
-    (
-        r"(?P<month>[A-Z][a-z]+) (?P<day>\d\d?), (?P<year>\d{4})",
-        lambda at: f"{_MONTHS[at.month - 1]} {at.day}, {at.year}",
-    ),
-    (
-        r"(?P<day>\d\d?) (?P<month>[A-Z][a-z]+) (?P<year>\d{4})",
-        lambda at: f"{at.day} {_MONTHS[at.month - 1]} {at.year}",
-    ),
-)
-_TIMES: _Styles = (
-    (r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d))?", lambda at: f"{at.hour:02}:{at.minute:02}"),
-    (
-        r"(?P<hour>\d\d?):(?P<minute>\d\d) ?(?P<half>[AaPp][Mm])",
-        lambda at: f"{(at.hour - 1) % 12 + 1}:{at.minute:02} {'AM' if at.hour < 12 else 'PM'}",
-    ),
-)
+_SHORTEST_TIME = 4
+_DATES: Mapping[str, str] = {
+    "%Y-%m-%d": "%Y-%m-%d",
+    "%m/%d/%Y": "%m/%d/%Y",
+    "%d.%m.%Y": "%d.%m.%Y",
+    "%B %d, %Y": "%B {day}, %Y",
+    "%d %B %Y": "{day} %B %Y",
+}
+"""Forms of dates by the format that reads each; a form may have the day or the hour without a zero before it."""
+_TIMES: Mapping[str, str] = {
+    "%H:%M": "%H:%M",
+    "%H:%M:%S": "%H:%M",
+    "%I:%M %p": "{hour}:%M %p",
+    "%I:%M%p": "{hour}:%M %p",
+}
 _BOTH = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
-
-
-_BOTH_WAYS = """
-    help you = assist you, find a = locate a, show = display, need = require, get = obtain, give = provide,
-    buy = purchase, currently = right now, great = wonderful, happy = glad, quick = fast, large = big,
-    information = details, price = cost, movie = film, results = findings, maybe = perhaps, i'm = i am,
-    it's = it is, you're = you are, i've = i have, here's = here is, that's = that is, can't = cannot,
-    don't = do not, won't = will not, i'll = i will
-"""
-_ONE_WAY = """
-    approximately = about, however = but, because = since, begin = start, create = make, verify = check,
-    total = overall, correct = right, please = kindly, send = forward
-"""
 
 _OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
 _KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
@@ -423,59 +385,16 @@ _CLOSERS = (
     " Let me know if you need anything else.",
     " Is there anything else you would like to know?",
     " I hope that helps.",
-)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return dict(pair.split(" = ") for pair in " ".join(text.split()).split(", "))
-
-
-_SYNONYMS: Mapping[str, str] = MappingProxyType(
-    {**{other: word for word, other in _pairs(_BOTH_WAYS).items()}, **_pairs(_BOTH_WAYS), **_pairs(_ONE_WAY)}
-)
-_REPLACEABLE = re.compile(
-    r"\b(?:" + "|".join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True)) + r")\b", re.IGNORECASE
+    " Just ask if something is unclear.",
 )
 
 
 def paraphrase(text: str, rng: Random) -> str | None:
-    """The text in other words; numbers and names stay. None where there is nothing to say differently.
-
-    Words give way to synonyms, an opening is added or left out, neighbouring sentences change places, a closing
-    line is added. The same text and state of `rng` give the same words.
-    """
+    """Return the text with another opening or closing line; None if it is empty."""
     if not text.strip():
         return None
-    changed = _REPLACEABLE.sub(lambda match: _other_word(match[0], rng), text)
-    changed = rng.choice((_reopened, _reordered, _closed, lambda same, _: same))(changed, rng)
-    return changed if changed != text else _reopened(text, rng)
-
-
-def _other_word(word: str, rng: Random) -> str:
-    if rng.random() < 0.4:
-        return word
-    other = _SYNONYMS[word.lower()]
-    if word[0].isupper() or other.startswith("i "):
-        other = other[0].upper() + other[1:]
-    return other
-
-
-def _reopened(text: str, rng: Random) -> str:
     known = _KNOWN_OPENER.match(text)
-    if known and len(text) > known.end():
-        return text[known.end()].upper() + text[known.end() + 1 :]
-    return rng.choice(_OPENERS) + text
-
-
-def _reordered(text: str, rng: Random) -> str:
-    sentences = _SENTENCE.split(text)
-    if len(sentences) < 2 or "\n" in text:
-        return text
-    at = rng.randrange(len(sentences) - 1)
-    sentences[at : at + 2] = reversed(sentences[at : at + 2])
-    return " ".join(sentences)
-
-
-def _closed(text: str, rng: Random) -> str:
-    return text.rstrip() + rng.choice(_CLOSERS)
+    said = text[known.end() :] if known else ""
+    said = said[:1].upper() + said[1:] if said else text
+    ways = [opener + said + closer for opener in ("", *_OPENERS) for closer in ("", *_CLOSERS)]
+    return rng.choice([way for way in ways if way != text])

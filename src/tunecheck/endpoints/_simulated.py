@@ -25,7 +25,7 @@ from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
-from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
+from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
 from tunecheck.formats._reading import read_calls
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")

@@ -1,1 +1,0 @@
-"""The `simulated` endpoint: right answers, and seeded mistakes of every kind."""
