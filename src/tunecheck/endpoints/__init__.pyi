@@ -33,8 +33,7 @@ from ._limits import (
 )
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
 from ._prices import read_prices as read_prices
-from ._recorded import content_key as content_key
-from ._replay import ReplayEndpoint as ReplayEndpoint
+from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
 from ._target import (
     EndpointTarget as EndpointTarget,
     EndpointTargetBase as EndpointTargetBase,

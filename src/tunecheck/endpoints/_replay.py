@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tunecheck._errors import (
     ContentFilterError,
@@ -16,16 +18,41 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck._json import JSON, whole_number
+from tunecheck._json import JSON, canonical, loads, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, text_or_none
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
-from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 
 _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
+
+
+MAX_LINE_BYTES = 64 << 20
+"""Longest record that is read."""
+
+_BOM = b"\xef\xbb\xbf"
+_LARGEST_ID = 10**300
+
+
+class NoAnswerError(ReplyError):
+    """Nothing is recorded for what was asked."""
+
+
+def id_key(row_id: str) -> bytes:
+    """The lookup key of a row id."""
+    return b"id " + row_id.encode("utf-8", "surrogatepass")
+
+
+def content_key(messages: object) -> bytes:
+    """The lookup key of messages; absent and None-valued keys are equal, as are a text and its parts.
+
+    Raises:
+        TypeError: the messages have no JSON form.
+    """
+    plain = [_essence(message) for message in messages] if isinstance(messages, (list, tuple)) else messages
+    return b"messages " + hashlib.blake2b(canonical(plain), digest_size=16).digest()
 
 
 class ReplayConfig(EndpointConfig, frozen=True, kw_only=True):
@@ -115,10 +142,6 @@ class ReplayEndpoint(Endpoint):
             return {**record, "result": value}
         return None
 
-    async def close(self) -> None:
-        for file in self._files:
-            file.close()
-
     def _find(self, key: bytes) -> dict[str, JSON] | None:
         return next((record for file in self._files if (record := file.find(key)) is not None), None)
 
@@ -144,3 +167,113 @@ def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
         status=whole_number(told.get("status")),
         request_id=text_or_none(told.get("request_id")) or text_or_none(record.get("request_id")),
     )
+
+
+# -- the file
+
+
+class _Place(NamedTuple):
+    """Where a record stands; `has_id`: the record has an `id`."""
+
+    line: int
+    offset: int
+    has_id: bool
+
+
+class RecordedFile:
+    """A JSON Lines file of recorded answers, looked up by row id or by the content of the messages.
+
+    The file is read once, line by line, and only keys and offsets are kept (about 200 bytes a record): large answers
+    do not fill the memory. A record has an `id`, or `messages`, or both, and at least one of the `answer_keys`.
+
+    Raises:
+        DataError: the file cannot be read, a line is not an object, a record has no key or no answer, or
+            two records answer the same.
+    """
+
+    def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
+        self.path = path
+        self._answer_keys = answer_keys
+        self._places: dict[bytes, _Place] = {}
+        digest, offset = hashlib.sha256(), 0
+        try:
+            with path.open("rb") as file:
+                for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+                    self._index(line, number, offset)
+                    digest.update(line)
+                    offset += len(line)
+        except OSError as error:
+            raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+        if not self._places:
+            raise DataError(f"{path}: holds no recorded answers")
+        self.sha256 = digest.hexdigest()
+
+    def find(self, key: bytes) -> dict[str, JSON] | None:
+        """Return the record with this key, the first one if several answer the same messages.
+
+        Raises:
+            ReplyError: the file has changed since it was indexed.
+        """
+        place = self._places.get(key)
+        if place is None:
+            return None
+        record: JSON = None
+        with contextlib.suppress(OSError), self.path.open("rb") as file:
+            file.seek(place.offset)
+            record = value_of(file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
+        if not isinstance(record, dict) or key not in _keys(record):
+            raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
+        return record
+
+    def _index(self, line: bytes, number: int, offset: int) -> None:
+        where = f"{self.path}, line {number}"
+        if len(line) > MAX_LINE_BYTES:
+            raise DataError(f"{where}: longer than {MAX_LINE_BYTES >> 20} MiB")
+        if not line.strip():
+            return
+        try:
+            record = loads(line.removeprefix(_BOM) if number == 1 else line)
+        except ValueError as error:
+            raise DataError(f"{where}: not JSON: {error}; each line must be one object") from None
+        if not isinstance(record, dict):
+            raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
+        if not any(key in record for key in self._answer_keys):
+            raise DataError(f"{where}: holds no answer: none of {', '.join(self._answer_keys)}")
+        place = _Place(number, offset, "id" in record)
+        for key in _keys(record, where):
+            first = self._places.setdefault(key, place)
+            by_id = key.startswith(b"id ")
+            # Rows may share their messages as long as their ids tell them apart.
+            if first is not place and (by_id or not (first.has_id and place.has_id)):
+                what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
+                raise DataError(f"{self.path}, lines {first.line} and {number}: both answer {what}; keep one of them")
+
+
+def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
+    keys = []
+    row_id, messages = record.get("id"), record.get("messages")
+    number = whole_number(row_id)
+    if isinstance(row_id, str) or (number is not None and abs(number) < _LARGEST_ID):
+        keys.append(id_key(str(row_id)))
+    elif row_id is not None:
+        raise DataError(f"{where}: the id must be text or a whole number")
+    if messages is not None:
+        try:
+            keys.append(content_key(messages))
+        except TypeError as error:
+            raise DataError(f"{where}: messages: {error}") from None
+    if not keys:
+        raise DataError(f"{where}: has neither an id nor messages, so what it answers is unknown")
+    return keys
+
+
+def _essence(message: object) -> object:
+    if not isinstance(message, Mapping):
+        return message
+    essence = {name: value for name, value in message.items() if value is not None}
+    content = essence.get("content")
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+        essence["content"] = "".join(texts) if len(texts) == len(content) else content
+    return essence
