@@ -37,7 +37,7 @@ from .comparison._pairing import NothingPairsError as NothingPairsError
 from .comparison._selection import select as select
 from .endpoints._base import Endpoint as Endpoint
 from .endpoints._definition import load_endpoint as load_endpoint
-from .endpoints._recorded import NoAnswerError as NoAnswerError
+from .endpoints._replay import NoAnswerError as NoAnswerError
 from .endpoints._target import EndpointTarget as EndpointTarget
 from .episodes._target import ConversationTarget as ConversationTarget
 from .evaluation._calibration import Calibration as Calibration, calibrate as calibrate

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage, content_key
-from tunecheck.endpoints._recorded import id_key
+from tunecheck.endpoints._replay import id_key
 from tunecheck.plugins import dumps_line
 
 HELLO = [{"role": "user", "content": "hello"}]

@@ -13,7 +13,7 @@ from tests.serve_parts import asking, serving
 from tunecheck import NoAnswerError, Row
 from tunecheck.datasets import open_dataset
 from tunecheck.endpoints import ChatRequest, Endpoint, ReplayEndpoint, load_endpoint
-from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck.simulators import Backends
 from tunecheck_bfcl import score_results
