@@ -79,7 +79,7 @@ def configuration(folder: Path, examples: int) -> Path:
 
 def run(examples: int) -> Figures:
     """One run, in this process; the tokenizer is loaded before."""
-    from tunecheck_memory._evaluation import run_memory
+    from tunecheck_memory._evaluation import MemoryPlan, run_memory
     from tunecheck_memory._tokens import load_tokenizer
 
     load_tokenizer("cl100k_base").count("warm")
@@ -88,14 +88,14 @@ def run(examples: int) -> Figures:
         agent = Instant()
         path = configuration(folder, examples)
         started = time.perf_counter()
-        outcome = run_memory(
-            path,
-            agent,
+        plan = MemoryPlan(
+            configuration=path,
+            endpoint=agent,
             definitions=folder / "definitions",
-            results_dir=folder / "runs",
             max_prompt_size=WINDOW,
             unjudged=True,
         )
+        outcome = run_memory(plan, results_dir=folder / "runs")
         seconds = time.perf_counter() - started
         assert outcome.result.row_count == examples * len(DATA_SETS)
         messages = sum(1 for line in _events(outcome.result.run_dir) if b'"do":"send"' in line)

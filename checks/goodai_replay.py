@@ -25,7 +25,7 @@ import msgspec
 if __name__ == "__main__":  # a script's folder is on the path, the repository is not
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from checks.goodai_run import LegacyRun, describe, read_legacy_run
+from checks.goodai_run import LegacyRun, LogEvent, describe, log_events, read_legacy_run
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line
@@ -44,7 +44,7 @@ from tunecheck_memory._effects import (
     Waiting,
 )
 from tunecheck_memory._filler import load_filler
-from tunecheck_memory._goodai import EventType, LogEvent, log_events
+from tunecheck_memory._goodai import EventType
 from tunecheck_memory._kind import Scene
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._model import Definition, Say, Step, Wait

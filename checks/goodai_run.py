@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -15,13 +15,14 @@ from msgspec import Meta
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError, DataError, PluginError, told_as
-from tunecheck._json import JSON, loads, whole_number
+from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
 from tunecheck_memory._configuration import UNIVERSAL
 from tunecheck_memory._definitions import SUFFIX, read_definition
+from tunecheck_memory._effects import Effect, Outcome
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._goodai import TEXT_OF, EventType, LogEvent
+from tunecheck_memory._goodai import EventType, log_lines
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._kinds.registry import find_kind, is_kind_file
 from tunecheck_memory._model import Definition
@@ -29,6 +30,56 @@ from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import Wording
+
+SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
+ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
+
+TEXT_OF: Mapping[EventType, str] = {**dict.fromkeys((*SENT, *ANSWERED), "message"), EventType.LLM_CALL: "response"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """`at_us` is in µs since 1970; `line` is the line in the file, from 1; the rest depends on the type."""
+
+    type: EventType
+    at_us: int
+    test: str = ""
+    text: str | None = None
+    question: bool = False
+    tokens: int = 0
+    seconds: int = 0
+    line: int = 0
+
+    @property
+    def sent(self) -> bool:
+        return self.type in SENT
+
+    @property
+    def answered(self) -> bool:
+        return self.type in ANSWERED
+
+
+def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
+    """Yield the events that our own log has of an effect and its outcome; `before_us` is the time before it."""
+    for line in log_lines(effect, before_us, outcome):
+        yield replace(_event(dumps(line), 0, "log"), line=0)
+
+
+def log_line(event: LogEvent) -> bytes:
+    """Return the line of a log that says this event."""
+    data: dict[str, JSON] = {}
+    match event.type:
+        case EventType.BEGIN:
+            data = {"tokens": event.tokens}
+        case EventType.WAIT:
+            data = {"tokens": event.tokens, "time": event.seconds}
+        case EventType.LLM_CALL:
+            data = {"response": event.text}
+        case sent_or_answered if sent_or_answered in TEXT_OF:
+            data = {"message": event.text, "is_question": event.question}
+    return dumps_line(
+        {"type": int(event.type), "timestamp": event.at_us / 1_000_000, "test_id": event.test, "data": data}
+    )
 
 
 def describe(event: LogEvent) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
+from checks.goodai_run import LogEvent, log_events
 
 from tunecheck.plugins import JSON
 from tunecheck_memory import Definition, GenerationContext, Kind, Scene, Wait
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._goodai import LogEvent, log_events
 from tunecheck_memory._scheduler import Settings, schedule
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._wording import FillerWording, Wording, load_wording

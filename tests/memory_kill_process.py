@@ -19,11 +19,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from tests.memory_run_parts import run_benchmark
+
 from tunecheck._records import sealed
 from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import RecordFile, dumps
 from tunecheck_memory import _kinds as kinds
-from tunecheck_memory._evaluation import run_memory
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 
 LATE = (
@@ -60,7 +61,7 @@ def run(order: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     os.chdir(order["folder"])
     if order["die"] is not None:
         die_at(*order["die"])
-    run_memory(
+    run_benchmark(
         order["config"],
         load_endpoint(order["endpoint"], name="agent"),
         isolated=order["isolated"],

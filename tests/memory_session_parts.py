@@ -105,7 +105,7 @@ class CountingJudge:
         self._judge = WordJudge()
         self.keys: list[str] = []
 
-    async def ask(self, request: AskJudge, *, key: str) -> str:
+    async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         self.keys.append(key)
         return await self._judge.ask(request, key=key)
 

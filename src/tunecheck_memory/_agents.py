@@ -1,11 +1,10 @@
 """Who is tested: an agent that is told one message at a time, and how much of the conversation its prompts hold."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeAlias
 
 from tunecheck import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
@@ -20,73 +19,54 @@ MESSAGE_TOKENS = 4
 class Window:
     """The exchanges of a conversation that its next prompt holds, at most `limit` tokens of it; None: all of them.
 
-    Where a new message finds no room, the oldest exchanges go, whole and for good; the system message stays. A message
-    that is too large by itself is sent with the system message only. What is kept follows from the messages and replies
-    alone: a conversation read from an event log has the same window.
+    If a new message finds no room, the oldest exchanges go, whole and for good. A message that is too large is sent
+    alone. The window follows from the messages and replies alone: a conversation read from an event log has the same.
 
     Raises:
-        ConfigurationError: no room at all, or none beside the system message.
+        ConfigurationError: The limit leaves no room at all.
     """
 
-    def __init__(self, tokenizer: Tokenizer, limit: int | None = None, system: str | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, limit: int | None = None) -> None:
         # A message is counted when room is made for it and when it is kept.
         self._tokenizer = CountingOnce(tokenizer)
         self._limit = limit
-        self._system = () if system is None else (_message("system", system),)
-        self._fixed = 0 if system is None or limit is None else self._cost(system)
-        if limit is not None and limit <= self._fixed:
-            raise ConfigurationError(
-                f"a prompt of at most {limit} tokens has no room"
-                + (f" beside the system message, which takes {self._fixed}" if self._fixed else "")
-            )
-        self._kept: deque[Mapping[str, JSON]] = deque()
-        self._costs: deque[int] = deque()
-        self._used = self._fixed
+        if limit is not None and limit <= 0:
+            raise ConfigurationError(f"a prompt of at most {limit} tokens has no room")
+        self._kept: deque[tuple[str, str, int]] = deque()
+        self._used = 0
 
-    @property
-    def exchanges(self) -> int:
-        return len(self._kept) // 2
-
-    def prompt(self, message: str) -> tuple[Mapping[str, JSON], ...]:
-        """The prompt of a new message, for which room is made."""
+    def prompt(self, message: str) -> list[Mapping[str, JSON]]:
+        """Make room for a new message, and return its prompt."""
         self.make_room(message)
-        return (*self._system, *self._kept, _message("user", message))
+        said = [(role, text) for exchange in self._kept for role, text in zip(_ROLES, exchange[:2], strict=True)]
+        return [{"role": role, "content": text} for role, text in [*said, ("user", message)]]
 
     def make_room(self, message: str) -> None:
-        if self._limit is None:
-            return
         needed = self._cost(message)
-        while self._costs and self._used + needed > self._limit:
-            self._used -= self._costs.popleft()
-            self._kept.popleft()
-            self._kept.popleft()
+        while self._limit is not None and self._kept and self._used + needed > self._limit:
+            self._used -= self._kept.popleft()[2]
 
     def keep(self, message: str, reply: str) -> None:
-        if self._limit is not None:
-            self._costs.append(self._cost(message) + self._cost(reply))
-            self._used += self._costs[-1]
-        self._kept += (_message("user", message), _message("assistant", reply))
+        self._kept.append((message, reply, self._cost(message) + self._cost(reply)))
+        self._used += self._kept[-1][2]
 
     def resize(self, limit: int | None) -> None:
-        """Hold another number of tokens from the next message on; what found no room before stays left out."""
-        kept, self._limit = [*self._kept], limit
-        self._fixed = 0 if limit is None else sum(self._cost(str(each["content"])) for each in self._system)
+        """Change the token limit. Exchanges that were already dropped stay dropped."""
+        self._limit = limit
+        exchanges = [*self._kept]
         self.clear()
-        for said, replied in zip(kept[::2], kept[1::2], strict=True):
-            self.keep(str(said["content"]), str(replied["content"]))
+        for message, reply, _ in exchanges:
+            self.keep(message, reply)
 
     def clear(self) -> None:
         self._kept.clear()
-        self._costs.clear()
-        self._used = self._fixed
+        self._used = 0
 
     def _cost(self, text: str) -> int:
-        return self._tokenizer.count(text) + MESSAGE_TOKENS
+        return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
-def _message(role: str, content: str) -> Mapping[str, JSON]:
-    return {"role": role, "content": content}
-
+_ROLES = ("user", "assistant")
 
 MAX_REPLY_CHARACTERS = 1 << 20
 """Longest reply that is taken: some 250,000 tokens, more than any model writes in one go."""
@@ -94,81 +74,74 @@ MAX_REPLY_CHARACTERS = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Agent(Protocol):
+class Agent(ABC):
     """The other side of one conversation, asked one message after the other, never two at once.
 
-    `key` is an idempotency key: a call that was under way when the run broke off is made again under it, and must have
+    `key` is an idempotency key: a call in flight when the run broke off is made again under its key, and must have
     the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
     """
 
-    @property
-    def name(self) -> str: ...
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
 
-    @property
-    def simulated(self) -> bool: ...
-
+    @abstractmethod
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         """Say a message at `at_us`; `suggested` is a reply that the agent may take as its own.
 
         The outcome's latency counts from sending to the last byte.
 
         Raises:
-            EndpointError: no answer came, for good; nothing was kept of the message.
-            StopRunError: the run must stop, every further call would fail in the same way.
-            ConfigurationError: the endpoint cannot be an agent.
+            EndpointError: No answer came, for good; nothing was kept of the message.
+            StopRunError: The run must stop, every further call would fail in the same way.
+            ConfigurationError: The endpoint cannot be an agent.
         """
 
+    @abstractmethod
     async def reset(self, key: str, at_us: int) -> None: ...
 
-    async def advance(self, from_us: int, to_us: int, key: str) -> None: ...
+    async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        """Tell the agent that time has passed, if it keeps track of time itself."""
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
         """Take an exchange from an event log without asking anybody."""
 
-    def observe_reset(self) -> None: ...
+    def observe_reset(self) -> None:
+        """Take a reset from an event log without asking anybody."""
 
     def resize(self, max_prompt_size: int | None) -> None:
         """Send at most so many tokens of the conversation from the next message on."""
 
 
 def agent_for(
-    endpoint: Endpoint,
-    tokenizer: Tokenizer,
-    *,
-    conversation: str,
-    max_prompt_size: int | None = None,
-    system: str | None = None,
+    endpoint: Endpoint, tokenizer: Tokenizer, *, conversation: str, max_prompt_size: int | None = None
 ) -> Agent:
-    """The agent behind an endpoint: one that is sent the conversation each time, or one that remembers it itself.
+    """Return the agent behind an endpoint: one that gets the conversation each time, or one that remembers it itself.
 
     `conversation` must stay the same when a run is resumed, and differ between conversations.
 
     Raises:
-        ConfigurationError: a prompt size that leaves no room, or that the agent could not heed.
+        ConfigurationError: The prompt size leaves no room, or the agent could not heed it.
     """
     if not isinstance(endpoint, StatefulEndpoint):
-        return EndpointAgent(endpoint, tokenizer, max_prompt_size, system)
-    if max_prompt_size is not None or system is not None:
-        given = "a prompt size" if max_prompt_size is not None else "a system message"
+        return EndpointAgent(endpoint, tokenizer, max_prompt_size)
+    if max_prompt_size is not None:
         raise ConfigurationError(
-            f"endpoint {endpoint.name!r} keeps the conversation itself: it cannot be given {given}; leave it out"
+            f"endpoint {endpoint.name!r} keeps the conversation itself: it cannot be given a prompt size; leave it out"
         )
     return RememberingAgent(endpoint, conversation)
 
 
-class EndpointAgent:
+class EndpointAgent(Agent):
     """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
 
     Suggested replies are adopted. A declined exchange is left out of later prompts: it would be declined again.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None, system: str | None = None
-    ) -> None:
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
+    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
+        super().__init__(endpoint)
         self._endpoint = endpoint
-        self._window = Window(tokenizer, max_prompt_size, system)
+        self._window = Window(tokenizer, max_prompt_size)
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         if suggested is not None:
@@ -176,9 +149,10 @@ class EndpointAgent:
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
             try:
-                reply = _outcome(at_us, await self._endpoint.complete(request), self.name, request.messages)
+                reply = _outcome(at_us, await self._endpoint.complete(request), self.name, dumps(request.messages))
             except ContentFilterError:
-                reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=_size(request.messages))
+                asked = len(dumps(request.messages))
+                reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked)
             except TunecheckError:
                 raise
             except ValueError as error:  # a request that cannot be made: a template that names a row's column
@@ -187,9 +161,7 @@ class EndpointAgent:
         return reply
 
     async def reset(self, key: str, at_us: int) -> None:
-        self.observe_reset()
-
-    async def advance(self, from_us: int, to_us: int, key: str) -> None: ...
+        self._window.clear()
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
         self._window.make_room(message)
@@ -248,10 +220,9 @@ class StatefulEndpoint(Endpoint):
         """
 
 
-class RememberingAgent:
+class RememberingAgent(Agent):
     def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
+        super().__init__(endpoint)
         self._endpoint = endpoint
         self._conversation = conversation
 
@@ -271,21 +242,8 @@ class RememberingAgent:
         seconds = (to_us - from_us) / 1_000_000
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
 
-    def observe(self, message: str, reply: str, *, declined: bool = False) -> None: ...
 
-    def observe_reset(self) -> None: ...
-
-    def resize(self, max_prompt_size: int | None) -> None: ...
-
-
-_Asked: TypeAlias = str | Sequence[Mapping[str, JSON]]
-
-
-def _size(asked: _Asked) -> int:
-    return len(asked) if isinstance(asked, str) else len(dumps(asked))
-
-
-def _outcome(at_us: int, completion: Completion, name: str, asked: _Asked, *, adopted: bool = False) -> Outcome:
+def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -302,7 +260,7 @@ def _outcome(at_us: int, completion: Completion, name: str, asked: _Asked, *, ad
         adopted,
         completion.simulated,
         cached_input_tokens=usage.cached_input_tokens,
-        asked=_size(asked) if usage.input_tokens is None else 0,
+        asked=len(asked) if usage.input_tokens is None else 0,
         masked=completion.masked,
         reasoning=_whole(completion.reasoning) if completion.reasoning else None,
     )

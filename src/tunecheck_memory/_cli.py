@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tunecheck_memory._clock import ClockName
     from tunecheck_memory._evaluation import MemoryOutcome
     from tunecheck_memory._files import MemorySummary
-    from tunecheck_memory._making import Mode
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
@@ -222,23 +221,22 @@ def _unfinished(options: MemoryRunOptions) -> str | None:
 
 
 def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:
-    from tunecheck_memory._evaluation import run_memory
+    from tunecheck_memory._evaluation import MemoryPlan, run_memory
 
-    judge = None if options.judge is None else _endpoint(options.judge, options.prices, trust)
-    generator = None if options.generator is None else _endpoint(options.generator, options.prices, trust)
-    mode: Mode | None = (
-        "regenerate" if options.regenerate and options.resume is None else "reuse" if options.reuse else None
-    )
-    return run_memory(
-        config,
-        _endpoint(agent, options.prices, trust),
-        judge=judge,
-        generator=generator,
-        definitions=_path(options.definitions),
-        mode=mode,
-        texts=_path(options.texts),
-        filler=_path(options.filler),
-        wording=_path(options.wording),
+    def endpoint(name: str | None) -> Endpoint | None:
+        return None if name is None else _endpoint(name, options.prices, trust)
+
+    anew = options.regenerate and options.resume is None
+    plan = MemoryPlan(
+        configuration=config,
+        endpoint=_endpoint(agent, options.prices, trust),
+        judge=endpoint(options.judge),
+        generator=endpoint(options.generator),
+        definitions=options.definitions,
+        mode="regenerate" if anew else "reuse" if options.reuse else None,
+        texts=options.texts,
+        filler=options.filler,
+        wording=options.wording,
         tokenizer=options.tokenizer or "cl100k_base",
         isolated=options.isolated,
         seed=options.seed,
@@ -247,8 +245,8 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
         clock=cast("ClockName", options.clock or "virtual"),
         unjudged=options.unjudged,
         name=options.name,
-        **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust),
     )
+    return run_memory(plan, **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust))
 
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
@@ -259,10 +257,6 @@ def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
     if prices is not None:
         read_prices(Path(prices)).give(endpoint)
     return endpoint
-
-
-def _path(option: str | None) -> Path | None:
-    return None if option is None else Path(option)
 
 
 def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:

@@ -1,11 +1,10 @@
 """The long-term-memory benchmark as one run of the pipeline, which leaves its figures and files in the run's folder."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import TypeAlias, Unpack
 
 from tunecheck import ConfigurationError, EvaluationResult, Run, evaluate, find_run
 from tunecheck.datasets import DatasetDefaults, open_dataset
@@ -51,126 +50,139 @@ class MemoryOutcome:
     results: Sequence[Path]
 
 
-def run_memory(
-    configuration: str | os.PathLike[str],
-    endpoint: Endpoint,
-    *,
-    judge: Endpoint | None = None,
-    generator: Endpoint | None = None,
-    definitions: Path | None = None,
-    mode: Mode | None = None,
-    texts: Path | None = None,
-    filler: Path | None = None,
-    wording: Path | None = None,
-    tokenizer: str | Tokenizer = "cl100k_base",
-    isolated: bool = False,
-    seed: int | None = None,
-    repeat: int = 1,
-    max_prompt_size: int | None = None,
-    clock: ClockName = "virtual",
-    unjudged: bool = False,
-    name: str | None = None,
-    **arguments: Unpack[RunArguments],
-) -> MemoryOutcome:
-    """Have the conversations of a configuration with an agent, and score its tests.
+FilePath: TypeAlias = str | Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """A memory run: whose conversations, with whom, and how.
 
     Args:
-        configuration: a YAML file, as the GoodAI benchmark publishes them.
-        endpoint: the agent: a model, or (kind `memory_agent`) one with a memory of its own.
-        judge: scores what words alone cannot; without it that is judged by words, or not applicable.
-        generator: the model that writes the content of kinds that need one.
-        definitions: the folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
+        configuration: A YAML file, as the GoodAI benchmark publishes them.
+        endpoint: The agent: a model, or (kind `memory_agent`) one with a memory of its own.
+        judge: Scores what words alone cannot. Without a judge, such tests are judged by words or not applicable.
+        generator: The model that writes the content of kinds that need one.
+        definitions: The folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
         mode: `reuse` takes the definitions that are there, `regenerate` makes new ones; see `make_definitions`.
-        texts: where kinds find the texts that they need (states for chapter break).
-        filler: a file that takes the place of the one that ships; `wording`: likewise.
-        tokenizer: what tokens are counted with, by name (`tunecheck_memory._tokens`), or something that counts them.
-        isolated: each test in a conversation of its own, without filler.
-        seed: of definitions and filler; by default the configuration's, and 0.
-        repeat: so many conversations, side by side.
-        max_prompt_size: tokens of the conversation that the agent is sent at most.
-        clock: see MemoryTarget.
-        unjudged: without a judge, have tests that only a judge can score all the same; they get no score.
-        name: the run's.
-        arguments: see `evaluate`.
+        texts: The texts that kinds need (books for chapter break).
+        filler: A file that replaces the shipped filler; `wording` likewise.
+        tokenizer: A tokenizer, or the name of one (`tunecheck_memory._tokens`).
+        isolated: Run each test in a conversation of its own, without filler.
+        seed: The seed of definitions and filler; by default the configuration's, else 0.
+        repeat: The number of conversations, side by side.
+        max_prompt_size: The most tokens of the conversation that the agent is sent.
+        clock: See MemoryTarget.
+        unjudged: Without a judge, run tests that only a judge can score all the same; they get no score.
+        name: The run's name.
+    """
+
+    configuration: FilePath
+    endpoint: Endpoint
+    judge: Endpoint | None = None
+    generator: Endpoint | None = None
+    definitions: FilePath | None = None
+    mode: Mode | None = None
+    texts: FilePath | None = None
+    filler: FilePath | None = None
+    wording: FilePath | None = None
+    tokenizer: str | Tokenizer = "cl100k_base"
+    isolated: bool = False
+    seed: int | None = None
+    repeat: int = 1
+    max_prompt_size: int | None = None
+    clock: ClockName = "virtual"
+    unjudged: bool = False
+    name: str | None = None
+
+
+def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOutcome:
+    """Have the conversations of a configuration with an agent, and score its tests; `arguments` as of `evaluate`.
 
     Raises:
-        ConfigurationError: an argument is wrong, or a file that it names; the text says which.
-        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+        ConfigurationError: An argument is wrong, or a file that it names; the text says which.
+        RunError: The run was stopped; what it finished is kept, and the text says how to go on.
     """
-    counting = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    tokenizer = load_tokenizer(plan.tokenizer) if isinstance(plan.tokenizer, str) else plan.tokenizer
     trust = arguments.get("trust")
-    naming = None if trust is None else trust.of_options(Path(configuration))
-    read = read_configuration(os.fspath(configuration), seed=seed, trust=naming)
-    isolated = isolated or read.isolated
-    if judge is None:
-        _check_unjudged([each.kind for each in read.data_sets], unjudged)
+    naming = None if trust is None else trust.of_options(Path(plan.configuration))
+    read = read_configuration(plan.configuration, seed=plan.seed, trust=naming)
+    if plan.judge is None:
+        _check_unjudged([each.kind for each in read.data_sets], plan.unjudged)
     settings = Settings(
         memory_span=read.memory_span,
-        wording=load_wording(wording),
-        filler=load_filler(filler),
-        tokenizer=counting,
+        wording=load_wording(plan.wording),
+        filler=load_filler(plan.filler),
+        tokenizer=tokenizer,
         incompatibilities=read.incompatibilities,
-        isolated=isolated,
+        isolated=plan.isolated or read.isolated,
         seed=read.seed,
     )
-    context = GenerationContext(read.seed, read.memory_span, texts, generator)
-    resumed = _resumed(arguments)
-    kept = None if resumed is None else benchmark_folder(resumed.folder, read, isolated=isolated) / "definitions"
-    if kept is not None and kept.is_dir():
-        made = make_definitions(read, kept, context, mode="reuse")
-    else:
-        folder = definitions or DEFINITIONS / read.run_name / "definitions"
-        made = make_definitions(read, folder, context, mode=mode, count=counting.count)
-    benchmark = _Benchmark(read, made, settings, judge)
-    target = benchmark.target(endpoint, max_prompt_size, clock)
-    result = benchmark.run(target, name, repeat, arguments)
-    return benchmark.outcome(result, target, repeat)
+    benchmark = _Benchmark(plan, read, settings, _resumed(arguments))
+    target = benchmark.target()
+    return benchmark.outcome(benchmark.run(target, arguments), target)
 
 
 @dataclass(frozen=True)
 class _Benchmark:
     """A configuration with its definitions, ready to be had with an agent."""
 
+    plan: MemoryPlan
     read: Configuration
-    made: DefinitionSet
     settings: Settings
-    judge: Endpoint | None
+    resumed: Run | None
+
+    @cached_property
+    def made(self) -> DefinitionSet:
+        """The definitions: those of the run that goes on, else those of the plan's folder."""
+        plan, read = self.plan, self.read
+        texts = None if plan.texts is None else Path(plan.texts)
+        context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
+        kept = None if self.resumed is None else self._folder(self.resumed.folder) / "definitions"
+        if kept is not None and kept.is_dir():
+            return make_definitions(read, kept, context, mode="reuse")
+        folder = Path(plan.definitions or DEFINITIONS / read.run_name / "definitions")
+        return make_definitions(read, folder, context, mode=plan.mode, count=self.settings.tokenizer.count)
 
     @cached_property
     def tests(self) -> list[Test]:
         """The tests of the definitions; a data set's own memory span goes with them."""
-        tests = []
-        for definition in self.made.definitions:
-            data_set = self.read.data_set(definition.title)
-            assert data_set is not None
-            own = data_set.memory_span
-            tests.append(Test(definition, data_set.kind, None if own == self.read.memory_span else own))
-        return tests
+        data_sets = {each.title: each for each in self.read.data_sets}
+        return [
+            Test(
+                definition,
+                data_set.kind,
+                None if data_set.memory_span == self.read.memory_span else data_set.memory_span,
+            )
+            for definition in self.made.definitions
+            for data_set in [data_sets[definition.title]]
+        ]
 
-    def target(self, endpoint: Endpoint, max_prompt_size: int | None, clock: ClockName) -> MemoryTarget:
-        """The agent as a target.
+    def target(self) -> MemoryTarget:
+        """Return the agent as a target.
 
         Raises:
-            ConfigurationError: the wording lacks what a kind needs.
+            ConfigurationError: The wording lacks what a kind needs.
         """
-        judge = self.judge
+        plan, judge = self.plan, self.plan.judge
         for kind in {test.kind.title: test.kind for test in self.tests}.values():
             kind.check(self.settings.wording)
         return MemoryTarget(
-            endpoint,
+            plan.endpoint,
             self.tests,
             self.settings,
             judge=lambda: _consulted(judge),
             judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
             judge_endpoint=judge,
-            max_prompt_size=max_prompt_size,
-            clock=clock,
+            max_prompt_size=plan.max_prompt_size,
+            clock=plan.clock,
             prepare=lambda run: keep_definitions(self._folder(run), self.read, self.made.definitions),
             notes=[*_notes(self.made, self.tests, judge)],
         )
 
-    def run(self, target: MemoryTarget, name: str | None, repeat: int, arguments: RunArguments) -> EvaluationResult:
-        target.notes = [*target.notes, *_refuse_damaged_logs(arguments)]
+    def run(self, target: MemoryTarget, arguments: RunArguments) -> EvaluationResult:
+        """Have the conversations; logs of a run that goes on are checked before anything is asked."""
+        accept = arguments.get("accept_damage", False)
+        target.notes = [*target.notes, *_refuse_damaged_logs(self.resumed, accept=accept)]
         rows = open_dataset([_row(test) for test in self.tests])
         mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
         declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
@@ -178,21 +190,21 @@ class _Benchmark:
             evaluate,
             data=rows.with_defaults(declared, name=self.read.run_name),
             target=target,
-            evaluators={EVALUATOR: MemoryEvaluator(self.judge)},
-            evaluation_name=name or self.read.run_name + (ISOLATED if self.settings.isolated else ""),
-            repeat=repeat,
+            evaluators={EVALUATOR: MemoryEvaluator(self.plan.judge)},
+            evaluation_name=self.plan.name or self.read.run_name + (ISOLATED if self.settings.isolated else ""),
+            repeat=self.plan.repeat,
             group_by="dataset",
             **arguments,
         )
 
-    def outcome(self, result: EvaluationResult, target: MemoryTarget, repeat: int) -> MemoryOutcome:
+    def outcome(self, result: EvaluationResult, target: MemoryTarget) -> MemoryOutcome:
         """Write the figures of a finished run and the files of the GoodAI benchmark."""
-        run, left_out = Run(result.run_dir), self.made.left_out
-        folder, definitions = self._folder(run.folder), self.made.definitions
+        run, made, isolated = Run(result.run_dir), self.made, self.settings.isolated
+        folder, usage = self._folder(run.folder), result.usage
         figures, results = write_run_files(
-            run, target, definitions, folder, repeat, result.usage, left_out, isolated=self.settings.isolated
+            run, target, made.definitions, folder, self.plan.repeat, usage, made.left_out, isolated=isolated
         )
-        return MemoryOutcome(result, figures, left_out, results)
+        return MemoryOutcome(result, figures, made.left_out, results)
 
     def _folder(self, run: Path) -> Path:
         return benchmark_folder(run, self.read, isolated=self.settings.isolated)
@@ -203,13 +215,11 @@ def _resumed(arguments: RunArguments) -> Run | None:
     return None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
 
 
-def _refuse_damaged_logs(arguments: RunArguments) -> list[str]:
-    """Before anything is asked; notes on what was cut off where damage is accepted."""
-    run = _resumed(arguments)
+def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
+    """Refuse damaged logs of a run that goes on; if damage is accepted, return notes on what was cut off."""
     if run is None:
         return []
     run.manifest()  # refuses a folder that leads elsewhere
-    accept = arguments.get("accept_damage", False)
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
     return [note for path in logs if (note := refuse_damage(path, accept=accept)) is not None]
 

@@ -135,9 +135,10 @@ class EventLog:
         self.start_us = header.start
         self.begun_with: Mapping[str, JSON] = header.made_of
         self.change: dict[str, JSON] | None = {name: made_of.get(name) for name in changed} or None
-        self._next = len(self.recorded)
-        if self.change and self.recorded and self.recorded[-1].outcome is None:  # it is asked for again
-            last = self.recorded[-1]
+        last = self.recorded[-1] if self.recorded else None
+        in_flight = last is not None and last.outcome is None
+        self._next = len(self.recorded) - in_flight
+        if last is not None and in_flight and self.change:  # it is asked for again
             self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
@@ -147,10 +148,6 @@ class EventLog:
     def done(self, outcome: Outcome) -> None:
         self._file.append(_Done(self._next, outcome, self._told()))
         self._next += 1
-
-    def redone(self, outcome: Outcome) -> None:
-        self._next -= 1
-        self.done(outcome)
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
         self._file.append(_Did(self._next, effect, outcome, self._told()))

@@ -48,34 +48,6 @@ class EventType(IntEnum):
     DEREGISTER_CALLBACK = 10
 
 
-SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
-ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
-
-TEXT_OF: Mapping[EventType, str] = {**dict.fromkeys((*SENT, *ANSWERED), "message"), EventType.LLM_CALL: "response"}
-
-
-@dataclass(frozen=True, slots=True)
-class LogEvent:
-    """`at_us` is in µs since 1970; `line` is the line in the file, from 1; the rest depends on the type."""
-
-    type: EventType
-    at_us: int
-    test: str = ""
-    text: str | None = None
-    question: bool = False
-    tokens: int = 0
-    seconds: int = 0
-    line: int = 0
-
-    @property
-    def sent(self) -> bool:
-        return self.type in SENT
-
-    @property
-    def answered(self) -> bool:
-        return self.type in ANSWERED
-
-
 _OF_TESTS: Mapping[type[Effect], EventType] = {
     Begin: EventType.BEGIN,
     Waiting: EventType.WAIT,
@@ -87,37 +59,31 @@ _OF_TESTS: Mapping[type[Effect], EventType] = {
 }
 
 
-def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
-    """The log's events of an effect and its outcome; `before_us` is the time before it."""
-    if isinstance(effect, Send):
-        test, question = effect.test, effect.question
-        yield LogEvent(SENT[effect.filler], before_us, test, effect.message, question)
-        yield LogEvent(ANSWERED[effect.filler], outcome.at_us, test, outcome.text or "", question)
-    elif (kind := _OF_TESTS.get(type(effect))) is not None:
-        yield LogEvent(
-            kind,
-            outcome.at_us,
-            getattr(effect, "test", ""),
-            outcome.text or "" if isinstance(effect, Consult) else None,
-            tokens=getattr(effect, "tokens", 0),
-            seconds=getattr(effect, "seconds", 0),
-        )
+def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
+    """Yield the master log's lines of an effect and its outcome; `before_us` is the time before it."""
+    test: str = getattr(effect, "test", "")
+    text, data = outcome.text or "", dict[str, JSON]()
+    match effect:
+        case Send(_, message, question):
+            sent, answered = (
+                (EventType.SEND_FILL, EventType.RESPONSE_FILL)
+                if effect.filler
+                else (EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE)
+            )
+            yield _line(sent, before_us, test, {"message": message, "is_question": question})
+            yield _line(answered, outcome.at_us, test, {"message": text, "is_question": question})
+        case Begin(_, tokens):
+            data = {"tokens": tokens}
+        case Waiting(_, tokens, seconds):
+            data = {"tokens": tokens, "time": seconds}
+        case Consult():
+            data = {"response": text}
+    if (kind := _OF_TESTS.get(type(effect))) is not None:
+        yield _line(kind, outcome.at_us, test, data)
 
 
-def log_line(event: LogEvent) -> bytes:
-    data: dict[str, JSON] = {}
-    match event.type:
-        case EventType.BEGIN:
-            data = {"tokens": event.tokens}
-        case EventType.WAIT:
-            data = {"tokens": event.tokens, "time": event.seconds}
-        case EventType.LLM_CALL:
-            data = {"response": event.text}
-        case sent_or_answered if sent_or_answered in TEXT_OF:
-            data = {"message": event.text, "is_question": event.question}
-    return dumps_line(
-        {"type": int(event.type), "timestamp": event.at_us / _MICROSECONDS, "test_id": event.test, "data": data}
-    )
+def _line(kind: EventType, at_us: int, test: str, data: dict[str, JSON]) -> dict[str, JSON]:
+    return {"type": int(kind), "timestamp": at_us / _MICROSECONDS, "test_id": test, "data": data}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +111,7 @@ def write_results(
     with (folder / "master_log.jsonl").open("wb") as file:
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
-            for line in log_events(effect, before_us, outcome):
-                file.write(log_line(line))
+            file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
             _note(logs, effect, before_us, outcome)
             before_us = outcome.at_us
     for test, kept in logs.items():

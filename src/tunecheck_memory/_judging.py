@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
+
+from msgspec import structs
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, Verdict, dumps
 from tunecheck_memory._data import DATA
+from tunecheck_memory._effects import Outcome
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._model import AskJudge, FinishedTest
 from tunecheck_memory._rules import shipped_kind, shipped_kinds
@@ -30,26 +33,24 @@ class EndpointJudge:
     """Asks a model, each question by the prompt file `memory_<purpose>.prompty`.
 
     The prompt's inputs are the request's values, lists as lines. Without a valid answer the judgement is an object
-    whose only key, `error`, says why. `completions` are the calls so far, `asked` the characters sent with each.
+    whose only key, `error`, says why.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] = _WORKSPACE) -> None:
         self.endpoint = endpoint
-        self.completions: list[Completion] = []
-        self.asked: list[int] = []
         self._folder = Path(prompts)
         self._questions: dict[str, _Question] = {}
 
-    async def ask(self, request: AskJudge, *, key: str) -> str:
+    async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         """See `Judge`."""
         if request.purpose not in self._questions:
             self._questions[request.purpose] = self._load(request.purpose)
-        question, calls = self._questions[request.purpose], _Calls(key, self.completions, self.asked)
+        question, calls = self._questions[request.purpose], _Calls(key)
         try:
             values = await question.answer(calls, request.values)
         except (JudgementError, ContentFilterError) as error:
             values = {"error": str(error)}
-        return dumps(dict(values)).decode()
+        return structs.replace(calls.outcome, text=dumps(dict(values)).decode())
 
     def _load(self, purpose: str) -> _Question:
         if not purpose.isidentifier():
@@ -70,21 +71,36 @@ class _Question(PromptyEvaluator):
 
 
 class _Calls:
-    """Gives each call of a judgement an idempotency key of its own."""
+    """Gives each call of a judgement an idempotency key of its own, and adds up what the calls took."""
 
-    def __init__(self, key: str, completions: list[Completion], asked: list[int]) -> None:
+    def __init__(self, key: str) -> None:
         self._key = key
-        self._completions = completions
-        self._asked = asked
         self._count = 0
+        self.outcome = Outcome(0)
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         self._count += 1
         key = self._key if self._count == 1 else f"{self._key}-{self._count}"
         completion = await endpoint.complete(replace(request, idempotency_key=key))
-        self._completions.append(completion)
-        self._asked.append(len(dumps([*request.messages])))
+        usage, before = completion.usage, self.outcome
+        self.outcome = Outcome(
+            at_us=0,
+            latency_ms=_sum(before.latency_ms, completion.latency_ms or 0.0),
+            input_tokens=_sum(before.input_tokens, usage.input_tokens),
+            output_tokens=_sum(before.output_tokens, usage.output_tokens),
+            cached_input_tokens=_sum(before.cached_input_tokens, usage.cached_input_tokens),
+            asked=before.asked + (len(dumps([*request.messages])) if usage.input_tokens is None else 0),
+            simulated=before.simulated or completion.simulated,
+            masked=before.masked or completion.masked,
+        )
         return completion
+
+
+_Count = TypeVar("_Count", int, float)
+
+
+def _sum(one: _Count | None, other: _Count | None) -> _Count | None:
+    return other if one is None else one if other is None else one + other
 
 
 _MOST_TOLD = 6_000

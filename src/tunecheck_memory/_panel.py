@@ -1,16 +1,162 @@
-"""The panel of a memory run's report: its figures, its timeline, and the log of each test."""
+"""The panel of a memory run's report: its figures, how its tests were interleaved, and the log of each test."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
-from tunecheck.plugins import JSON, real_number
-from tunecheck.report import PanelRow
-from tunecheck_memory._session_log import is_test_log, last_question, shown_log
-from tunecheck_memory._timeline import Timeline, memory_figures
+import msgspec
+from msgspec import Meta
 
-_LOG = "outputs.log"
+from tunecheck import ConfigurationError, NewerFileError
+from tunecheck.plugins import JSON, counted, read_object, real_number
+from tunecheck.report import PanelRow, as_json, cut
+
+_LABELS: Mapping[str, str] = {
+    "score": "score",
+    "max_score": "of at most",
+    "std": "±",
+    "accuracy": "accuracy",
+    "tokens_per_second": "tokens/s",
+    "verbosity": "verbosity, tokens",
+    "memory_span": "remembered over, tokens",
+    "longest_span": "longest span, tokens",
+    "tokens": "tokens of a conversation",
+    "messages": "its messages",
+    "fillers": "of them filler",
+}
+_MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
+"""The marks of the timeline, by the number under which the page knows them."""
+
+_MOST_SETS = 200
+_MOST_SESSIONS = 10
+_MOST_TESTS = 500
+_MOST_MARKS = 100
+_MOST_GAPS = 2_000
+_MOST_ENTRIES = 300
+_MOST_TEXT = 6_000
+_JUMP_S = 60
+"""Seconds between two messages, from which on the timeline says that time passed."""
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """An entry of a test's own log, as `output_columns` describes it."""
+
+    what: str
+    message: _Count
+    tokens: _Count
+    at: Annotated[str, Meta(max_length=40)]
+    size: _Count | None = None
+    said: str | None = None
+    reply: str | None = None
+    reasoning: str | None = None
+    purpose: str | None = None
+    values: Any = None
+    for_tokens: _Count = 0
+    for_seconds: Annotated[int, Meta(ge=0, le=10**12)] = 0
+    adopted: bool = False
+    declined: bool = False
+
+    @property
+    def shown(self) -> JSON:
+        """`[what, where, [[speaker, text], …], note]`."""
+        at = self.at.removesuffix("Z").replace("T", " ")
+        where = f"message {self.message:,} · {self.tokens:,} tokens · {at}"
+        asked = None if self.what != "judge" else f"{self.purpose}: {as_json(self.values)}"
+        spoken = (("test", self.said), ("test", asked), ("reasoning", self.reasoning), (self._speaker, self.reply))
+        texts: list[JSON] = [[who, cut(text, _MOST_TEXT)] for who, text in spoken if text is not None]
+        return [self.what[:40], where, texts, "; ".join(self._notes())]
+
+    @property
+    def _speaker(self) -> str:
+        return "judge" if self.what == "judge" else "agent"
+
+    def _notes(self) -> Iterator[str]:
+        if self.for_tokens:
+            yield f"for {counted(self.for_tokens, 'token')}"
+        if self.for_seconds:
+            yield f"for {timedelta(seconds=self.for_seconds)}"
+        if self.adopted:
+            yield "the agent took the reply that was suggested"
+        if self.declined:
+            yield "the agent's service declined to answer"
+        if self.size is not None:
+            yield f"{counted(self.size, 'token')} with the reply"
+
+
+def read_log(column: JSON) -> list[LogEntry]:
+    """Return the entries of a test's log that can be read; none if the column holds no such log."""
+    entries = [*_entries(column)] if isinstance(column, list) else []
+    return entries if entries and entries[0].what == "begin" else []
+
+
+def _entries(column: Iterable[JSON]) -> Iterator[LogEntry]:
+    for each in column:
+        try:
+            yield msgspec.convert(each, LogEntry)
+        except (msgspec.ValidationError, UnicodeEncodeError):  # somebody else's run, or damage
+            continue
+
+
+@dataclass
+class _Conversation:
+    """One conversation: its tests, and their messages."""
+
+    tests: list[dict[str, Any]] = field(default_factory=list)
+    said: list[LogEntry] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
+        self.said += [entry for entry in log if entry.size is not None]
+        if len(self.tests) >= _MOST_TESTS:
+            self.left_out += 1
+            return
+        score = real_number(row.get("outputs.memory.memory"))
+        marks = [[_MARKS.index(each.what), each.tokens, each.message, each.at] for each in log if each.what in _MARKS]
+        self.tests.append(
+            {
+                "id": str(row.get("row_id"))[:200],
+                "row": number,
+                "score": score if score is not None and math.isfinite(score) else None,
+                "begin": log[0].tokens,
+                "end": next((each.tokens for each in log if each.what == "end"), log[0].tokens),
+                "marks": marks[:_MOST_MARKS],
+            }
+        )
+
+    def drawn(self, name: str) -> JSON:
+        said = sorted(self.said, key=lambda each: each.message)
+        filler: list[JSON] = []
+        passed: list[JSON] = []
+        end, at = 0, ""
+        for each in said:
+            if each.tokens > end:
+                filler.append([end, each.tokens])
+            if (seconds := _seconds(at, each.at)) > _JUMP_S:
+                passed.append([each.tokens, seconds])
+            end, at = each.tokens + (each.size or 0), each.at
+        return {
+            "name": name,
+            "tokens": max((each.tokens + (each.size or 0) for each in said), default=0),
+            "messages": said[-1].message + 1 if said else 0,
+            "tests": [*sorted(self.tests, key=lambda test: (test["begin"], test["row"]))],
+            "left_out": self.left_out,
+            "filler": filler[:_MOST_GAPS],
+            "passed": passed[:_MOST_GAPS],
+        }
+
+
+def _seconds(before: str, after: str) -> int:
+    try:
+        return int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds())
+    except (ValueError, TypeError):  # no time, or one of them without a zone
+        return 0
 
 
 class TimelineReader:
@@ -18,21 +164,53 @@ class TimelineReader:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._timeline = Timeline()
+        self._conversations: dict[str, _Conversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
         """Take a test; return its own log."""
-        log = row.get(_LOG)
-        if not is_test_log(log):
+        log = read_log(row.get("outputs.log"))
+        if not log:
             return None
-        self._timeline.add(number, row, real_number(row.get("outputs.memory.memory")))
-        return PanelRow(shown_log(log), last_question(log) or "", frozenset({"log"}))
+        name = str(row.get("outputs.session"))[:100]
+        if name in self._conversations or len(self._conversations) < _MOST_SESSIONS:
+            self._conversations.setdefault(name, _Conversation()).add(number, row, log)
+        shown = [entry.shown for entry in log[:_MOST_ENTRIES]]
+        if len(log) > _MOST_ENTRIES:
+            shown.append(["", "", [], f"and {len(log) - _MOST_ENTRIES:,} more entries"])
+        asked = next((entry.said for entry in reversed(log) if entry.what == "question" and entry.said), "")
+        return PanelRow(shown, asked, frozenset({"log"}))
 
     def data(self) -> JSON:
-        """Return the sessions and the run's figures."""
-        sessions = self._timeline.written()
+        """Return the sessions and the run's figures; None if no row is a memory test."""
+        sessions = [conversation.drawn(name) for name, conversation in self._conversations.items()]
         figures = None if self._folder is None else memory_figures(self._folder)
-        return None if sessions is None else {"sessions": sessions, "figures": figures}
+        return {"sessions": sessions, "figures": figures} if sessions else None
+
+
+def memory_figures(run: Path) -> JSON:
+    """`{"figures": [[label, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run's folder.
+
+    None if the run has no figures that can be read: the rest of the report does without.
+    """
+    try:
+        summary = read_object(run / "memory" / "summary.json")
+    except NewerFileError:
+        raise
+    except ConfigurationError:
+        return None
+    found = summary.get("datasets")
+    data_sets = (
+        {title: each for title, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
+    )
+    figures = {label: real_number(summary.get(key)) for key, label in _LABELS.items()}
+    datasets: list[JSON] = [
+        [title[:100], *(real_number(each.get(key)) for key in ("tests", "scored", "mean", "std"))]
+        for title, each in data_sets.items()
+    ]
+    return {
+        "figures": [[label, number] for label, number in figures.items() if number is not None],
+        "datasets": datasets[:_MOST_SETS],
+    }
 
 
 class TimelinePanel:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +18,6 @@ from typing import Protocol
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
-from tunecheck.endpoints import Completion
 from tunecheck.plugins import JSON, CallsMade, CostTracker, whole_number
 from tunecheck_memory._agents import Agent
 from tunecheck_memory._clock import Clock
@@ -35,8 +33,8 @@ _SHOWN = 160
 
 
 class Judge(Protocol):
-    async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement as a JSON object's text; `key` is the same whenever the same question is asked again.
+    async def ask(self, request: AskJudge, *, key: str) -> Outcome:
+        """Return the judgement as a JSON object's text; `key` is the same if the same question is asked again.
 
         Raises:
             ConfigurationError: the judge does not know this question.
@@ -90,7 +88,7 @@ class Session:
         """
         self.clock.set(self.log.start_us)
         schedule = self.schedule()
-        effect = self._advance(schedule, None)
+        effect = next(schedule, None)
         for event in self.log.recorded:
             self._change(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
@@ -114,11 +112,8 @@ class Session:
             self.ended(ended)
         if self._number % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
-        return self._advance(schedule, outcome)
-
-    def _advance(self, schedule: Schedule, outcome: Outcome | None) -> Effect | None:
         try:
-            return next(schedule) if outcome is None else schedule.send(outcome)
+            return schedule.send(outcome)
         except StopIteration:
             return None
 
@@ -126,7 +121,7 @@ class Session:
         if event.outcome is None:  # in flight when the process died
             self.clock.set(event.at_us)
             outcome = await self._asked(event.effect, event.key or self.key(self._number), event.at_us)
-            self.log.redone(outcome)
+            self.log.done(outcome)
             return outcome
         effect, outcome = event.effect, event.outcome
         self.clock.set(outcome.at_us)
@@ -191,29 +186,11 @@ class Session:
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self.make_judge()
-        completions: Sequence[Completion] = getattr(judge, "completions", ())
-        before = len(completions)
         async with _one_call(self.judge_costs) as count:
-            text = await judge.ask(effect.request, key=key)
-            outcome = _judgement(self.clock.now(), text, completions[before:], getattr(judge, "asked", ())[before:])
+            outcome = structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
             if outcome.judged_by_model:
                 count(outcome.made)
         return outcome
-
-
-def _judgement(at_us: int, text: str, made: Sequence[Completion], asked: Sequence[int]) -> Outcome:
-    pairs = zip(made, asked, strict=True)
-    return Outcome(
-        at_us=at_us,
-        text=text,
-        latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
-        input_tokens=_sum([each.usage.input_tokens for each in made]),
-        output_tokens=_sum([each.usage.output_tokens for each in made]),
-        cached_input_tokens=_sum([each.usage.cached_input_tokens for each in made]),
-        asked=sum(characters for each, characters in pairs if each.usage.input_tokens is None),
-        simulated=any(each.simulated for each in made),
-        masked=any(each.masked for each in made),
-    )
 
 
 _TOO_LONG = re.compile(
@@ -230,11 +207,6 @@ def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable
 
 def _was_asked(outcome: Outcome) -> bool:
     return not outcome.adopted and not outcome.simulated
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def _shown(effect: Effect | None) -> str:

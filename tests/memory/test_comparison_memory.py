@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from tests.memory.test_memory_run import CONFIG, Recalling
+from tests.memory_run_parts import run_benchmark
 
 from tunecheck import Run, select
 from tunecheck.cli import main
-from tunecheck_memory._evaluation import run_memory
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(name: str, span: int, **more: object) -> str:
     Path(f"{name}.yml").write_text(CONFIG.replace("memory_span: 900", f"memory_span: {span}"), "utf-8")
-    return str(run_memory(f"{name}.yml", Recalling(), name=name, mode="reuse", **more).result.run_dir)  # type: ignore[arg-type]
+    return str(run_benchmark(f"{name}.yml", Recalling(), name=name, mode="reuse", **more).result.run_dir)
 
 
 def compared(base: str, new: str, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -113,22 +113,14 @@ async def test_the_oldest_exchange_goes_whole_where_a_message_finds_no_room() ->
     assert other.last == ["three", "reply 3", "four"]
 
 
-async def test_the_system_message_stays_and_counts() -> None:
-    endpoint = Asked()
-    await say(EndpointAgent(endpoint, Words(), 27 + 6, "be brief"), "one", "two", "three", "four")
-    assert endpoint.last == ["be brief", "two", "reply 2", "three", "reply 3", "four"]
-    await say(EndpointAgent(other := Asked(), Words(), 27 + 5, "be brief"), "one", "two", "three", "four")
-    assert other.last == ["be brief", "three", "reply 3", "four"]
-
-
 async def test_a_message_larger_than_the_window_is_sent_whole_and_alone() -> None:
     endpoint = Asked()
     large = " ".join(["word"] * 100)
-    agent = EndpointAgent(endpoint, Words(), 30, "be brief")
+    agent = EndpointAgent(endpoint, Words(), 30)
     await say(agent, "one", large)
-    assert endpoint.last == ["be brief", large]
+    assert endpoint.last == [large]
     await say(agent, "and now")
-    assert endpoint.last == ["be brief", "and now"]
+    assert endpoint.last == ["and now"]
 
 
 async def test_what_the_service_makes_of_too_large_a_message_is_its_error_and_the_conversation_is_as_before() -> None:
@@ -141,26 +133,22 @@ async def test_what_the_service_makes_of_too_large_a_message_is_its_error_and_th
     assert endpoint.last == ["one", "yes", "two"]
 
 
-@pytest.mark.parametrize(("limit", "system"), [(0, None), (-1, None), (6, "be brief"), (1, "be brief")])
-def test_a_window_without_room_is_a_mistake_of_the_configuration(limit: int, system: str | None) -> None:
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_window_without_room_is_a_mistake_of_the_configuration(limit: int) -> None:
     with pytest.raises(ConfigurationError, match="has no room"):
-        EndpointAgent(Asked(), Words(), limit, system)
+        EndpointAgent(Asked(), Words(), limit)
 
 
-@given(TALK, st.integers(8, 120), st.one_of(st.none(), st.just("be brief")))
-def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(
-    talk: list[tuple[str, str]], limit: int, system: str | None
-) -> None:
-    window = Window(Words(), limit, system)
+@given(TALK, st.integers(8, 120))
+def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(talk: list[tuple[str, str]], limit: int) -> None:
+    window = Window(Words(), limit)
     said: list[str] = []
-    fixed = [] if system is None else [system]
     for message, reply in talk:
         prompt = window.prompt(message)
-        alone = tokens([{"content": text} for text in [*fixed, message]])
-        assert tokens(prompt) <= max(limit, alone)
+        assert tokens(prompt) <= max(limit, tokens([{"content": message}]))
         texts = contents(prompt)
-        kept = texts[len(fixed) : -1]
-        assert texts == [*fixed, *said[len(said) - len(kept) :], message]
+        kept = texts[:-1]
+        assert texts == [*said[len(said) - len(kept) :], message]
         assert len(kept) % 2 == 0
         window.keep(message, reply)
         said += [message, reply]
@@ -226,7 +214,7 @@ async def test_every_text_is_counted_once_however_long_the_conversation() -> Non
 
 async def test_without_a_limit_nothing_is_counted() -> None:
     tokenizer = Words()
-    await say(EndpointAgent(Asked(), tokenizer, None, "be brief"), "one", "two")
+    await say(EndpointAgent(Asked(), tokenizer), "one", "two")
     assert tokenizer.counted == []
 
 
@@ -241,13 +229,13 @@ async def test_a_message_that_failed_and_is_asked_again_finds_the_same_window() 
     assert endpoint.last == failed == ["two", "b b b", "three"]
 
 
-async def test_a_reset_forgets_all_but_the_system_message() -> None:
+async def test_a_reset_forgets_everything() -> None:
     endpoint = Asked()
-    agent = EndpointAgent(endpoint, Words(), 40, "be brief")
+    agent = EndpointAgent(endpoint, Words(), 40)
     await say(agent, "one")
     await agent.reset("r1", NOON_US)
     await say(agent, "two")
-    assert endpoint.last == ["be brief", "two"]
+    assert endpoint.last == ["two"]
 
 
 # -- what comes back --------------------------------------------------------------------------------------------------
@@ -420,8 +408,7 @@ def test_an_endpoint_with_a_memory_is_told_each_message_once() -> None:
     assert isinstance(agent_for(Asked(), Words(), conversation="c", max_prompt_size=50), EndpointAgent)
 
 
-@pytest.mark.parametrize("given", [{"max_prompt_size": 5}, {"system": "be brief"}])
-def test_an_endpoint_with_a_memory_has_no_window_of_ours(given: dict[str, Any]) -> None:
+def test_an_endpoint_with_a_memory_has_no_window_of_ours() -> None:
     remembering = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1"}, name="mine")
     with pytest.raises(ConfigurationError, match="endpoint 'mine' keeps the conversation itself"):
-        agent_for(remembering, Words(), conversation="c", **given)
+        agent_for(remembering, Words(), conversation="c", max_prompt_size=5)

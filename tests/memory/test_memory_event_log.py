@@ -111,7 +111,7 @@ def test_a_log_that_is_taken_up_has_the_events_of_before(tmp_path: Path) -> None
 def test_the_outcome_of_what_was_in_flight_follows_it(tmp_path: Path) -> None:
     written(tmp_path)
     log = log_in(tmp_path)
-    log.redone(Outcome(3_000, "Noted."))
+    log.done(Outcome(3_000, "Noted."))
     log.did(End("Colours - 0"), Outcome(3_000))
     log.close()
     assert [event.outcome for event in read_events(path_in(tmp_path))][2:] == [Outcome(3_000, "Noted."), Outcome(3_000)]

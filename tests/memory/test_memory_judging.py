@@ -44,7 +44,7 @@ def request(purpose: str, **values: JSON) -> AskJudge:
 
 
 def ask(judge: Judge, asked: AskJudge, key: str = "k1") -> Any:
-    return json.loads(asyncio.run(judge.ask(asked, key=key)))
+    return json.loads(asyncio.run(judge.ask(asked, key=key)).text)
 
 
 def yes(purpose: str, value: object = True) -> str:
@@ -134,12 +134,12 @@ def test_fenced_surrounded_and_thought_out_answers_are_read(reply: str) -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_given_up() -> None:
-    judge = EndpointJudge(Scripted("no idea", "none at all"))
-    found = ask(judge, request("noticed"))
+    model = Scripted("no idea", "none at all")
+    found = ask(EndpointJudge(model), request("noticed"))
     assert list(found) == ["error"]
     assert "when asked again" in found["error"]
     assert "no idea" in found["error"]
-    assert len(judge.completions) == 2
+    assert len(model.requests) == 2
 
 
 def test_a_judge_that_declines_gives_no_answer_and_the_visit_ends_with_a_reason() -> None:
@@ -236,13 +236,13 @@ def test_a_visit_is_judged_by_a_real_server_as_its_script_says(tmp_path: Path, m
         judge = EndpointJudge(load_endpoint({**settings, "auth": {"type": "key", "value": "${env:JUDGE_KEY}"}}))
         made = visit(GUEST_WORDS, lambda asked: asyncio.run(answered(judge, asked)))
     assert made.total == 5
-    assert len(judge.completions) == 6
+    assert len(made.asked) == 6
 
 
 async def answered(judge: EndpointJudge, asked: AskJudge) -> str:
     """The answer; connections belong to the loop that ends with it."""
     try:
-        return await judge.ask(asked, key=f"visit/{len(judge.completions)}")
+        return (await judge.ask(asked, key=f"visit/{abs(hash(repr(asked)))}")).text or ""
     finally:
         await judge.endpoint.close()
 

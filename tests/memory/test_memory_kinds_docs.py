@@ -103,7 +103,7 @@ def conversation(configuration: Configuration) -> list[tuple[Effect, str | None]
                 text = "There once was a lighthouse" if effect.message == "Your turn!" else effect.suggested or "Fine."
             elif isinstance(effect, Consult):
                 judge = EndpointJudge(Model('{"is_limerick": true}'))
-                text = asyncio.run(judge.ask(effect.request, key="k"))
+                text = asyncio.run(judge.ask(effect.request, key="k")).text
             now = effect.until_us if isinstance(effect, Jump) else now + 1_000_000
             events.append((effect, text))
             effect = scheduled.send(Outcome(now, text))
@@ -125,7 +125,7 @@ def test_all_of_them_run_in_one_conversation(configuration: Configuration) -> No
 def test_the_dynamic_kind_asks_its_judge_by_the_pages_prompt(workspace: Path) -> None:
     model = Model('{"is_limerick": false}')
     request = AskJudge("limerick", {"subject": "a goat in a lift", "poem": "There once was a goat."})
-    assert json.loads(asyncio.run(EndpointJudge(model).ask(request, key="k"))) == {"is_limerick": False}
+    assert json.loads(asyncio.run(EndpointJudge(model).ask(request, key="k")).text or "") == {"is_limerick": False}
     assert "a goat in a lift" in str(model.requests[0].messages[1]["content"])
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from tests.memory_run_parts import run_benchmark
 
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON
 from tunecheck.runs import list_runs
-from tunecheck_memory._evaluation import MemoryOutcome, run_memory
+from tunecheck_memory._evaluation import MemoryOutcome
 
 CONFIG = """\
 config: {run_name: Own}
@@ -72,7 +73,7 @@ def write(init: str = "pass", definitions: str = "pass", steps: str | None = Non
 
 
 def had(**more: Any) -> MemoryOutcome:
-    return run_memory("own.yml", Noting(), **more)
+    return run_benchmark("own.yml", Noting(), **more)
 
 
 @pytest.mark.parametrize(

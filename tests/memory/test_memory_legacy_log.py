@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from checks.goodai_run import read_log
+from checks.goodai_run import LogEvent, log_events, log_line, read_log
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.memory_core_parts import replayable_runs
 
@@ -26,7 +26,7 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._goodai import EventType, LogEvent, log_events, log_line
+from tunecheck_memory._goodai import EventType
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from checks.goodai_replay import main
+from checks.goodai_run import LogEvent, log_line
 from tests.cli_parts import Said
 from tests.memory_core_parts import logged, run, settings
 
 from tunecheck_memory import Definition, Wait
 from tunecheck_memory._definitions import write_definitions
 from tunecheck_memory._filler import load_filler
-from tunecheck_memory._goodai import LogEvent, log_line
 from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import load_tokenizer

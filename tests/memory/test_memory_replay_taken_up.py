@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checks.goodai_replay import Replayed, replay
+from checks.goodai_run import LogEvent
 from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settings
 
 from tunecheck_memory import Wait
-from tunecheck_memory._goodai import EventType, LogEvent
+from tunecheck_memory._goodai import EventType
 from tunecheck_memory._tasks import Test
 
 TESTS = [made_test("Alpha", "a1", Wait(percentage=50), "a2?"), made_test("Beta", "b1", Wait(percentage=30), "b2?")]

@@ -24,7 +24,7 @@ NUMBERS = {entry: number for number, entry in enumerate(MENU.entries, 1)}
 
 def judged(purpose: str, reply: str, **values: JSON) -> Any:
     request = AskJudge(f"restaurant_{purpose}", {"line": "", "reply": reply, **values})
-    return json.loads(asyncio.run(WordJudge().ask(request, key="k")))
+    return json.loads(asyncio.run(WordJudge().ask(request, key="k")).text or "")
 
 
 def is_guest(reply: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 from checks.goodai_replay import main as replay_main
+from tests.memory_run_parts import run_benchmark
 from tests.pipeline_parts import strict_json
 from tests.report_parts import report_of
 
@@ -17,7 +18,7 @@ from tunecheck.cli import main
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.plugins import JSON
 from tunecheck.runs import list_runs
-from tunecheck_memory._evaluation import MemoryOutcome, run_memory
+from tunecheck_memory._evaluation import MemoryOutcome
 
 CONFIG = """\
 config:
@@ -86,7 +87,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def had(endpoint: Endpoint | None = None, **more: Any) -> MemoryOutcome:
-    return run_memory("small.yml", endpoint or Recalling(), **more)
+    return run_benchmark("small.yml", endpoint or Recalling(), **more)
 
 
 def replays(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
 
-from tunecheck_memory._session_log import is_test_log, last_question, shown_log
-from tunecheck_memory._timeline import Timeline, memory_figures
+from tunecheck_memory._panel import TIMELINE_PANEL, memory_figures
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -51,10 +50,16 @@ def memory_row(number: int, session: str = "session-1", text: str = "red", **cha
 
 
 def drawn(*rows: tuple[Mapping[str, Any], float | None]) -> Any:
-    timeline = Timeline()
+    reader = TIMELINE_PANEL.reader(None)
     for number, (each, score) in enumerate(rows):
-        timeline.add(number, each, score)
-    return timeline.written()
+        reader.add(number, {**each, "outputs.memory.memory": score})
+    found: Any = reader.data()
+    return found and found["sessions"]
+
+
+def opened(log: Any) -> Any:
+    """What an opened row shows of its log."""
+    return TIMELINE_PANEL.reader(None).add(0, {"outputs.log": log})
 
 
 def test_rows_of_other_runs_have_no_timeline() -> None:
@@ -95,12 +100,8 @@ def test_repetitions_are_drawn_one_after_another() -> None:
 
 
 def test_very_many_tests_and_sessions_are_bounded_and_said() -> None:
-    timeline = Timeline()
-    for number in range(700):
-        timeline.add(number, memory_row(number), 1.0)
-    for number in range(40):
-        timeline.add(number, memory_row(0, f"session {number}"), 1.0)
-    written: Any = timeline.written()
+    many = [memory_row(number) for number in range(700)]
+    written = drawn(*((each, 1.0) for each in [*many, *(memory_row(0, f"session {at}") for at in range(40))]))
     assert (len(written), len(written[0]["tests"]), written[0]["left_out"]) == (10, 500, 200)
 
 
@@ -120,36 +121,39 @@ entries = st.dictionaries(
 @given(st.lists(entries, max_size=6), values, values)
 def test_no_log_however_damaged_breaks_a_report(found: list[Any], ended: Any, session: Any) -> None:
     log = [entry("begin", 0, 0), *found]
-    assert is_test_log(log)
-    timeline = Timeline()
-    timeline.add(0, {"outputs.log": log, "outputs.ended": ended, "outputs.session": session}, float("nan"))
-    json.dumps([timeline.written(), shown_log(log), last_question(log)], allow_nan=False)
+    sessions = drawn(({"outputs.log": log, "outputs.ended": ended, "outputs.session": session}, float("nan")))
+    assert sessions
+    json.dumps([sessions, opened(log).shown, opened(log).question], allow_nan=False)
 
 
 @given(values)
 def test_what_is_no_log_is_taken_for_none(value: Any) -> None:
-    is_test_log(value)
-    assert drawn(({"outputs.log": value}, None)) is None or is_test_log(value)
+    assert drawn(({"outputs.log": value}, None)) is None
+    assert opened(value) is None
 
 
 def test_an_entry_is_shown_with_its_place_its_texts_and_its_remarks() -> None:
-    shown = shown_log(log_of(3))  # type: ignore[arg-type]
+    shown = opened(log_of(3)).shown
     assert shown[1] == [
         "statement",
         "message 3 · 30 tokens · 2025-01-06 09:00:00",
         [["test", "My favourite colour is red."], ["agent", "Noted."]],
         "10 tokens with the reply",
     ]
-    assert shown[2][3] == "for 100 tokens; for 2:00:00"  # type: ignore[index]
+    assert shown[2][3] == "for 100 tokens; for 2:00:00"
 
 
 def test_what_an_agent_thought_stands_before_its_reply() -> None:
-    log: Any = shown_log([{"what": "question", "said": "Where?", "reply": "Here.", "reasoning": "It was here."}])
-    assert log[0][2] == [["test", "Where?"], ["reasoning", "It was here."], ["agent", "Here."]]
+    thought = entry("question", 0, 0, said="Where?", reply="Here.", reasoning="It was here.")
+    assert opened([entry("begin", 0, 0), thought]).shown[1][2] == [
+        ["test", "Where?"],
+        ["reasoning", "It was here."],
+        ["agent", "Here."],
+    ]
 
 
 def test_the_last_question_is_what_the_table_shows() -> None:
-    assert last_question(log_of(0)) == "Which one is it?"  # type: ignore[arg-type]
+    assert opened(log_of(0)).question == "Which one is it?"
 
 
 # -- figures

@@ -11,6 +11,7 @@ from rapidfuzz import fuzz, process
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, dumps
+from tunecheck_memory._effects import Outcome
 from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._model import AskJudge
 
@@ -80,9 +81,9 @@ class WordJudge:
     Only the beginning of a long reply counts.
     """
 
-    async def ask(self, request: AskJudge, *, key: str) -> str:
+    async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         """Return the judgement as JSON; `key` is not needed."""
-        return self.judge(request)
+        return Outcome(0, self.judge(request))
 
     def judge(self, request: AskJudge) -> str:
         """Return the judgement as JSON.

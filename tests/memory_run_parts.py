@@ -1,0 +1,18 @@
+"""Memory runs for tests: what belongs to the plan and what to the run are told apart by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from tunecheck.endpoints import Endpoint
+from tunecheck_memory._evaluation import MemoryOutcome, MemoryPlan, run_memory
+
+_OF_PLAN = {each.name for each in fields(MemoryPlan)}
+
+
+def run_benchmark(configuration: str, endpoint: Endpoint, **more: Any) -> MemoryOutcome:
+    """A memory run with fields of `MemoryPlan` and arguments of `evaluate`."""
+    own = {name: value for name, value in more.items() if name in _OF_PLAN}
+    rest = {name: value for name, value in more.items() if name not in _OF_PLAN}
+    return run_memory(MemoryPlan(configuration=configuration, endpoint=endpoint, **own), **rest)
