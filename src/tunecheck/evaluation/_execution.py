@@ -116,7 +116,7 @@ class Execution:
             raise ConfigurationError(
                 "--on reads the data more than once, and this data can be read once: write it to a file"
             )
-        self._check(scan)
+        self.check(scan)
         described = self._describe(scan)
         self.deciding = self._read_base()
         earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
@@ -157,7 +157,8 @@ class Execution:
 
     # -- before
 
-    def _check(self, scan: Scan) -> None:
+    def check(self, scan: Scan) -> None:
+        """Check columns, prices and grouping against what the data set holds."""
         check_columns(self.evaluators if self.gaps_are_errors else (), self.target, self.layers, scan.columns)
         self.facts.check_prices(self.pace.max_cost)
         declared = self.dataset.defaults

@@ -100,6 +100,13 @@ class Job:
         assert self.recorded is not None
         return self._started(partial(score, self.recorded.folder), self.label)
 
+    def execution(self) -> Execution:
+        """Return the prepared run of a data set."""
+        from tunecheck.evaluation._evaluate import prepared
+
+        assert self.source is not None
+        return self._started(self._of_source(prepared, self.source), self.source.dataset.name)
+
     def _of_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
 
@@ -246,11 +253,7 @@ def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Executio
     Raises:
         TunecheckError: something that the options or the data set name is not here.
     """
-    from tunecheck.evaluation._evaluate import prepared
-
-    job = _job_on(options, dataset, (), trust)
-    assert job.source is not None
-    return job._started(partial(prepared, data=job.source.dataset, target=job.source.endpoint), dataset.name)
+    return _job_on(options, dataset, (), trust).execution()
 
 
 def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> Job:

@@ -13,7 +13,6 @@ from msgspec import to_builtins
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, print_path, stop_writing
-from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import Summary, intervals_of, run_view
@@ -44,7 +43,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     job = prepare(options, trust, invocation)
     if options.dry_run:
-        _show_estimate(job, estimate(job))
+        _show_estimate(job)
         return DONE
     after = _checked_additions(job)
     for line in [] if options.quiet else _powers(job):
@@ -100,7 +99,11 @@ def _checked_additions(job: Job) -> list[AfterRun]:
     return [kind.before_run(options, **simulated) for kind in added]
 
 
-def _show_estimate(job: Job, estimated: Estimate) -> None:
+def _show_estimate(job: Job) -> None:
+    from tunecheck.cli._evaluate.dry_run import Estimate, estimate
+
+    recorded = job.recorded
+    estimated = estimate(job.execution()) if recorded is None else Estimate(rows=len(recorded.rows()))
     if job.options.json:
         power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
