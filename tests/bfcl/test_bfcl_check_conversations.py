@@ -265,6 +265,10 @@ def test_the_evaluator_gives_error_type_and_turn_beside_the_reason() -> None:
     assert found["multi_turn_state_properties"] == {
         "error_type": "multi_turn:instance_state_mismatch",
         "turn": 1,
+        "state_differences": [
+            ["GorillaFileSystem.root.w.a", "{}", "missing"],
+            ["GorillaFileSystem.root.w.b", "missing", "{}"],
+        ],
         "faults": [
             {
                 "code": "state_mismatch",

@@ -32,7 +32,7 @@ from tunecheck.report._details import DetailReader
 from tunecheck.report._other_runs import paired_rows
 from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._texts import changed_part, line
-from tunecheck.report._turns import TruthStates, shown_turns
+from tunecheck.report._turns import shown_turns
 from tunecheck.results import read_run as read_run_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -396,33 +396,17 @@ def test_a_call_that_was_not_made_is_text_in_a_step() -> None:
     assert (step["calls"], step["text"]) == ([], "[cd(folder='documents')]")
 
 
-def conversation_states(**columns: JSON) -> list[Any]:
-    """The turns of a conversation in which the model forgot to make a file, as a page shows them."""
-    start: JSON = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": {}}}}}
-    data: dict[str, JSON] = {"involved_classes": ["GorillaFileSystem"], "initial_config": start}
-    truth: JSON = [["touch(file_name='a.txt')"], ["rm(file_name='a.txt')"]]
-    (empty,) = TruthStates().by_turn(data, [[]])
-    state: JSON = [{"role": "state_info", "class_name": name, "content": content} for name, content in empty.items()]
-    log: JSON = [state, {"begin_of_turn_query": []}, state, {"begin_of_turn_query": []}, state]
-    turns: JSON = [[{"role": "user", "content": "make it"}], [{"role": "user", "content": "remove it"}]]
-    return shown_turns(turns, truth, log, [[], []], lambda: TruthStates().by_turn(data | columns, truth))
+def test_a_turns_state_differences_stand_where_the_evaluator_says(tmp_path: Path) -> None:
+    def state(*, id: str) -> dict[str, object]:
+        differences: list[object] = [["Disk.a", "1", "2"], "odd", ["Disk.b", "missing"]]
+        properties = {"turn": 1, "state_differences": differences}
+        return {"state": 0.0, "state_result": "fail", "state_properties": properties}
 
-
-def test_a_turns_state_stands_beside_the_one_that_the_ground_truth_leaves() -> None:
-    first, second = conversation_states()
-    ((path, expected, found),) = first["apart"]
-    assert path == "GorillaFileSystem.root"
-    assert "a.txt" in expected
-    assert "a.txt" not in found
-    assert second["apart"] == []  # made and removed: what the model left by doing nothing
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [{"involved_classes": ["NoSuchSimulator"]}, {"involved_classes": "GorillaFileSystem"}, {"initial_config": 3}],
-)
-def test_a_ground_truth_that_cannot_be_made_leaves_its_states_out(columns: dict[str, JSON]) -> None:
-    assert all("apart" not in turn for turn in conversation_states(**columns))
+    asked = [[{"role": "user", "content": "make it"}], [{"role": "user", "content": "remove it"}]]
+    rows = [{"id": "r1", "turns": asked, "ground_truth": [["a()"], ["b()"]]}]
+    run = make_run(tmp_path, rows, evaluators={"state": state})
+    (row,) = data_of(report_of(run, tmp_path), "rows-0")
+    assert [turn.get("apart") for turn in row["turns"]] == [None, [["Disk.a", "1", "2"]]]
 
 
 def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:

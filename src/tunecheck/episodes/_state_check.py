@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import islice
 from typing import ClassVar, TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
@@ -31,6 +32,7 @@ Results: TypeAlias = "Counter[str | bytes]"
 _LONG = 2_000  # from how many characters on a result counts as long
 _LONGEST_PATH = 10_000
 _SHOWN = 120
+_MOST_DIFFERENCES = 20  # of two states, kept with a verdict
 _MOST_EXPLAINED = 300  # calls of a conversation: after each, all that the simulators hold is looked at
 
 PASSED = RowVerdict(True)
@@ -247,12 +249,14 @@ def no_call(turn: Turn) -> RowVerdict | None:
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
     """Return a failure if the model's simulators hold something else than the ground truth's."""
-    for found in deviations(truth.backend.states(), answered.backend.states()):
-        path = path_text(found.path, _LONGEST_PATH)
-        if not judging.ignores(path):
-            text = f"{path} is {_text(found.after)}; expected {_text(found.before)}"
-            return failed(_WRONG_STATE, text, path=path)
-    return None
+    found = deviations(truth.backend.states(), answered.backend.states())
+    named = ((path_text(each.path, _LONGEST_PATH), each) for each in found)
+    counted = ((path, each) for path, each in named if not judging.ignores(path))
+    wrong = [(path, _text(each.before), _text(each.after)) for path, each in islice(counted, _MOST_DIFFERENCES)]
+    if not wrong:
+        return None
+    path, expected, actual = wrong[0]
+    return replace(failed(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path), differences=(*wrong,))
 
 
 def _text(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tunecheck._faults import Fault, Verdict, sentence, verdict
+from tunecheck._json import JSON
 
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; the row is not scored."""
@@ -17,7 +18,8 @@ class RowVerdict:
     `valid` is None if the entry itself is wrong, so that the row is not scored. `error_type` is the leaderboard's name
     of the error, None if the row is valid; `code` is the code of its fault. `turn` counts from 0, in rows of several
     turns. `message` says what is wrong, for people. `path` is the place in the simulators' states. `causes` say more of
-    why the row failed. `details` are what is wrong as faults, if that is more than one.
+    why the row failed. `details` are what is wrong as faults, if that is more than one. `differences` are the places
+    in which the states differ after the turn: path, expected value, found value.
     """
 
     valid: bool | None
@@ -28,6 +30,7 @@ class RowVerdict:
     causes: tuple[Fault, ...] = field(default=(), compare=False)
     code: str | None = field(default=None, compare=False)
     details: tuple[Fault, ...] = field(default=(), compare=False)
+    differences: tuple[tuple[str, str, str], ...] = field(default=(), compare=False)
 
     @property
     def reason(self) -> str | None:
@@ -45,7 +48,9 @@ class RowVerdict:
 
     def scored(self, metric: str) -> Verdict:
         """Return the verdict as an evaluator's result for this metric."""
-        properties = {"error_type": self.error_type, "turn": self.turn}
+        differences: list[JSON] = [[*each] for each in self.differences]
+        properties: dict[str, JSON] = {"error_type": self.error_type, "turn": self.turn}
+        properties["state_differences"] = differences or None
         return verdict(
             metric,
             score=None if self.valid is None else float(self.valid),

@@ -29,8 +29,9 @@ class MultiTurnStateEvaluator(Evaluator):
 
     1.0 where that is so after each turn, else 0.0, with the first thing that is wrong as the reason: the turn, and the
     first difference of the states as a path with both values, or the result that is missing.
-    `multi_turn_state_properties` holds `error_type`, the leaderboard's name of it, and `turn`, counted from 0. A row
-    whose ground truth cannot work is not applicable in the strict mode.
+    `multi_turn_state_properties` holds `error_type`, the leaderboard's name of it, and `turn`, counted from 0, and
+    `state_differences` after that turn: `[path, expected, found]` each. A row whose ground truth cannot work is not
+    applicable in the strict mode.
 
     Args:
         compat: "strict" fails a call in a turn that asks for none and a conversation that was ended by force. A

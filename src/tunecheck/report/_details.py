@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import msgspec
 
@@ -14,11 +13,12 @@ from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, s
 from tunecheck.report._panels import PanelReaders, PanelRow
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
 from tunecheck.report._texts import as_json, as_text, cut, line
-from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
+from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
+_MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600
 _SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log", "reasoning", "reasoning_content"})
 _QUESTIONS = ("query", "question", "prompt", "input")
 
@@ -69,7 +69,6 @@ class DetailReader:
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
         self._run = run
         self._shared = shared
-        self._truth = TruthStates()
         self.panels = PanelReaders(None if run.folder is None else run.folder.folder)
 
     def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
@@ -132,10 +131,11 @@ class DetailReader:
                 shown["reasoning"] = as_text(thought)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
-        truth = partial(self._truth.by_turn, parts.data, parts.ground_truth)
-        shown["turns"] = shown_turns(parts.asked.turns, parts.ground_truth, log, result, truth)
-        shown["failed_turn"] = _failed_turn(row, columns, verdicts)
-        return shown
+        turns = shown_turns(parts.asked.turns, parts.ground_truth, log, result)
+        failed = _failed_turn(row, columns, verdicts)
+        if isinstance(failed, int) and 0 <= failed < len(turns):
+            turns[failed]["apart"] = [*_state_differences(row, columns)]
+        return shown | {"turns": [*turns], "failed_turn": failed}
 
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
@@ -243,7 +243,7 @@ def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> J
     properties = row[own.properties] if own.properties is not None else None
     others = [(key, row[column]) for key, column in own.others]
     if isinstance(properties, dict):
-        others += [(key, value) for key, value in properties.items() if key != "faults"]
+        others += [(key, value) for key, value in properties.items() if key not in ("faults", "state_differences")]
     more: list[JSON] = [[cut(key, 200), as_text(value)] for key, value in others if value is not None]
     return [
         own.verdicts.name,
@@ -257,7 +257,7 @@ def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> J
 
 
 def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
-    for item in items[:50]:
+    for item in items[:_MOST_DIFFERENCES]:
         if isinstance(item, dict):
             yield [as_text(item.get(key)) if item.get(key) is not None else "" for key in _DIFFERENCE_KEYS]
 
@@ -289,8 +289,19 @@ def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[V
     for fault in (fault for verdict in verdicts for fault in verdict.faults):
         if fault.turn is not None:
             return fault.turn - 1
+    return next((turn for turn in _properties(row, columns, "turn") if isinstance(turn, int)), None)
+
+
+def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
+    """Yield `[path, expected, found]` of the states after the turn that failed."""
+    for listed in _properties(row, columns, "state_differences"):
+        for each in listed[:_MOST_DIFFERENCES] if isinstance(listed, list) else ():
+            if isinstance(each, list) and len(each) == 3:
+                yield [cut(as_text(part), _LONGEST_DIFFERENCE) for part in each]
+
+
+def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
     for own in columns.evaluators:
         properties = row[own.properties] if own.properties is not None else None
-        if isinstance(properties, dict) and isinstance(properties.get("turn"), int):
-            return properties["turn"]
-    return None
+        if isinstance(properties, dict):
+            yield properties.get(name)

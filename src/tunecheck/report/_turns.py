@@ -1,73 +1,17 @@
-"""A conversation turn by turn: what was asked, called, answered and changed, and what the ground truth leaves."""
+"""Show a conversation turn by turn: what was asked, called, answered and changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
 from tunecheck.episodes._inference_log import Course
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
-
-if TYPE_CHECKING:
-    from tunecheck.episodes._playing import GroundTruth, Services
-
-States = dict[str, JSON]
-"""By simulator, as an inference log has them."""
-
-_MOST_CONVERSATIONS = 2_000
-"""A few milliseconds each: a report of more would take minutes."""
-
-_MOST_CALLS = 200
-_LONGEST_CALL_S = 2.0
-
-
-class TruthStates:
-    """Makes the calls of rows' ground truths, on simulators of their own."""
-
-    def __init__(self) -> None:
-        self._services: Services | None = None
-        self._made = 0
-
-    def by_turn(self, data: Mapping[str, JSON], ground_truth: JSON) -> list[States]:
-        """The states after each turn; none where a row does not say what its simulators start from."""
-        if self._made >= _MOST_CONVERSATIONS or "involved_classes" not in data or data.get("long_context") is True:
-            return []
-        self._made += 1
-        from tunecheck.episodes._playing import GroundTruth
-
-        try:
-            return [*self._replayed(GroundTruth.read({**data, "ground_truth": ground_truth}))]
-        except (ValueError, ConfigurationError):  # no simulators of that name, or a start that they do not take
-            return []
-
-    def _replayed(self, entry: GroundTruth) -> Iterator[States]:
-        from tunecheck.episodes._playing import Attempt, Services
-
-        if self._services is None:
-            self._services = Services(time_limit_s=_LONGEST_CALL_S)
-        truth = Attempt(self._services, entry)
-        left = _MOST_CALLS
-        for items in entry.turns:
-            left -= len(items)
-            if left < 0:
-                return
-            for item in items:
-                truth.make_truth(item)
-            yield _as_logged(truth.backend.state_texts())
-
-
-def _as_logged(states: Mapping[str, dict[str, JSON]]) -> States:
-    """The same after it went through a file, as the model's states did."""
-    logged = loads(dumps(states))
-    return logged if isinstance(logged, dict) else {}
-
 
 _MOST_TURNS = 100
 _MOST_STEPS = 50
@@ -119,21 +63,15 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
     return []
 
 
-def shown_turns(
-    turns: JSON, ground_truth: JSON, log: JSON, result: JSON, truth: Callable[[], Sequence[States]] = tuple
-) -> list[JSON]:
-    """The turns of a row: `{"user", "expected", "steps", "changes", "apart"}` each; what is not known is left out.
-
-    `truth` makes the states that the ground truth leaves after each turn; it is asked where the model's were recorded.
-    """
+def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
+    """Return the turns of a row: `{"user", "expected", "steps", "changes"}` each; unknown ones are left out."""
     asked = turns if isinstance(turns, list) else []
     entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
     results = result if isinstance(result, list) else []
     course = Course.read({"inference_log": log})
-    left = truth() if len(states) > 1 else ()
     count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
-    shown: list[JSON] = []
+    shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
         logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
         # The log's messages, where it is there, are what was sent.
@@ -149,10 +87,7 @@ def shown_turns(
         if isinstance(expected, list):
             turn["expected"] = _expected(expected, called)
         if at + 1 < len(states):
-            after = _states(states[at + 1])
-            turn["changes"] = [*_changes(_states(states[at]), after)][:_MOST_CHANGES]
-            if at < len(left):
-                turn["apart"] = [*_changes(left[at], after)][:_MOST_CHANGES]
+            turn["changes"] = [*_changes(_states(states[at]), _states(states[at + 1]))][:_MOST_CHANGES]
         shown.append(turn)
     return shown
 

@@ -170,7 +170,7 @@ function stepsNode(title, turn) {
 /** What a turn changed, and how its state differs from the ground truth's. */
 function statesNode(turn, where) {
   const states = turn.changes ? [el("h4", {}, data(`What it changed${where}`)), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")] : [];
-  const apart = turn.apart ? [el("h4", {}, data(`Against the ground truth${where}`)), turn.apart.length ? changesTable(turn.apart, ["state", "ground truth", "here"]) : el("p", { class: "note" }, "the same state")] : [];
+  const apart = turn.apart?.length ? [el("h4", {}, data(`Against the ground truth${where}`)), changesTable(turn.apart, ["state", "ground truth", "here"])] : [];
   return el("div", {}, ...states, ...apart);
 }
 
