@@ -61,9 +61,9 @@ def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small
     assert "all 6 rows call (3) answer (3)" in lines
     assert "match 3 of 6 (50.0%) 1 of 3 (33.3%) 2 of 3 (66.7%)" in lines
     assert "function_call_match 5 of 6 (83.3%) 3 of 3 (100.0%) 2 of 3 (66.7%)" in lines
-    assert "1 wrong argument: number as text e.g. r0" in lines
-    assert "1 wrong argument: date or time format e.g. r2" in lines
-    assert "1 called when it should have answered e.g. r3" in lines
+    assert "1 16.7% a number written as text e.g. r0" in lines
+    assert "1 16.7% a date or time in another format e.g. r2" in lines
+    assert "1 16.7% called more than it should e.g. r3" in lines
     assert "SIMULATED" not in said.out
 
 
@@ -224,7 +224,7 @@ def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: P
     strict = inside(small, *gated)
     assert strict.code == 3
     assert "gate NOT met  required error rate <= 0" in strict.out
-    assert "target: NoAnswerError: row r5: no recorded answer" in strict.out
+    assert "e.g. r5 NoAnswerError: row r5: no recorded answer" in " ".join(strict.out.split())
     assert inside(small, *gated, "--max-error-rate", "0.2").code == 0
 
 

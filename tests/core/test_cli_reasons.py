@@ -43,7 +43,6 @@ def test_rows_are_counted_by_the_codes_of_their_faults() -> None:
 def test_a_row_counts_once_for_each_code_it_has() -> None:
     found = read_failures([failed("a", "missing_call", "missing_call", "extra_call")], {"e": "m"})
     assert {group.title: group.rows for group in found.faults["e"].values()} == {"missing call": 1, "extra call": 1}
-    assert found.failed == {"e": 1}
 
 
 def test_an_evaluators_own_code_is_its_own_name() -> None:
@@ -71,7 +70,15 @@ def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
     verdict = BleuScoreEvaluator()(response="Nothing alike", ground_truth="It is booked.")
     found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
     assert list(found.faults["bleu"]) == ["below_threshold"]
-    assert found.told("bleu") == {}
+    assert found.reasons == {}
+
+
+def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -> None:
+    both = failed("a", "too_rude") | row("a", "f", {"m_result": "fail", "m_reason": "too long"})
+    known = failed("b", "too_rude", cause="refusal") | {"cause": "refusal"}
+    found = read_failures([both, known], {"e": "m", "f": "m"})
+    assert [(group.title, group.rows) for group in found.reasons.values()] == [("e: too rude", 1)]
+    assert list(found.causes) == ["refusal"]
 
 
 def test_faults_of_another_shape_are_left_out() -> None:
@@ -163,7 +170,7 @@ def test_one_metric_counts_in_all_rows_of_a_run() -> None:
         row("c", "e", {"style_result": "fail"}),
     ]
     assert counted_metrics(rows, {"e": None}) == {"e": "tone"}
-    assert read_failures(rows, {"e": None}).failed == {"e": 1}
+    assert list(read_failures(rows, {"e": None}).faults) == ["e"]
     assert [VerdictReader("e", "tone").word(each) for each in rows] == ["fail", "pass", "scored"]
 
 

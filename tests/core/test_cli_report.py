@@ -60,30 +60,31 @@ def test_one_kind_of_rows_needs_no_column_of_its_own() -> None:
 
 
 def test_reasons_are_counted_the_commonest_first_with_an_example_of_each() -> None:
-    groups = {"a": FailureGroup("list order", 6, "r2", ""), "b": FailureGroup("number conversion", 11, "r1", "")}
-    found = lines(summary(failures=Failures(failed={"calls": 17}, faults={"calls": groups})))
-    start = found.index("calls: 17 rows")
-    assert found[start + 1 : start + 3] == ["11 number conversion e.g. r1", "6 list order e.g. r2"]
-
-
-def test_evaluators_that_fail_for_the_same_reasons_are_told_together() -> None:
-    failures = Failures(
-        failed={"bleu": 2, "calls": 2},
-        faults={name: {"called": FailureGroup("called", 2, "r1", "")} for name in ("bleu", "calls")},
-    )
-    found = lines(summary(failures=failures, evaluators={"calls": CALLS, "bleu": CALLS}))
-    assert "calls, bleu: 2 rows" in found
+    groups = {"a": FailureGroup("own: too long", 6, "r2", ""), "b": FailureGroup("own: too rude", 11, "r1", "")}
+    found = lines(summary(failures=Failures(reasons=groups)))
+    start = found.index("failed for a reason that an evaluator gives")
+    assert found[start + 1 : start + 3] == ["11 7.3% own: too rude e.g. r1", "6 4.0% own: too long e.g. r2"]
 
 
 def test_rare_kinds_are_left_out_and_counted() -> None:
     groups = {letter: FailureGroup(f"kind {letter}", 1, "r", "") for letter in "abcdefghijkl"}
-    assert "and 4 more" in lines(summary(failures=Failures({"calls": 12}, {"calls": groups})))
+    assert "and 4 more" in lines(summary(failures=Failures(reasons=groups)))
 
 
-def test_errors_are_shown_in_their_own_words() -> None:
-    errors = {"target": {"timed out after …": FailureGroup("", 3, "r9", "TimedOutError: nothing in 60 s")}}
+def test_errors_of_evaluators_are_shown_in_their_own_words() -> None:
+    errors = {"calls": {"timed out after …": FailureGroup("", 3, "r9", "TimedOutError: nothing in 60 s")}}
     found = lines(summary(failed_rows=3, failures=Failures(errors=errors)), 120)
-    assert found[found.index("errors in 3 rows") + 1] == "3 target: TimedOutError: nothing in 60 s e.g. r9"
+    assert found[found.index("errors") + 1] == "3 2.0% calls: TimedOutError: nothing in 60 s e.g. r9"
+
+
+def test_a_row_without_an_answer_stands_under_its_cause_with_the_error_in_its_own_words() -> None:
+    errors = {"target": {"timed out after …": FailureGroup("", 3, "r9", "TimedOutError: nothing in 60 s")}}
+    causes = {"unreachable": FailureGroup("no answer", 3, "r9", "")}
+    found = lines(summary(failed_rows=3, failures=Failures(causes=causes, errors=errors)), 120)
+    start = found.index("failed because of how the model is served")
+    told = "no answer: the service could not be reached e.g. r9 TimedOutError: nothing in 60 s"
+    assert found[start + 1] == f"3 2.0% {told}"
+    assert "errors" not in found
 
 
 def test_many_evaluators_by_group_are_split_into_tables_that_fit() -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from tunecheck._causes import Side, cause_named, in_order
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import progress_bar
 from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
-from tunecheck.views import SIMULATED, View, console, print_view
+from tunecheck.pipeline._finished_rows import FailureGroup
+from tunecheck.views import SIMULATED, Sentence, Table, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=ResumableOptions)
 
-_MOST_ERRORS = 5
+_MOST_ERRORS, _MOST_REASONS = 5, 8
 
 
 def trust_of(options: RunOptions) -> Trust:
@@ -101,19 +102,69 @@ def print_run(
         print(SIMULATED)
     figures()
     failures = _failures(result.run_dir)
-    if failures.causes:
-        print_view(View(name, [causes_table(failures.causes, result.row_count)]), console(sys.stdout))
+    if table := failures_table(failures, result.row_count):
+        print_view(View(name, [table]), console(sys.stdout))
     if result.failed_row_count:
         print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
-        print(*(f"  {error}" for error in _error_lines(failures, noun)), sep="\n")
     for note in result.notes:
         print(f"note: {clean(note)}")
     print(f"files in {result.run_dir}", *(f"  {file}" for file in files), sep="\n")
 
 
+_HEADS: Mapping[Side, str] = {
+    "serving": "failed because of how the model is served",
+    "model": "failed because of the model",
+}
+
+
+def failures_table(failures: Failures, rows: int) -> Table | None:
+    """List why rows failed, serving problems first, then the errors of evaluators.
+
+    A row counts under its cause; without one, under the first reason that its evaluators give.
+    """
+    cells: list[Sequence[Sentence]] = []
+    told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
+    advised: set[str] = set()
+    for side, head in _HEADS.items():
+        causes = [cause_named(code) for code in in_order(failures.causes) if cause_named(code).side == side]
+        cells += [("", "", Words(head, "strong"))] if causes else []
+        for cause in sorted(causes, key=lambda cause: -failures.causes[cause.code].rows):
+            group = failures.causes[cause.code]
+            title = Words(f"  {clean(cause.title, 100)}  ")
+            cells.append(_failure_line(title, group, rows, told.get(group.example, "")))
+            if cause.advice not in advised:
+                cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
+                advised.add(cause.advice)
+    cells += _other_failures("failed for a reason that an evaluator gives", [*failures.reasons.values()], rows)
+    errors = [
+        FailureGroup(f"{stage}: {group.words}", group.rows, group.example, "")
+        for stage, groups in failures.errors.items()
+        if stage != "target" or not failures.causes
+        for group in groups.values()
+    ]
+    cells += _other_failures("errors", errors, rows)
+    return Table(("", "", ""), cells, "rrl") if cells else None
+
+
+def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[Sentence]]:
+    if groups:
+        yield "", "", Words(head, "strong")
+    for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
+        yield _failure_line(Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
+    if len(groups) > _MOST_REASONS:
+        yield "", "", Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
+
+
+def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
+    said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
+    why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
+    return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
+
+
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
-    """The commonest kinds of errors of a run, with a row each."""
-    return _error_lines(_failures(folder), noun)
+    """Yield the commonest kinds of errors of a run, with a row each."""
+    for group in islice(_failures(folder).error_groups, _MOST_ERRORS):
+        yield f"{clean(group.words, 200)} ({counted(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
 
 def _failures(folder: Path) -> Failures:
@@ -121,11 +172,6 @@ def _failures(folder: Path) -> Failures:
     from tunecheck.runs._store import Run
 
     return read_failures(Run(folder).rows(), {})
-
-
-def _error_lines(failures: Failures, noun: str) -> Iterator[str]:
-    for group in islice(failures.error_groups, _MOST_ERRORS):
-        yield f"{clean(group.words, 200)} ({counted(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
 
 def every_row_failed(result: EvaluationResult, noun: str) -> bool:

@@ -331,21 +331,17 @@ class FailureGroup:
 class Failures:
     """What went wrong in a run.
 
-    `failed` counts the rows that each evaluator failed, `faults` why, by code (the evaluators' own reasons by their
-    words); `causes` has the rows of each cause, with the evidence in words; `errors` holds the errors by stage
-    (`target`, or an evaluator's name); `simulated_answers` the rows whose answer no model gave.
+    `causes` has the rows of each cause, with the evidence in words; `reasons` the failing rows without a cause, by what
+    their first evaluator says. `errors` holds the errors by stage (`target`, or an evaluator's
+    name). `faults` counts why each evaluator failed rows, by code (its own reasons by their words).
+    `simulated_answers` counts the rows whose answer no model gave.
     """
 
-    failed: dict[str, int] = field(default_factory=dict)
-    faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
-    errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     causes: dict[str, FailureGroup] = field(default_factory=dict)
+    reasons: dict[str, FailureGroup] = field(default_factory=dict)
+    errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
+    faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     simulated_answers: int = 0
-
-    def told(self, name: str) -> Mapping[str, FailureGroup]:
-        """An evaluator's groups; none where they only say that scores are below the threshold."""
-        groups = self.faults.get(name, {})
-        return groups if groups.keys() - {"below_threshold"} else {}
 
     def by_code(self, name: str) -> Counter[str]:
         """The rows that an evaluator failed, by fault code alone: its own reasons, whatever their words, are `own`."""
@@ -366,19 +362,21 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
     failures = Failures()
     for row in rows:
-        row_id = str(row.get("row_id"))
+        row_id, own = str(row.get("row_id")), ""
         failures.simulated_answers += row.get("outputs.simulated") is True
-        if isinstance(code := row.get("cause"), str):
-            _count(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
         for reader in readers:
             verdict = reader.read(row)
             if verdict.word == "fail":
-                failures.failed[reader.name] = failures.failed.get(reader.name, 0) + 1
                 groups = failures.faults.setdefault(reader.name, {})
                 for key, called in fault_groups(verdict.faults, verdict.reason).items():
                     _count(groups, key, called, row_id, verdict.reason)
+                    own = own or ("" if key == "below_threshold" else f"{reader.name}: {called}")
         for stage, key, words in errors_of(row):
             _count(failures.errors.setdefault(stage, {}), key, key, row_id, words)
+        if isinstance(code := row.get("cause"), str):
+            _count(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
+        elif own:
+            _count(failures.reasons, own, own, row_id, "")
     return failures
 
 

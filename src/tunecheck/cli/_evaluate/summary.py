@@ -10,11 +10,11 @@ from tunecheck._causes import METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import cost_text, skill_text
 from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
-from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.cli._running import failures_table
+from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tunecheck.comparison._judged import Correction
     from tunecheck.statistics._results import Estimate
 
-_MOST_FAULTS, _MOST_ERRORS, _MOST_GROUPS = 8, 5, 30
+_MOST_GROUPS = 30
 _VERDICTS: Mapping[End, tuple[str, Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
@@ -97,12 +97,8 @@ def _parts(summary: Summary, intervals: Mapping[str, str] | None) -> Iterator[Pa
     for column, values in summary.by.items():
         if column != "row_kind":
             yield _group_table(column, values, summary.evaluators)
-    if summary.failures.causes:
-        yield causes_table(summary.failures.causes, summary.rows)
-    if any(map(summary.failures.told, summary.evaluators)):
-        yield _faults(summary)
-    if summary.failures.errors:
-        yield _errors(summary)
+    if failed := failures_table(summary.failures, summary.rows):
+        yield failed
     if summary.usage:
         yield _usage(summary.usage)
     if summary.gates:
@@ -186,40 +182,6 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     left = len(ordered) - len(rows)
     below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
-
-
-def _faults(summary: Summary) -> Table:
-    told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
-    for name in summary.evaluators:
-        groups = summary.failures.told(name)
-        same = next((names for names, known in told if known == groups), None)
-        if same is not None:
-            same.append(name)
-        elif groups:
-            told.append(([name], groups))
-    rows: list[Sequence[Sentence]] = []
-    for names, groups in told:
-        failed = counted(summary.failures.failed[names[0]], "row")
-        rows.append(("", (Words(clean(", ".join(names), 200), "strong", foreign=True), f": {failed}"), ""))
-        rows += _listed([(group.title, group) for group in groups.values()], _MOST_FAULTS)
-    return Table(("", "what evaluators found", ""), rows, "rll")
-
-
-def _errors(summary: Summary) -> Table:
-    rows: list[Sequence[Sentence]] = []
-    for stage, groups in summary.failures.errors.items():
-        rows += _listed([(f"{stage}: {group.words}", group) for group in groups.values()], _MOST_ERRORS)
-    head = Words(f"errors in {counted(summary.failed_rows, 'row')}", "bad")
-    return Table(("", head, ""), rows, "rll")
-
-
-def _listed(groups: Sequence[tuple[str, FailureGroup]], most: int) -> Iterator[Sequence[Sentence]]:
-    ordered = sorted(groups, key=lambda item: -item[1].rows)
-    for label, group in ordered[:most]:
-        example = (Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
-        yield f"{group.rows:,}", Words(f"  {clean(label, 200)}", foreign=True), example
-    if len(ordered) > most:
-        yield "", Words(f"  and {len(ordered) - most:,} more", "dim"), ""
 
 
 def _usage(usage: Mapping[str, JSON]) -> Table:
