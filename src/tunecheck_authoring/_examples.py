@@ -15,7 +15,7 @@ from tunecheck import Row
 from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
 from tunecheck.datasets import SOURCE_ID, TRIAL, UnusableRowError
 from tunecheck.endpoints import openai_tools, read_messages
-from tunecheck.episodes import OwnWording, Replay, Scenario, ToolsDialect, question_row, read_scenario, step_row
+from tunecheck.episodes import OwnWording, Player, Scenario, ToolsDialect, question_row, read_scenario, step_row
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.plugins import JSON, RunFile, dumps, loads
 from tunecheck.runs import value_reader
@@ -234,7 +234,7 @@ def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingRep
     One that only looks something up is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
-    replay = Replay(backend)
+    replay = Player(backend)
     steps = ((call, replay.call(call)) for call in wrong)
     found = same or next((call for call, step in steps if step.changes or step.result.error), None)
     return None if found is None else TrainingReply("", (found,))

@@ -7,16 +7,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from tunecheck.calls import FunctionCall
+from tunecheck.calls import FunctionCall, Reading
 from tunecheck.datasets import Judging
 from tunecheck.episodes import (
     PASSED,
     Attempt,
     CallMode,
-    Decoded,
     Given,
     GroundTruth,
-    NestedCall,
     Results,
     RowVerdict,
     Services,
@@ -25,6 +23,7 @@ from tunecheck.episodes import (
     missing_result,
     no_call,
     results_of,
+    source_text,
     wrong_state,
 )
 from tunecheck.formats import read_python_calls
@@ -44,10 +43,10 @@ class LeaderboardCheck(StateCheck):
 
     strict: ClassVar[bool] = False
 
-    def decode(self, step: object, mode: CallMode) -> Decoded:
+    def decode(self, step: object, mode: CallMode) -> Reading:
         """Return the calls that the leaderboard reads in a step."""
         if mode == "text" and not isinstance(step, str):
-            return Decoded()
+            return Reading()
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
@@ -85,11 +84,11 @@ class LeaderboardAttempt(Attempt):
         super().__init__(services, truth, named=named)
         self._prefix = f"{role}_eval_{truth.id}"
 
-    def make(self, call: NestedCall) -> Result:
+    def make(self, call: FunctionCall) -> Result:
         """Make a model's call. Never raises."""
         if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
             return super().make(call)
-        results = self._make(read_python_calls(self._rewritten(call.text(","))))
+        results = self._make(read_python_calls(self._rewritten(source_text(call, ","))))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
     def make_truth(self, item: object) -> list[Result]:

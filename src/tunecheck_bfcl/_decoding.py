@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-from tunecheck.calls import MAX_CHARACTERS, UnreadableError
-from tunecheck.episodes import NO_CALL, CallMode, Decoded, NestedCall, at_most_max_calls, decode_entries, entries_of
-from tunecheck.plugins import plain
+from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
+from tunecheck.episodes import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
+from tunecheck.plugins import JSON, plain
 from tunecheck_bfcl._source_calls import decode_source_text
 from tunecheck_bfcl._text import UndecodableError, decode_text, decode_text_as_bfcl
 
@@ -59,16 +59,16 @@ def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:
 _SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
 
 
-def decode_step(step: object, *, text_mode: bool = False) -> Decoded:
+def decode_step(step: object, *, text_mode: bool = False) -> Reading:
     """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises."""
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(decode_text_as_bfcl(step))
     if step is None or (isinstance(step, str) and not step.strip()):
-        return Decoded(problem=NO_CALL) if step != "" else Decoded()
+        return Reading(problem=NO_CALL) if step != "" else Reading()
     return decode_entries(step, _nested_calls)
 
 
-def _nested_calls(step: object) -> Iterator[NestedCall]:
+def _nested_calls(step: object) -> Iterator[FunctionCall]:
     for name, arguments in entries_of(step):
         if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
             raise UnreadableError(f"arguments of {len(arguments)} characters")
@@ -76,6 +76,6 @@ def _nested_calls(step: object) -> Iterator[NestedCall]:
         value = json.loads(arguments) if isinstance(arguments, str) else arguments
         if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
             plain(value)  # refuses what is nested too deeply to be walked
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             raise UnreadableError("the arguments are not an object")
-        yield NestedCall(name, cast("Mapping[str, object]", value))
+        yield FunctionCall(name, cast("dict[str, JSON]", value))

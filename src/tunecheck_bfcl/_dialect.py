@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from tunecheck import Row
-from tunecheck.calls import tool_name
+from tunecheck.calls import FunctionCall, Reading, tool_name
 from tunecheck.endpoints import Completion
 from tunecheck.episodes import (
     BenchmarkDialect,
-    Decoded,
     Dialect,
-    NestedCall,
     Offer,
     Services,
     StateCheck,
@@ -22,6 +20,7 @@ from tunecheck.episodes import (
     Wording,
     answer_step,
     answer_text,
+    source_text,
 )
 from tunecheck.formats import AUTO, Profile
 from tunecheck.plugins import JSON, dumps
@@ -78,7 +77,7 @@ class LeaderboardTools(ToolsDialect):
         """Return the answer as it stands in the result."""
         return answer_step(completion.text, completion.tool_calls, keep_nothing=True)
 
-    def decode(self, step: JSON) -> Decoded:
+    def decode(self, step: JSON) -> Reading:
         """Return the calls of a step."""
         return decode_step(step)
 
@@ -98,14 +97,14 @@ class LeaderboardText(TextDialect):
         text = completion.text
         if form is None and self._any_form and text and decode_text_as_bfcl(text).problem is not None:
             form = AUTO
-        write = self._source_text if self._foreign else NestedCall.text
+        write = self._source_text if self._foreign else source_text
         return answer_text(completion, form=form, tools=self._functions, write=write)
 
-    def decode(self, step: JSON) -> Decoded:
+    def decode(self, step: JSON) -> Reading:
         """Return the calls of a step."""
         return decode_step(step, text_mode=True)
 
-    def _source_text(self, call: NestedCall) -> str:
+    def _source_text(self, call: FunctionCall) -> str:
         """The call with values as source: of a function with another language's types."""
         documents = (
             [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []

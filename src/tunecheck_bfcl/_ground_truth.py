@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck.calls import Reading, bind_positional, canonical_text
-from tunecheck.episodes import GroundTruth, Replay, Services, path_text, shown
+from tunecheck.episodes import GroundTruth, Player, Services, path_text, shown
 from tunecheck.plugins import JSON
 from tunecheck_bfcl._entries import CheckRow
 
@@ -38,7 +38,7 @@ def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
     entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
     backend = services.play(entry)
-    replay = Replay(backend)
+    replay = Player(backend)
     operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
     parameters = {name: operation.parameters for name, operation in operations}
     for turn, items in enumerate(entry.turns):
@@ -51,7 +51,7 @@ def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
             yield "  no call"
 
 
-def _made(reading: Reading, item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _made(reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
     if not reading.calls:
         yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:

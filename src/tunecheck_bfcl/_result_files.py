@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck import DataError
-from tunecheck.episodes import UNKNOWN, CallMode, Course, mode_of
+from tunecheck.episodes import UNKNOWN, CallMode, Episode, mode_of
 from tunecheck.plugins import JSON, loads, told_as
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 
@@ -28,13 +28,13 @@ _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
 class Recorded:
     """One row of a result file. `problem` says why it cannot be read; then there is no result.
 
-    `course` is what the record says of how the conversation went.
+    `episode` is what the record says of how the conversation went.
     """
 
     id: str
     result: JSON = None
     problem: str | None = None
-    course: Course = UNKNOWN
+    episode: Episode = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class ResultFile:
         name = row_id(name, self.category)
         if "result" not in value:
             return Recorded(name, problem=f"row {number} has no result")
-        course = Course.read(value) if self.category.multi_turn else UNKNOWN
-        return Recorded(name, value["result"], course=course)
+        episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
+        return Recorded(name, value["result"], episode=episode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class Scorer:
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
-            return self._check.check(row, record.result, mode=mode, course=record.course, model=file.model)
+            return self._check.check(row, record.result, mode=mode, episode=record.episode, model=file.model)
         except RecursionError:
             return failed(_UNREADABLE, "the result is nested too deeply")
 

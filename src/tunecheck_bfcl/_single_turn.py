@@ -6,9 +6,9 @@ As the leaderboard judges (`compat`), or strictly: with none of its quirks, and 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from tunecheck.calls import FunctionCall, ToolDefinitions, tool_name
+from tunecheck.calls import FunctionCall, Reading, ToolDefinitions, tool_name
 from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
-from tunecheck.episodes import INVALID_ENTRY, CallMode, Decoded, RowVerdict, decode_step, mode_of, shown
+from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step, mode_of, shown, source_text
 from tunecheck.formats import read_calls, tools_of
 from tunecheck.plugins import JSON, sentence
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
@@ -168,7 +168,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
         return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
 
-def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Decoded:
+def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
@@ -179,16 +179,16 @@ def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitio
     return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
 
 
-def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> RowVerdict:
+def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
     unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
     attempted = decoded.problem is not None and unreadable
     if not decoded.calls and not attempted:
         return _PASSED
-    text = f"called {shown([call.text() for call in decoded.calls] or result)}; no call was asked for"
+    text = f"called {shown([source_text(call) for call in decoded.calls] or result)}; no call was asked for"
     return failed("irrelevance_error:decoder_success", text)
 
 
-def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> RowVerdict:
+def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
     if not decoded.calls:
         return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
     offered = {tool_name(name) for name in documents}
@@ -199,10 +199,10 @@ def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object
 
 
 def _strict_failure(
-    decoded: Decoded, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
+    decoded: Reading, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
 ) -> RowVerdict | None:
     expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
-    calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
+    calls = decoded.calls
     if language == "python":
         match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
     else:

@@ -10,8 +10,8 @@ What is not a literal (a name, an operation, a call of anything else) is its own
 import re
 from collections.abc import Iterator
 
-from tunecheck.calls import MAX_CHARACTERS
-from tunecheck.episodes import Decoded, NestedCall
+from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading
+from tunecheck.plugins import JSON
 
 _DEEPEST = 50
 _LONGEST = 100_000
@@ -230,34 +230,34 @@ def _constant(match: re.Match[str]) -> bool | None:
     return {"true": True, "false": False}.get(match[0])
 
 
-def source_calls(text: str) -> Decoded:
+def source_calls(text: str) -> Reading:
     """The calls of a text, in brackets or bare. It never raises."""
     if len(text) > MAX_CHARACTERS:
-        return Decoded(problem=f"a text of {len(text)} characters")
+        return Reading(problem=f"a text of {len(text)} characters")
     body = text.strip()
     fenced = _FENCE.match(body)
     body = fenced[1].strip() if fenced else body.strip("`")
     body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
-    calls: list[NestedCall] = []
+    calls: list[FunctionCall] = []
     place = 0
     while body[place:].strip(" \t\r\n;"):
         opening = _CALL.match(body, place)
         if opening is None:
-            return Decoded(problem="the answer holds no call")
+            return Reading(problem="the answer holds no call")
         arguments, end = _arguments(body, opening.end())
         if arguments is None:
-            return Decoded(problem=f"a call of {opening[1][:60]!r} whose arguments cannot be read")
-        calls.append(NestedCall(opening[1], arguments))
+            return Reading(problem=f"a call of {opening[1][:60]!r} whose arguments cannot be read")
+        calls.append(FunctionCall(opening[1], arguments))
         rest = body[end:].lstrip()
         place = len(body) - len(rest) + (rest[:1] in (",", ";"))
         if rest and rest[0] not in ",;":
-            return Decoded(problem="more text stands after a call")
-    return Decoded(tuple(calls))
+            return Reading(problem="more text stands after a call")
+    return Reading(tuple(calls))
 
 
-def _arguments(text: str, place: int) -> tuple[dict[str, object] | None, int]:
+def _arguments(text: str, place: int) -> tuple[dict[str, JSON] | None, int]:
     """The arguments up to the closing bracket, positional ones under "0", "1", …; and where they end."""
-    arguments: dict[str, object] = {}
+    arguments: dict[str, JSON] = {}
     while True:
         key = _ARGUMENT_NAME.match(text, place)
         start = key.end() if key else place

@@ -12,8 +12,10 @@ import operator
 import re
 import warnings
 from collections.abc import Callable
+from typing import cast
 
-from tunecheck.episodes import Decoded, NestedCall
+from tunecheck.calls import FunctionCall, Reading
+from tunecheck.plugins import JSON
 from tunecheck_bfcl._arithmetic import Folded, checked, computed
 
 MOST_CHARACTERS = 1_000_000
@@ -141,7 +143,7 @@ def _value(node: ast.expr | None) -> object:
     raise UndecodableError(f"a value that is not a literal: {type(node).__name__}")
 
 
-def decode_text_as_bfcl(text: str) -> Decoded:
+def decode_text_as_bfcl(text: str) -> Reading:
     """The calls that BFCL makes in a conversation for a prompting model's text, or why it makes none. It never raises.
 
     On top of `decode_text`, a dict whose values are all dicts is a call of its first key, which is how calls inside
@@ -150,13 +152,14 @@ def decode_text_as_bfcl(text: str) -> Decoded:
     try:
         calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]
     except (UndecodableError, RecursionError) as error:
-        return Decoded(problem=str(error))
-    return Decoded(tuple(calls))
+        return Reading(problem=str(error))
+    return Reading(tuple(calls))
 
 
-def _nested_call(name: object, arguments: object) -> NestedCall:
+def _nested_call(name: object, arguments: object) -> FunctionCall:
     assert isinstance(arguments, dict)
-    return NestedCall(str(name), {str(key): _rewritten(value) for key, value in arguments.items()})
+    rewritten = {str(key): _rewritten(value) for key, value in arguments.items()}
+    return FunctionCall(str(name), cast("dict[str, JSON]", rewritten))
 
 
 def _rewritten(value: object) -> object:

@@ -77,7 +77,7 @@ def test_a_recording_answers_as_the_server_did(url: str) -> None:
     asked = live_backend(live)
     texts = [asked.call(call).text for call in (add("Emma"), LIST)]
     live.close()
-    replayed = Backend.start(["shelf"], {})
+    replayed = Backends().start(["shelf"], {})
     assert [replayed.call(call).text for call in (add("Emma"), LIST)] == texts
     assert replayed.states() == asked.states() == {"shelf": {"list_books": {"books": {"Emma": None}}}}
 
@@ -85,7 +85,7 @@ def test_a_recording_answers_as_the_server_did(url: str) -> None:
 def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(url: str) -> None:
     live = LiveServer(recorded(url), url)
     live.close()
-    backend = Backend.start(["shelf"], {})
+    backend = Backends().start(["shelf"], {})
     result = backend.call(add("Emma"))
     assert result.error
     assert "not recorded" in result.text
@@ -96,7 +96,7 @@ def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(url: str) -
 def test_an_unrecorded_call_that_only_reads_leaves_the_state_known(url: str) -> None:
     live = LiveServer(recorded(url), url)
     live.close()
-    backend = Backend.start(["shelf"], {})
+    backend = Backends().start(["shelf"], {})
     assert backend.call(FunctionCall("tell_key", {})).error
     assert backend.states() == {"shelf": {"list_books": {"books": {}}}}
 
@@ -114,7 +114,7 @@ def test_a_conversation_may_begin_after_calls(url: str) -> None:
     assert not live_backend(live, (add("Emma"),)).call(lend).error
     live.close()
     with pytest.raises(DataError, match="not recorded"):
-        Backend.start(["shelf"], {"shelf": {"before": [{"name": "add_book", "arguments": {"title": "Walden"}}]}})
+        Backends().start(["shelf"], {"shelf": {"before": [{"name": "add_book", "arguments": {"title": "Walden"}}]}})
 
 
 def test_annotations_say_what_writes_and_trying_shows_what_tells_of_it(url: str) -> None:
@@ -240,7 +240,7 @@ def test_a_recording_that_is_damaged_names_itself(url: str) -> None:
     with Path("simulators/shelf.recording.jsonl").open("a") as file:
         file.write(json.dumps({"call": 7}))
     with pytest.raises(DataError, match=r"shelf\.recording\.jsonl: cannot be read as a recording"):
-        Backend.start(["shelf"], {})
+        Backends().start(["shelf"], {})
 
 
 def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:

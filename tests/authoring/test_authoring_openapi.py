@@ -96,7 +96,7 @@ def service(folder: Path, content: str | dict[str, Any] = CLINIC, name: str = "c
     path.unlink(missing_ok=True)
     write_simulator(file, path)
     animals: Any = [{"id": 1, "name": "Mika", "species": "cat"}, {"id": 2, "name": "Rex", "species": "dog"}]
-    return Backend.start([name], {name: {"animal": animals}} if content is CLINIC else {}, workspace=folder)
+    return Backends(workspace=folder).start([name], {name: {"animal": animals}} if content is CLINIC else {})
 
 
 def call(backend: Backend, function: str, /, **arguments: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, check_conversation, lamp_row, plain, steps
 
 from tunecheck import DataError, MultiTurnStateEvaluator
-from tunecheck.episodes import Course, RowVerdict, Services
+from tunecheck.episodes import Episode, RowVerdict, Services
 
 LAMPS = Services({"Lamp": Lamp})
 
@@ -175,8 +175,8 @@ def test_what_a_row_says_of_its_judging_has_one_form(columns: Row, complaint: st
 @both_modes
 @pytest.mark.parametrize(("by", "words"), [("step_limit", "step limit was reached"), ("overflow", "no longer fits")])
 def test_what_ended_a_conversation_is_said_beside_what_is_wrong(by: str, words: str, compat: bool) -> None:
-    course = Course(calls_made=[[["switch(on=True)"], []]], forced_quit=True, ended_by=by)
-    verdict = judged(lamp_row(["switch(on=True)"], ["look()"]), [steps(ON)], compat=compat, course=course)
+    episode = Episode.of_columns(calls_made=[[["switch(on=True)"], []]], forced_quit=True, ended_by=by)
+    verdict = judged(lamp_row(["switch(on=True)"], ["look()"]), [steps(ON)], compat=compat, episode=episode)
     assert plain(verdict) == (False, "multi_turn:force_terminated")
     assert [(fault.code, fault.turn) for fault in verdict.faults] == [("forced_quit", 1), (by, 1)]
     assert words in str(verdict.reason)
@@ -191,9 +191,14 @@ def test_an_answer_that_was_cut_off_is_said_up_to_the_turn_that_failed(compat: b
         ("stop", ["empty_turn"]),
     ]
     for reasons, said in cases:
-        verdict = judged(row, [["I"], steps(OFF)], compat=compat, course=Course(finish_reasons=reasons))
+        verdict = judged(row, [["I"], steps(OFF)], compat=compat, episode=Episode.of_columns(finish_reasons=reasons))
         assert [fault.code for fault in verdict.faults] == said
-    assert judged(row, [steps(ON), steps(OFF)], compat=compat, course=Course(finish_reasons=[["length"]])).faults == ()
+    assert (
+        judged(
+            row, [steps(ON), steps(OFF)], compat=compat, episode=Episode.of_columns(finish_reasons=[["length"]])
+        ).faults
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,8 +211,8 @@ def test_an_answer_that_was_cut_off_is_said_up_to_the_turn_that_failed(compat: b
 )
 def test_strictly_calls_are_those_that_were_made_and_not_what_would_be_read_today(texts: Any, verdict: Any) -> None:
     for step in ("```python\nswitch(on=True)\n```", [{"switch": '{"on": true}'}]):
-        course = Course(calls_made=[[texts]])
-        assert plain(judged(lamp_row(["switch(on=True)"]), [[step]], compat=False, course=course)) == verdict
+        episode = Episode.of_columns(calls_made=[[texts]])
+        assert plain(judged(lamp_row(["switch(on=True)"]), [[step]], compat=False, episode=episode)) == verdict
 
 
 @both_modes

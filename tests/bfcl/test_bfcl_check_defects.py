@@ -22,7 +22,8 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.episodes import Attempt, Course, GroundTruth, NestedCall, Services
+from tunecheck.calls import FunctionCall
+from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
 from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._entries import CheckRow
 from tunecheck_bfcl._verdicts import verdict_line
@@ -126,7 +127,7 @@ def test_attempts_side_by_side_share_nothing() -> None:
     for row in list(entries("multi_turn_base").values())[::7]:
         entry = GroundTruth.read(row)
         alone, one, other = (Attempt(services(), entry) for _ in range(3))
-        calls = [NestedCall(name, given) for turn in true_calls(row) for name, given in turn]
+        calls = [FunctionCall(name, given) for turn in true_calls(row) for name, given in turn]
         expected = [alone.make(call).text for call in calls]
         assert [(one.make(call).text, other.make(call).text) for call in calls] == [(text, text) for text in expected]
         assert one.backend.states() == other.backend.states() == alone.backend.states()
@@ -181,7 +182,7 @@ def test_wrong_calls_are_wrong_whatever_the_model_is_called(model: str) -> None:
 @pytest.mark.parametrize("text", ["please look (soon)", "look(", "switch  (on)", "note (a) (b)", "f (x)", "()"])
 def test_brackets_in_a_text_stay_what_they_are(text: str) -> None:
     backend = Attempt(LAMPS, GroundTruth.read(lamp_row()))
-    backend.make(NestedCall("note", {"text": text}))
+    backend.make(FunctionCall("note", {"text": text}))
     assert backend.backend.states()["Lamp"]["notes"] == [text]
     row, result = lamp_row([f"note(text={text!r})"]), [steps(("note", {"text": text}))]
     assert plain(judged(row, result)) == VALID
@@ -276,7 +277,7 @@ def test_what_is_done_after_the_last_call_of_the_ground_truth_counts() -> None:
 def test_a_conversation_that_was_ended_by_force_fails_even_in_its_last_turn() -> None:
     row = lamp_row(["switch(on=True)"])
     result = [steps(ON, *[LOOK] * 20)]
-    assert both(row, result, course=Course(forced_quit=True)) == (VALID, FORCED)
+    assert both(row, result, episode=Episode.of_columns(forced_quit=True)) == (VALID, FORCED)
     assert both(row, result) == (VALID, VALID)
 
 

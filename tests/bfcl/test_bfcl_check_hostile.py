@@ -11,7 +11,7 @@ from msgspec import structs
 from tests.bfcl_check_parts import Lamp, Row, check_conversation, lamp_row
 
 from tunecheck import MultiTurnStateEvaluator
-from tunecheck.episodes import Course, RowVerdict, Services
+from tunecheck.episodes import Episode, RowVerdict, Services
 from tunecheck.plugins import dumps_line
 from tunecheck_bfcl import CallCheckEvaluator
 from tunecheck_bfcl._single_turn import check_single_turn
@@ -162,7 +162,12 @@ def test_any_conversation_is_a_verdict(truth: list[list[object]], result: Any, m
         result = result[: len(truth)]
     row = lamp_row(*truth)
     for compat in (True, False):
-        options: Any = {"compat": compat, "mode": mode, "course": Course(forced_quit=forced), "services": LAMPS}
+        options: Any = {
+            "compat": compat,
+            "mode": mode,
+            "episode": Episode.of_columns(forced_quit=forced),
+            "services": LAMPS,
+        }
         check_that_it_is_a_verdict(check_conversation(row, result, **options))
 
 

@@ -13,7 +13,7 @@ from tests.core.test_conversation_decoding import HOSTILE, TEXTS, json_values
 from tests.core.test_conversation_hostile import Answering, completions
 
 from tunecheck import ConversationTarget, Row
-from tunecheck.episodes import OwnWording
+from tunecheck.episodes import OwnWording, source_text
 from tunecheck.plugins import plain
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._dialect import BfclWording
@@ -28,7 +28,7 @@ def texts(step: Any, **options: Any) -> list[str] | None:
     """The calls of a step as text, None where it cannot be decoded."""
     decoded = decode_step(step, **options)
     assert decoded.problem is None or not decoded.calls
-    return None if decoded.problem is not None else [each.text() for each in decoded.calls]
+    return None if decoded.problem is not None else [source_text(each) for each in decoded.calls]
 
 
 # What BFCL's own decoder was seen to make of these texts.
@@ -150,7 +150,7 @@ def test_hostile_text_is_decoded_at_once_without_running_anything(
     decoded = decode_step(text, text_mode=True)
     assert decoded.calls or decoded.problem is not None
     for each in decoded.calls:
-        each.text()
+        source_text(each)
     assert not list(folder.iterdir())
 
 

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.episodes import NestedCall, decode_step
+from tunecheck.calls import FunctionCall
+from tunecheck.episodes import decode_step, source_text
 
 
 def texts(step: Any, **options: Any) -> list[str] | None:
     """The calls of a step as text, None where it cannot be decoded."""
     decoded = decode_step(step, **options)
     assert decoded.problem is None or not decoded.calls
-    return None if decoded.problem is not None else [call.text() for call in decoded.calls]
+    return None if decoded.problem is not None else [source_text(call) for call in decoded.calls]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_hostile_text_is_decoded_at_once_without_running_anything(
     decoded = decode_step(text, text_mode=True)
     assert decoded.calls or decoded.problem is not None
     for call in decoded.calls:
-        call.text()
+        source_text(call)
     assert not list(tmp_path.iterdir())
 
 
@@ -129,7 +130,7 @@ def test_any_text_is_decoded_or_has_a_problem(text: str) -> None:
 
 nested_calls = st.recursive(
     st.builds(
-        NestedCall,
+        FunctionCall,
         st.sampled_from(["f", "g.h", "cd"]),
         st.dictionaries(
             st.sampled_from(["a", "b", "name"]),
@@ -137,14 +138,14 @@ nested_calls = st.recursive(
             max_size=3,
         ),
     ),
-    lambda inner: st.builds(NestedCall, st.sampled_from(["f", "g"]), st.dictionaries(st.sampled_from("xy"), inner)),
+    lambda inner: st.builds(FunctionCall, st.sampled_from(["f", "g"]), st.dictionaries(st.sampled_from("xy"), inner)),
     max_leaves=5,
 )
 
 
 @given(st.lists(nested_calls, min_size=1, max_size=3))
-def test_calls_written_as_text_are_read_back_as_they_were(calls: list[NestedCall]) -> None:
-    written = f"[{', '.join(call.text() for call in calls)}]"
+def test_calls_written_as_text_are_read_back_as_they_were(calls: list[FunctionCall]) -> None:
+    written = f"[{', '.join(source_text(call) for call in calls)}]"
     assert list(decode_step(written, text_mode=True).calls) == calls
 
 

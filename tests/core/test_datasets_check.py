@@ -231,7 +231,7 @@ def test_a_simulator_that_is_not_there_is_found_with_the_one_that_was_meant() ->
         ({"turns": [[{"content": "hello"}]]}, r"turns[0] holds a message without a role"),
         ({"ground_truth": [[], []]}, "1 turns and ground truth for 2"),
         ({"ground_truth": [None]}, r"ground_truth[0] must be a list, not missing"),
-        ({"involved_classes": [3]}, "involved_classes must hold names"),
+        ({"involved_classes": [3]}, "involved_classes[0] must be text, not a number"),
         ({"initial_config": "x"}, "initial_config must be an object, not a text"),
         ({"functions": [{"nam": "f"}]}, "a function without a name: {'nam': 'f'}"),
         ({"held_out": {"one": []}}, "held_out maps numbers of turns to functions; 'one' is none"),

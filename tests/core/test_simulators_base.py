@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from tunecheck import DataError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Backend, Simulator, SimulatorError, find_simulator, tool
+from tunecheck.simulators import Backend, Backends, Simulator, SimulatorError, find_simulator, tool
 from tunecheck.simulators._backend import result_text
 
 
@@ -201,21 +200,6 @@ def test_what_returns_too_late_is_an_error_result_and_puts_its_simulator_out_of_
     assert backend.state_texts() == {}
 
 
-def test_a_late_call_is_ended_so_that_it_does_not_go_on_for_ever() -> None:
-    class Endless(Simulator):
-        @tool
-        def spin(self) -> None:
-            """Never return."""
-            while True:
-                pass
-
-    call(Backend({"Endless": Endless()}, time_limit_s=0.05), "spin")
-    late = [each for each in threading.enumerate() if each.name == "tunecheck-simulator"]
-    for thread in late:
-        thread.join(30)
-    assert not any(thread.is_alive() for thread in late)
-
-
 def test_exceptions_of_unbounded_simulators_are_error_results_too() -> None:
     class Wild(Counter):
         bounded: ClassVar[bool] = False
@@ -320,7 +304,7 @@ class Bell(Simulator):
 def test_a_file_in_the_workspace_is_a_simulator_of_its_name(tmp_path: Path) -> None:
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "bell.py").write_text(COUNTER_FILE)
-    backend = Backend.start(["bell"], {"bell": {"rung": 2}}, workspace=tmp_path)
+    backend = Backends(workspace=tmp_path).start(["bell"], {"bell": {"rung": 2}})
     assert call(backend, "ring", times=2).text == '{"rung": 4}'
     assert backend.states() == {"bell": {"rung": 4}}
 
@@ -328,9 +312,9 @@ def test_a_file_in_the_workspace_is_a_simulator_of_its_name(tmp_path: Path) -> N
 def test_a_simulator_without_a_configuration_starts_from_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "bell.py").write_text(COUNTER_FILE)
-    assert Backend.start(["bell"], {"other": 1}, workspace=tmp_path).states() == {"bell": {"rung": 0}}
+    assert Backends(workspace=tmp_path).start(["bell"], {"other": 1}).states() == {"bell": {"rung": 0}}
     with pytest.raises(DataError, match=r"initial_config\.bell is a list"):
-        Backend.start(["bell"], {"bell": []}, workspace=tmp_path)
+        Backends(workspace=tmp_path).start(["bell"], {"bell": []})
 
 
 def test_a_plugin_that_is_no_simulator_is_refused(tmp_path: Path) -> None:

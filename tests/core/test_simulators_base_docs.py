@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend
+from tunecheck.simulators import Backend, Backends
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-simulators.md"
 
@@ -19,7 +19,7 @@ def backend(tmp_path: Path) -> Backend:
     (code,) = re.findall(r"```python\n# simulators/thermostat\.py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "thermostat.py").write_text(code)
-    return Backend.start(["thermostat"], {"thermostat": {"target": 18}}, workspace=tmp_path)
+    return Backends(workspace=tmp_path).start(["thermostat"], {"thermostat": {"target": 18}})
 
 
 def test_the_pages_simulator_answers_and_keeps_its_state(backend: Backend) -> None:

@@ -1,7 +1,7 @@
 """Conversations of several turns, with simulators behind a model's calls.
 
-`ConversationTarget` has them; `StateCheck` judges them; `Services`, `Attempt` and `Replay` play calls on simulators of
-their own; `changes` compares two states. A benchmark's plug-in brings a `BenchmarkDialect`.
+`ConversationTarget` has them; an `Episode` is what happened in one; `StateCheck` judges them; `play` makes calls on
+simulators of their own; `changes` compares two states. A benchmark's plug-in brings a `BenchmarkDialect`.
 """
 
 from tunecheck._lazy import attach_stub

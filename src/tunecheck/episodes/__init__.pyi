@@ -23,6 +23,7 @@ from ._decoding import (
     decode_step as decode_step,
     entries_of as entries_of,
     mode_of as mode_of,
+    source_text as source_text,
 )
 from ._dialects import (
     Dialect as Dialect,
@@ -31,16 +32,24 @@ from ._dialects import (
     answer_step as answer_step,
     answer_text as answer_text,
 )
+from ._episode import (
+    UNKNOWN as UNKNOWN,
+    Answered as Answered,
+    Called as Called,
+    Episode as Episode,
+    EpisodeTurn as EpisodeTurn,
+    Said as Said,
+    StateSeen as StateSeen,
+    TurnEnded as TurnEnded,
+)
 from ._expected_answers import question_row as question_row, step_row as step_row
-from ._inference_log import UNKNOWN as UNKNOWN, Course as Course
-from ._nested import Decoded as Decoded, NestedCall as NestedCall, make_call as make_call
 from ._output import BY_STEP as BY_STEP, OUTPUT_COLUMNS as OUTPUT_COLUMNS, REASONING as REASONING
 from ._playing import (
     Attempt as Attempt,
-    Called as Called,
     GroundTruth as GroundTruth,
-    Replay as Replay,
+    Player as Player,
     Services as Services,
+    play as play,
 )
 from ._scenario import Offer as Offer, Scenario as Scenario, Tool as Tool, read_scenario as read_scenario
 from ._speakers import Message as Message, RecordedModel as RecordedModel

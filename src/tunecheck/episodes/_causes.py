@@ -2,19 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
 
 from msgspec.structs import replace
 
 from tunecheck._causes import CUT_OFF
 from tunecheck._faults import CODES, Fault, cut, shown_value
-from tunecheck._json import JSON, canonical
+from tunecheck._json import JSON, canonical, dumps
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
-from tunecheck.episodes._inference_log import Course
-from tunecheck.episodes._states import leaves
-from tunecheck.episodes._turn_comparison import MadeCall, TurnComparison
+from tunecheck.episodes._decoding import source_text
+from tunecheck.episodes._episode import Called, Episode
+from tunecheck.episodes._playing import Attempt, GroundTruth, Player, Services, play
+from tunecheck.episodes._states import copied, leaves
+from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._base import ArgumentError
 
 _LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
 _TIMES = 3
@@ -31,17 +38,179 @@ _MOST_CALL = 160
 _PARTS = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")
 
 
-def causes_of_ending(course: Course, failed_turn: int | None) -> Iterator[Fault]:
+_ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
+_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+
+_MOST_BYTES = 50_000_000
+"""Most bytes of states, or of results, that are gone through for one conversation: some tenths of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call that was made, with its arguments by name.
+
+    `changed`: it changed the state that is compared. `acted`: it changed anything, what simulators keep to themselves
+    included. A call of the model was `refused` if its arguments were in order, and `told` counts the texts before it
+    (`TurnComparison.known`). A call of the ground truth `looked` if it did nothing but find something out.
+    """
+
+    call: FunctionCall
+    result: Result
+    changed: bool
+    acted: bool
+    refused: bool = False
+    looked: bool = False
+    told: int = 0
+
+
+class TurnComparison:
+    """The calls `made` in a turn by the model, and those `wanted` by the ground truth, each on simulators of its own.
+
+    `early` are calls that changed the state in turns that ask for none, with the turns' numbers from 1.
+
+    Args:
+        truth: The row's ground truth.
+        said: The messages of the user by turn.
+        turns: The model's calls by turn, up to the one that failed, the last.
+        services: Starts the simulators.
+        lacks_results: True if an expected result is missing; False if the states differ.
+
+    Raises:
+        ValueError: The states or results are too large to go through.
+    """
+
+    def __init__(
+        self,
+        truth: GroundTruth,
+        said: object,
+        turns: Sequence[Sequence[FunctionCall]],
+        services: Services,
+        *,
+        lacks_results: bool,
+    ) -> None:
+        self.turn = len(turns)
+        self.lacks_results = lacks_results
+        self._asked, self._turns, self._services, self._said = truth, turns, services, said
+        right = Attempt(services, truth)
+        for items in truth.turns[: self.turn - 1]:
+            for item in items:
+                right.make_truth(item)
+        self._right, player = right.backend, Player(right.backend)
+        if player.size * sum(map(len, turns)) > _MOST_BYTES:
+            raise ValueError("the conversation's states are too large to go through")
+        calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
+        self.wanted = [self._wanted(player, call) for call in calls]
+        *earlier, last = play(services.play(truth), turns).turns
+        self.early = [
+            (number, self._made(called))
+            for number, turn in enumerate(earlier, 1)
+            for called in turn.calls
+            if called.changes and not truth.turns[number - 1]
+        ]
+        found = {called.result.text for turn in earlier for called in turn.calls}
+        self._told = [*found, *(called.result.text for called in last.calls)]
+        self.results = {*self._told}
+        if sum(map(len, self._told)) * len(last.calls) > _MOST_BYTES:
+            raise ValueError("the conversation's results are too large to go through")
+        self.made = [self._made(called, len(found) + at) for at, called in enumerate(last.calls)]
+
+    def _wanted(self, player: Player, call: FunctionCall) -> MadeCall:
+        called = player.call(call)
+        bound, _ = _bound(self._right, call)
+        looked = not (called.acted or called.result.error) and _found_out(bound, called.result, player.state)
+        return MadeCall(bound, called.result, bool(called.changes), called.acted, looked=looked)
+
+    def _made(self, called: Called, told: int = 0) -> MadeCall:
+        call, fits = _bound(self._right, called.call)
+        refused = fits and called.result.error
+        return MadeCall(call, called.result, bool(called.changes), called.acted, refused=refused, told=told)
+
+    def known(self, made: MadeCall) -> str:
+        """Return all that had been said and found before a call of the model, to look in."""
+        return self._given + _searchable(self._told[: made.told])
+
+    @cached_property
+    def _given(self) -> str:
+        """What stood there before any call was made: what the user said, and what the functions say of themselves."""
+        said = dumps(cast("JSON", self._said)).decode() if self._said else ""
+        return _searchable([said, self._services.definitions(self._right), ""])
+
+    @cached_property
+    def found(self) -> str:
+        """What the ground truth finds out in the turn, to look in."""
+        return _searchable([wanted.result.text for wanted in self.wanted])
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all operations."""
+        each = self._right.simulators.values()
+        return frozenset(name for simulator in each for name in simulator.operations())
+
+    def called(self, name: str) -> list[MadeCall]:
+        """The model's calls of a function."""
+        return [made for made in self.made if made.call.name == name]
+
+    def did(self, wanted: MadeCall) -> bool:
+        """Whether the model had what a call of the ground truth gives."""
+        return any(
+            made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
+        )
+
+    @cached_property
+    def undone(self) -> list[MadeCall]:
+        """The ground truth's calls that the model did not do."""
+        return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
+
+    def differs_without(self, name: str) -> bool:
+        """Return True if the states would differ as well, had the model not called a function in this turn."""
+        last = [call for call in self._turns[-1] if call.name != name]
+        episode = play(self._services.play(self._asked), [*self._turns[:-1], last])
+        return bool(episode.turns[-1].states != copied(self._right.states()))
+
+
+def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
+    """A call with its arguments by name, and whether they are in order for the operation that it asks for."""
+    given: Mapping[str, object] = made.arguments
+    texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
+    call = FunctionCall(made.name, {**made.arguments, **texts})
+    operations = [each.operations().get(call.name) for each in backend.simulators.values()]
+    operation = next(filter(None, operations), None)
+    if operation is None:
+        return call, False
+    call = bind_positional(call, operation.parameters)
+    try:
+        operation.bind((), call.arguments)
+    except ArgumentError:
+        return call, False
+    return call, True
+
+
+def _found_out(call: FunctionCall, result: Result, states: object) -> bool:
+    """Whether a call is named as a question, or answers with what stands in the state: no conversion, no login."""
+    if _ASKS.search(call.name):
+        return True
+    held = {leaf for leaf in leaves(states) if _tells(leaf)}
+    return any(leaf in held for leaf in leaves(result.value) if _tells(leaf))
+
+
+def _tells(leaf: object) -> bool:
+    return isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool) and leaf not in ("", 0, 1)
+
+
+def _searchable(texts: Iterable[str]) -> str:
+    """Texts in which values are looked for: in small letters, numbers without commas."""
+    return _COMMA.sub("", "\n".join(texts).casefold())
+
+
+def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
     """What ended the conversation, and the first answer that was cut off, up to the turn that failed (from 0)."""
-    reasons = course.finish_reasons if isinstance(course.finish_reasons, list) else []
-    if course.ended_by in CODES:
-        turns = len(course.calls_made) if isinstance(course.calls_made, list) else 0
-        yield Fault(code=course.ended_by, turn=turns or None, message=CODES[course.ended_by])
-    for turn, steps in enumerate(reasons if failed_turn is None else reasons[: failed_turn + 1]):
-        cut = next((reason for reason in steps if reason in CUT_OFF), None) if isinstance(steps, list) else None
+    if episode.ended_by is not None:
+        yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=CODES[episode.ended_by])
+    for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
+        reasons = [answer.finish_reason for answer in turn.answers]
+        cut = next((reason for reason in reasons if isinstance(reason, str) and reason in CUT_OFF), None)
         if cut is not None:
-            words = f"{CODES['cut_off']} (finish_reason {cut})"
-            yield Fault(code="cut_off", turn=turn + 1, message=words)
+            yield Fault(code="cut_off", turn=number, message=f"{CODES['cut_off']} (finish_reason {cut})")
             return
 
 

@@ -19,11 +19,13 @@ from tunecheck._messages import clean, did_you_mean
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
-from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
+from tunecheck.datasets._columns import UnusableRowError, as_list, refuse
 from tunecheck.datasets._judging import COLUMNS, Judging
 from tunecheck.datasets._right_calls import as_right
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
-from tunecheck.episodes._playing import Called, Replay, Services
+from tunecheck.episodes._episode import Called
+from tunecheck.episodes._playing import Player, Services
+from tunecheck.episodes._scenario import configuration_of, held_out_of, simulators_of
 from tunecheck.episodes._states import Path, leaves, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._base import Simulator
@@ -183,7 +185,7 @@ class EntryCheck:
             self._made = []
             yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
 
-    def _truth(self, truth: list[list[GroundTruthCall]], replay: Replay) -> Iterator[Finding]:
+    def _truth(self, truth: list[list[GroundTruthCall]], replay: Player) -> Iterator[Finding]:
         for turn, calls in enumerate(truth):
             yield from self._turn(turn, calls, self.offered(turn), replay)
 
@@ -208,9 +210,9 @@ class EntryCheck:
                 hint = did_you_mean(path[:100], known)
                 yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
 
-    def replay(self, config: Mapping[str, JSON]) -> Replay:
+    def replay(self, config: Mapping[str, JSON]) -> Player:
         """Fresh simulators with this configuration, on which calls can be made."""
-        return Replay(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
+        return Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
@@ -242,7 +244,7 @@ class EntryCheck:
                 yield self._finding("row", "nobody says anything in this turn, and no function is added in it", turn)
 
     def _turn(
-        self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Replay
+        self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player
     ) -> Iterator[Finding]:
         idle = bool(calls)
         for each in calls:
@@ -306,18 +308,14 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
     ]
     if len(truth) != len(turns):
         refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
-    classes = as_list(row.get("involved_classes"), "involved_classes")
-    if not all(isinstance(name, str) and name for name in classes):
-        refuse("involved_classes must hold names")
-    held_out = _held_out(row.get("held_out"))
-    config = row.get("initial_config")
+    held_out = held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
     return Conversation(
         name=entry_name(row, number),
         turns=turns,
         ground_truth=_read_truth(truth),
-        simulators=[str(name) for name in classes],
-        config={} if config is None else as_object(config, "initial_config"),
+        simulators=simulators_of(row),
+        config=configuration_of(row),
         offered=None if functions is None else _names(as_list(functions, "functions")),
         held_out={turn: _names(items) for turn, items in held_out.items()},
         by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
@@ -345,15 +343,6 @@ def _messages(value: JSON, what: str) -> list[JSON]:
     if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
         refuse(f"{what} holds a message without a role")
     return messages
-
-
-def _held_out(value: object) -> dict[int, list[JSON]]:
-    held_out: dict[int, list[JSON]] = {}
-    for turn, items in as_object({} if value is None else value, "held_out").items():
-        if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
-            refuse(f"held_out maps numbers of turns to functions; {turn[:60]!r} is none")
-        held_out[int(turn)] = as_list(items, f"held_out[{turn}]")
-    return held_out
 
 
 def _tools(*offered: object) -> ToolDefinitions:

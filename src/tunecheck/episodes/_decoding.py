@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, cast
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._python_text import NAME, PythonScanner, positional_count
 from tunecheck.calls._strict_json import MAX_CALLS, MAX_CHARACTERS, MAX_TEXT_DEPTH, UnreadableError, decode
-from tunecheck.episodes._nested import Decoded, NestedCall
 from tunecheck.formats._reading import read_calls
+from tunecheck.simulators._backend import holds_calls
 
 NO_CALL = "the answer holds no call"
 
@@ -42,7 +43,7 @@ def _from_tools(result: object) -> bool:
     return not (steps and all(isinstance(step, str) for step in steps))
 
 
-def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Decoded:
+def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Reading:
     """Return the calls of one step of a result file.
 
     A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or the text that it answered
@@ -54,25 +55,46 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(_decode_text(step, tools))
     if step is None or (isinstance(step, str) and not step.strip()):
-        return Decoded()
+        return Reading()
     return decode_entries(step, _calls)
 
 
-def at_most_max_calls(decoded: Decoded) -> Decoded:
+def at_most_max_calls(decoded: Reading) -> Reading:
     """Refuse an answer with more calls than are made."""
     if len(decoded.calls) > MAX_CALLS:
-        return Decoded(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
+        return Reading(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
     return decoded
 
 
-def decode_entries(step: object, read: Callable[[object], Iterator[NestedCall]]) -> Decoded:
+def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]]) -> Reading:
     """Return the calls that `read` finds in a list of them, or why there are none. Never raises."""
     if not isinstance(step, (list, tuple)):
-        return Decoded(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
+        return Reading(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
     try:
-        return at_most_max_calls(Decoded(tuple(read(step))))
+        return at_most_max_calls(Reading(tuple(read(step))))
     except (UnreadableError, ValueError, TypeError, RecursionError) as error:
-        return Decoded(problem=" ".join(str(error).split())[:400])
+        return Reading(problem=" ".join(str(error).split())[:400])
+
+
+def source_text(call: FunctionCall, separator: str = ", ") -> str:
+    """Return a call as Python text, with the calls in its arguments and with literals as Python writes them."""
+    places = {str(place) for place in range(positional_count(call.arguments))}
+    arguments = call.arguments.items()
+    parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
+    return f"{call.name}({separator.join(parts)})"
+
+
+def _source(value: object) -> str:
+    if isinstance(value, FunctionCall):
+        return source_text(value)
+    if isinstance(value, dict) and holds_calls(value):
+        return "{" + ", ".join(f"{key!r}: {_source(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list) and holds_calls(value):
+        return "[" + ", ".join(map(_source, value)) + "]"
+    try:
+        return repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return "…"
 
 
 def is_answer(step: object) -> bool:
@@ -83,7 +105,7 @@ def is_answer(step: object) -> bool:
     return not reading.calls and reading.problem is None
 
 
-def _calls(step: object) -> Iterator[NestedCall]:
+def _calls(step: object) -> Iterator[FunctionCall]:
     for number, (name, arguments) in enumerate(entries_of(step), 1):
         value = arguments
         if isinstance(arguments, str):
@@ -93,7 +115,7 @@ def _calls(step: object) -> Iterator[NestedCall]:
                 raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
         if not isinstance(value, Mapping):
             raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
-        yield NestedCall(name, dict(value))
+        yield FunctionCall(name, dict(value))
 
 
 def entries_of(step: object) -> Iterator[tuple[str, object]]:
@@ -111,10 +133,10 @@ def entries_of(step: object) -> Iterator[tuple[str, object]]:
             yield name, arguments
 
 
-def _decode_text(text: str, tools: object) -> Decoded:
+def _decode_text(text: str, tools: object) -> Reading:
     """The calls of a text, in brackets or bare (`cd('docs')`), inside a code fence or not. It never raises."""
     if _NOTHING.fullmatch(text):
-        return Decoded()
+        return Reading()
     body = text.strip(" \t\r\n")
     fenced = _FENCED.fullmatch(body)
     body = fenced[1].strip() if fenced else body.strip("`")
@@ -124,16 +146,14 @@ def _decode_text(text: str, tools: object) -> Decoded:
         except (UnreadableError, RecursionError):
             pass  # another format, or text that only begins like a call: the general reader says what is wrong
         else:
-            return Decoded(tuple(calls))
+            return Reading(tuple(calls))
     try:
         reading = read_calls(text, tools=tools)
     except ValueError:  # definitions of some kind of their own: the model was told of them in its prompt
         reading = read_calls(text)
-    if reading.problem is not None:
-        return Decoded(problem=reading.problem)
-    if not reading.calls:
-        return Decoded(problem=NO_CALL)
-    return Decoded(tuple(NestedCall(call.name, call.arguments) for call in reading.calls))
+    if reading.problem is not None or reading.calls:
+        return Reading(reading.calls, problem=reading.problem)
+    return Reading(problem=NO_CALL)
 
 
 class _NestedScanner(PythonScanner):
@@ -143,7 +163,7 @@ class _NestedScanner(PythonScanner):
         super().__init__(text)
         self._nested = 0
 
-    def all(self) -> list[NestedCall]:
+    def all(self) -> list[FunctionCall]:
         """All calls of the text, with or without brackets around them, and nothing else."""
         if self.sees("["):
             calls = self.calls()
@@ -154,7 +174,7 @@ class _NestedScanner(PythonScanner):
                 calls.append(self.call())
         if not self.at_end():
             raise UnreadableError("more text after the calls")
-        return [NestedCall(call.name, cast("dict[str, object]", call.arguments)) for call in calls]
+        return calls
 
     def _word(self) -> JSON:
         name = _NAME.match(self.text, self.position)
@@ -165,4 +185,4 @@ class _NestedScanner(PythonScanner):
             raise UnreadableError(f"calls nested deeper than {MAX_TEXT_DEPTH} levels")
         call = self.call()
         self._nested -= 1
-        return cast("JSON", NestedCall(call.name, cast("dict[str, object]", call.arguments)))
+        return cast("JSON", call)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tunecheck._json import JSON, dumps
+from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
-from tunecheck.episodes._decoding import decode_step
-from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes._decoding import decode_step, source_text
 from tunecheck.episodes._scenario import Offer
 from tunecheck.episodes._speakers import Message
 from tunecheck.episodes._wording import Wording
@@ -48,7 +48,7 @@ def answer_text(
     *,
     form: Profile | str | None = None,
     tools: object = None,
-    write: Callable[[NestedCall], str] = NestedCall.text,
+    write: Callable[[FunctionCall], str] = source_text,
 ) -> str:
     """Return the text of an answer; calls that a server took out of it are written as call text again.
 
@@ -89,11 +89,11 @@ class Dialect(ABC):
         """The answer as it stands in the result."""
 
     @abstractmethod
-    def decode(self, step: JSON) -> Decoded:
+    def decode(self, step: JSON) -> Reading:
         """The calls of a step."""
 
     @abstractmethod
-    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+    def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         """The answer as a message of the model's.
 
         `stem` makes ids for calls that came without.
@@ -104,7 +104,7 @@ class Dialect(ABC):
         return message
 
     @abstractmethod
-    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
+    def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
         """What the calls of that message came to, as the model gets it."""
 
 
@@ -131,10 +131,10 @@ class ToolsDialect(Dialect):
     def step(self, completion: Completion) -> JSON:
         return answer_step(completion.text, completion.tool_calls)
 
-    def decode(self, step: JSON) -> Decoded:
+    def decode(self, step: JSON) -> Reading:
         return decode_step(step)
 
-    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+    def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         """Return text and calls as they came."""
         if not completion.tool_calls or isinstance(step, str):
             return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
@@ -155,7 +155,7 @@ class ToolsDialect(Dialect):
             fields.pop("content", None)  # calls that could not be read stand there
         return {**message, **fields}
 
-    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
+    def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         return [
@@ -182,14 +182,14 @@ class TextDialect(Dialect):
     def step(self, completion: Completion) -> JSON:
         return answer_text(completion, form=self._profile, tools=self._functions)
 
-    def decode(self, step: JSON) -> Decoded:
+    def decode(self, step: JSON) -> Reading:
         return decode_step(step, text_mode=True, tools=self._functions)
 
-    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+    def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         return {"role": "assistant", "content": completion.text or step}
 
-    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
-        texts = [call.text() for call in decoded.calls]
+    def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
+        texts = [source_text(call) for call in decoded.calls]
         return [{"role": "user", "content": self._wording.results(texts, results)}]
 
 

@@ -13,39 +13,27 @@ from tunecheck._causes import error_cause
 from tunecheck._errors import EndpointError
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
-from tunecheck.endpoints._base import Completion, SentBack
-from tunecheck.episodes._decoding import is_answer
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.endpoints._base import SentBack
+from tunecheck.episodes._decoding import is_answer, source_text
 from tunecheck.episodes._dialects import Dialect
-from tunecheck.episodes._inference_log import UNKNOWN, Course, InferenceLog
-from tunecheck.episodes._nested import Decoded, NestedCall, make_call
+from tunecheck.episodes._episode import UNKNOWN, Answered, Called, Episode, Said, StateSeen, TurnEnded, input_entry
 from tunecheck.episodes._scenario import Scenario
 from tunecheck.episodes._speakers import Message, Model, User
-from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._backend import Backend, Result
 
 MOST_TURNS = 200
 """Most turns of one conversation: a simulated user might never end it."""
-
-
-@dataclass(slots=True)
-class Steps:
-    """What the model answered: the result's steps and their completions, by turn."""
-
-    result: list[JSON] = field(default_factory=list)
-    completions: list[list[Completion]] = field(default_factory=list)
-    forced_quit: bool = False
-
-    @property
-    def last(self) -> Completion:
-        return next((turn[-1] for turn in reversed(self.completions) if turn), Completion(text=""))
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
     """One attempt at a conversation.
 
-    `step_limit` is the most queries in one turn, None where there is no limit; `limit_shown` the limit as the log
+    `step_limit` is the most queries in one turn, None if there is no limit; `limit_shown` is the limit as the log
     calls it. `compat` logs a final answer as BFCL does, as one that was not decoded. `recorded` is how the conversation
-    went, where it took place before. `reasoning`: how long the model gets its own reasoning back.
+    went when it took place before. `reasoning` says how long the model gets its own reasoning back. `keep_inputs` and
+    `keep_states` put requests and the simulators' states into the episode.
     """
 
     scenario: Scenario
@@ -53,35 +41,40 @@ class Conversation:
     user: User
     backend: Backend
     dialect: Dialect
-    log: InferenceLog
     step_limit: int | None
     limit_shown: int
     compat: bool
-    recorded: Course = UNKNOWN
+    keep_inputs: bool = False
+    keep_states: bool = True
+    recorded: Episode = UNKNOWN
     reasoning: SentBack = "turn"
-    steps: Steps = field(default_factory=Steps, init=False)
+    episode: Episode = field(default_factory=Episode, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
     _thoughtless: dict[int, Message] = field(default_factory=dict, init=False)
     """This turn's answers by their place among the messages, as later turns see them: without their reasoning."""
 
-    async def run(self, context: CallContext) -> Steps:
+    async def run(self, context: CallContext) -> Episode:
         """Have the conversation.
 
         Raises:
-            EndpointError: a call of the model failed for good; where the context window is full, what was done is kept.
-            ValueError: the user said nothing in a turn that adds no functions.
+            EndpointError: A call of the model failed for good. If the context window is full, the episode ends instead.
+            ValueError: The user said nothing in a turn that adds no functions.
         """
-        self.log.state(self.backend)
+        self._see_states()
         for turn in range(MOST_TURNS):
             said = await self.user.say(turn, tuple(self._messages), context)
             if said is None:
                 break
             self._begin(turn, said)
             await self._take(turn)
-            self.log.state(self.backend)
-            if self.steps.forced_quit:
+            self._see_states()
+            if self.episode.forced_quit:
                 break
-        return self.steps
+        return self.episode
+
+    def _see_states(self) -> None:
+        if self.keep_states:
+            self.episode.add(StateSeen(self.backend.state_texts()))
 
     def _begin(self, turn: int, said: Sequence[Message]) -> None:
         added = self.scenario.held_out.get(turn)
@@ -95,69 +88,52 @@ class Conversation:
             self._messages[at] = message
         self._thoughtless.clear()
         self._messages.extend(said)
-        self.log.begin_turn(said)
+        self.episode.add(Said(said))
 
     async def _take(self, turn: int) -> None:
-        steps: list[JSON] = []
-        completions: list[Completion] = []
-        self.steps.result.append(steps)
-        self.steps.completions.append(completions)
-        while True:
-            step = len(steps)
-            try:
-                completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
-            except EndpointError as error:
-                if self.compat or not any(self.steps.result) or error_cause(str(error)) != "overflow":
-                    raise
-                self.log.begin_step(self._messages, self.dialect.tools)
-                self.log.overflow(str(error))
-                self.steps.forced_quit = True
-                return
-            if completion is None:
-                return
-            self.log.begin_step(self._messages, self.dialect.tools)
-            answer = self.dialect.step(completion)
-            steps.append(answer)
-            completions.append(completion)
-            self.log.assistant(answer, completion)
-            decoded = self.recorded.decoded(turn, step, self.dialect.decode(answer))
-            message = self.dialect.said(completion, answer, decoded, f"{turn}_{step}")
-            if self.reasoning == "turn":
-                self._thoughtless[len(self._messages)] = message
-            kept = message if self.reasoning == "never" else self.dialect.within_turn(message, completion)
-            self._messages.append(kept)
-            answered = not self.compat and not completion.tool_calls and is_answer(answer)
-            if not await self._act(decoded, message, answered=answered):
-                return
-            if self.step_limit is not None and len(steps) >= self.step_limit:
-                self.steps.forced_quit = True
-                self.log.forced_quit(self.limit_shown, self._texts(decoded))
+        answers = self.episode.turns[-1].answers
+        while await self._step(turn, len(answers)):
+            if self.step_limit is not None and len(answers) >= self.step_limit:
+                self.episode.add(TurnEnded("step_limit", str(self.limit_shown)))
                 return
 
-    async def _act(self, decoded: Decoded, message: Message, *, answered: bool) -> bool:
-        """Make the calls of an answer; whether there were any, so that the turn goes on.
+    async def _step(self, turn: int, step: int) -> bool:
+        """Ask the model once and make its calls; returns whether it called, so that the turn goes on."""
+        request = input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
+        try:
+            completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
+        except EndpointError as error:
+            begun = any(isinstance(event, Answered) for event in self.episode.events)
+            if self.compat or not begun or error_cause(str(error)) != "overflow":
+                raise
+            self.episode.add(Answered(made=[], request=request))
+            self.episode.add(TurnEnded("overflow", str(error)))
+            return False
+        if completion is None:
+            return False
+        content = self.dialect.step(completion)
+        decoded = self.recorded.decoded(turn, step, self.dialect.decode(content))
+        made: list[JSON] = [source_text(call, self.dialect.separator) for call in decoded.calls]
+        self.episode.add(Answered(content, made, completion.finish_reason, completion, request))
+        message = self.dialect.said(completion, content, decoded, f"{turn}_{step}")
+        if self.reasoning == "turn":
+            self._thoughtless[len(self._messages)] = message
+        kept = message if self.reasoning == "never" else self.dialect.within_turn(message, completion)
+        self._messages.append(kept)
+        if decoded.calls:
+            await self._call(decoded, message)
+            return True
+        answered = not self.compat and not completion.tool_calls and is_answer(content)
+        ending = "empty" if decoded.problem is None else "answer" if answered else "unreadable"
+        self.episode.add(TurnEnded(ending, decoded.problem or ""))
+        return False
 
-        `answered` says that it is a text for the user, in which nobody would look for calls.
-        """
-        if decoded.problem is not None:
-            if answered:
-                self.log.answered()
-            else:
-                self.log.undecodable(decoded.problem)
-            return False
-        if not decoded.calls:
-            self.log.empty()
-            return False
-        self.log.decoded(self._texts(decoded))
+    async def _call(self, decoded: Reading, message: Message) -> None:
         bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
         results = self._make(decoded.calls) if bounded else await asyncio.to_thread(self._make, decoded.calls)
-        for result in results:
-            self.log.tool(result)
-        self._messages.extend(self.dialect.results(message, decoded, results))
-        return True
+        for call, result in zip(decoded.calls, results, strict=True):
+            self.episode.add(Called(call, result))
+        self._messages.extend(self.dialect.results(message, decoded, [result.text for result in results]))
 
-    def _make(self, calls: Sequence[NestedCall]) -> list[str]:
-        return [make_call(self.backend, call).text for call in calls]
-
-    def _texts(self, decoded: Decoded) -> list[str]:
-        return [call.text(self.dialect.separator) for call in decoded.calls]
+    def _make(self, calls: Sequence[FunctionCall]) -> list[Result]:
+        return [self.backend.call(call) for call in calls]

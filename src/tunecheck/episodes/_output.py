@@ -3,12 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from msgspec import structs
-
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import Completion, Usage
-from tunecheck.episodes._driver import Steps
-from tunecheck.episodes._inference_log import UNKNOWN, Course
+from tunecheck.episodes._episode import UNKNOWN, Episode, inference_log
 
 Number = TypeVar("Number", int, float)
 
@@ -39,16 +36,21 @@ REASONING = "reasoning_content"
 """What the model thought in each step, as BFCL's result files name it; only where there is any."""
 
 
-def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
-    every = [completion for turn in steps.completions for completion in turn]
-    thoughts: JSON = [[one.reasoning or "" for one in turn] for turn in steps.completions]
+def output_columns(episode: Episode) -> dict[str, JSON]:
+    """Return the columns of a conversation."""
+    by_turn = [turn.completions for turn in episode.turns]
+    every = [completion for turn in by_turn for completion in turn]
+
+    def nested(figure: Callable[[Completion], JSON]) -> list[JSON]:
+        return [[figure(completion) for completion in turn] for turn in by_turn]
+
     return {
-        **steps.last.columns(),
-        "result": steps.result,
-        "inference_log": log,
-        "input_token_count": _nested(steps, lambda one: one.usage.input_tokens),
-        "output_token_count": _nested(steps, lambda one: one.usage.output_tokens),
-        "latency": _nested(steps, _seconds),
+        **(every[-1] if every else Completion(text="")).columns(),
+        "result": [[answer.content for answer in turn.answers if answer.completion] for turn in episode.turns],
+        "inference_log": inference_log(episode),
+        "input_token_count": nested(lambda one: one.usage.input_tokens),
+        "output_token_count": nested(lambda one: one.usage.output_tokens),
+        "latency": nested(_seconds),
         "usage": Usage(
             _sum(one.usage.input_tokens for one in every),
             _sum(one.usage.output_tokens for one in every),
@@ -57,16 +59,16 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         ).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
-        **structs.asdict(Course.read({"inference_log": log})),
+        **episode.columns(),
         "error": None,
         "simulated": any(one.simulated for one in every),
         **({"masked": True} if any(one.masked for one in every) else {}),
-        **({REASONING: thoughts} if any(one.reasoning for one in every) else {}),
+        **({REASONING: nested(lambda one: one.reasoning or "")} if any(one.reasoning for one in every) else {}),
     }
 
 
 def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """The columns of a single call's answer: the result is one step, the counts are numbers."""
+    """Return the columns of a single call's answer: the result is one step, the counts are numbers."""
     return {
         **completion.columns(),
         "result": step,
@@ -75,25 +77,24 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
         "output_token_count": completion.usage.output_tokens,
         "latency": _seconds(completion),
         "steps": 1,
-        **structs.asdict(UNKNOWN),
+        **UNKNOWN.columns(),
         "error": None,
         **({REASONING: completion.reasoning} if completion.reasoning else {}),
     }
 
 
 def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
-    """The columns of a recorded answer: its result and counts exactly as they were recorded.
+    """Return the columns of a recorded answer: its result and counts exactly as they were recorded.
 
-    `ended` says that a conversation has fewer turns than its row, which then was ended by force, as one is whose record
-    says so.
+    `ended` says that a conversation has fewer turns than its row: it was ended by force.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
     failed = isinstance(result, str) and "traceback" in record
-    course = Course.read(record)
+    episode = Episode.read(record)
     more: dict[str, JSON] = {
-        "ended_by": course.ended_by,
-        "forced_quit": (ended or course.forced_quit) and not failed,
+        "ended_by": episode.ended_by,
+        "forced_quit": (ended or episode.forced_quit) and not failed,
         "error": result if failed else None,
     }
     if not columns.get("response"):
@@ -101,15 +102,11 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
     return {**columns, **recorded, **more}
 
 
-def _nested(steps: Steps, figure: Callable[[Completion], float | None]) -> list[JSON]:
-    return [[figure(completion) for completion in turn] for turn in steps.completions]
-
-
 def _seconds(completion: Completion) -> float | None:
     return None if completion.latency_ms is None else completion.latency_ms / 1000
 
 
 def _sum(figures: Iterator[Number | None]) -> Number | None:
-    """The sum of what is known; None where nothing is."""
+    """Return the sum of the known figures, None if none is known."""
     known = [figure for figure in figures if figure is not None]
     return sum(known) if known else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -13,8 +14,9 @@ from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
-from tunecheck.episodes._nested import NestedCall, make_call
-from tunecheck.episodes._states import Change, changes, copied
+from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
+from tunecheck.episodes._scenario import configuration_of, simulators_of
+from tunecheck.episodes._states import changes, copied
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, Result, failure
 from tunecheck.simulators._base import Simulator
@@ -50,15 +52,14 @@ class GroundTruth:
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
             raise ValueError("ground_truth must be a list with the calls of each turn, each a list too")
-        names = row.get("involved_classes")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("involved_classes must be a list of simulators' names")
-        config = row.get("initial_config")
-        if config is not None and not isinstance(config, dict):
-            raise ValueError("initial_config must be an object with the configuration of each simulator")
-        long_context = row.get("long_context") is True
-        judging = Judging.read(row, len(turns))
-        return cls(str(row.get("id") or ""), turns, names, config or {}, long_context, judging)
+        return cls(
+            str(row.get("id") or ""),
+            turns,
+            simulators_of(row),
+            configuration_of(row),
+            row.get("long_context") is True,
+            Judging.read(row, len(turns)),
+        )
 
 
 class Services(Backends):
@@ -68,7 +69,6 @@ class Services(Backends):
         classes: Simulators by name that are not plug-ins; they go before plug-ins of the same name.
         long_context: Returns the constants for rows with long context; by default those of an installed benchmark.
         data: The copy of the benchmark to read the constants from, if not the usual one.
-        workspace: The folder whose `simulators/` are looked at too.
         time_limit_s: Seconds after which a call of a simulator is abandoned.
         trust: Who names simulators; by default somebody who may load every file.
     """
@@ -79,12 +79,11 @@ class Services(Backends):
         *,
         long_context: Callable[[], Mapping[str, JSON]] | None = None,
         data: Path | None = None,
-        workspace: Path | None = None,
         time_limit_s: float = 10,
         trust: Trust | None = None,
     ) -> None:
         constants = long_context or partial(registered_constants, data)
-        super().__init__(classes, long_context=constants, workspace=workspace, time_limit_s=time_limit_s, trust=trust)
+        super().__init__(classes, long_context=constants, time_limit_s=time_limit_s, trust=trust)
         self._readings: dict[str, Reading] = {}
         self._definitions: dict[tuple[str, ...], str] = {}
 
@@ -127,11 +126,11 @@ class Attempt:
         self._services = services
         self._named = named
 
-    def make(self, call: NestedCall) -> Result:
+    def make(self, call: FunctionCall) -> Result:
         """Make a model's call. Never raises."""
         if self._named and "0" in call.arguments:  # else the sign of a positional argument
             return failure(f"{call.name} has no parameter '0'")
-        return make_call(self.backend, call)
+        return self.backend.call(call)
 
     def make_truth(self, item: object) -> list[Result]:
         """Make the calls of an item of the ground truth. Never raises: an unreadable item is an error result."""
@@ -146,29 +145,44 @@ class Attempt:
         return self.backend.call(call)
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A call that was made: its result and what it changed."""
-
-    result: Result
-    changes: Sequence[Change]
-
-    @property
-    def has_effect(self) -> bool:
-        """Return True if the call changed the state or returned something."""
-        return bool(self.changes) or self.result.value not in (None, "", (), [], {})
-
-
-class Replay:
+class Player:
     """Simulators whose calls are made one after another, from the state `start`; `state` is what they hold now."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.state = copied(backend.states())
-        self.start = self.state
+        self.start = self.state = copied(backend.states())
+        self._held = self._all_held()
 
     def call(self, call: FunctionCall) -> Called:
         """Make a call and compare the states before and after it."""
         result = self.backend.call(call)
-        before, self.state = self.state, copied(self.backend.states())
-        return Called(result, list(islice(changes(before, self.state), MAX_CHANGES)))
+        states, held = self.backend.states(), self._held  # the states first: a simulator may keep them for later
+        self._held = self._all_held()
+        if held is not None and held == self._held:
+            return Called(call, result)
+        before, self.state = self.state, copied(states)
+        found = list(islice(changes(before, self.state), MAX_CHANGES))
+        return Called(call, result, found, acted=bool(found) or held is not None)
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes the simulators hold, as far as that is known."""
+        return len(self._held or b"")
+
+    def _all_held(self) -> bytes | None:
+        """Return what the simulators hold, hidden or not, as bytes; None if a simulator cannot be pickled."""
+        try:
+            return pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])
+        except Exception:  # noqa: BLE001 - a user's simulator may hold anything
+            return None
+
+
+def play(backend: Backend, turns: Iterable[Iterable[FunctionCall]]) -> Episode:
+    """Make the calls of some turns; the episode has each call, and the states after each turn."""
+    player, episode = Player(backend), Episode()
+    for calls in turns:
+        episode.add(Said())
+        for call in calls:
+            episode.add(player.call(call))
+        episode.add(StateSeen(player.state))
+    return episode

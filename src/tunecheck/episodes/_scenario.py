@@ -8,6 +8,7 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
+from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
 from tunecheck.endpoints._target import openai_tools
 from tunecheck.episodes._speakers import Message
 from tunecheck.simulators._backend import Backends
@@ -72,8 +73,8 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
         PluginError: there is no such simulator.
     """
     values = row.values
-    names = _names(values.get("involved_classes"))
-    added, added_tools = _held_out(values, "held_out"), _held_out(values, "held_out_tools")
+    names = [] if values.get("involved_classes") is None else simulators_of(values)
+    added, added_tools = held_out_of(values), held_out_of(values, "held_out_tools")
     later = {item for items in added.values() for item in items if isinstance(item, str)}
     offered: list[Tool] | None = openai_tools(values.get("tools"))
     operations = _operations(names, backends) if offered is None or later else {}
@@ -88,7 +89,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
         offer=Offer(offered, functions if isinstance(functions, list) else [_document(tool) for tool in offered]),
         held_out=held_out,
         simulators=names,
-        initial_config=_object(values.get("initial_config"), "initial_config"),
+        initial_config=configuration_of(values),
         long_context=values.get("long_context") is True,
     )
 
@@ -102,27 +103,38 @@ def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
     return cast("list[Message]", messages)
 
 
-def _names(value: JSON) -> list[str]:
-    names = [] if value is None else value
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("column involved_classes must hold a list of simulators' names")
-    return cast("list[str]", names)
+def simulators_of(row: Mapping[str, object]) -> list[str]:
+    """Return the names of a row's simulators.
+
+    Raises:
+        UnusableRowError: The column holds something else.
+    """
+    names = as_list(row.get("involved_classes"), "involved_classes")
+    return [as_text(name, f"involved_classes[{at}]") for at, name in enumerate(names)]
 
 
-def _object(value: JSON, column: str) -> Mapping[str, JSON]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"column {column} must hold an object")
-    return value
+def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
+    """Return what a row's simulators start from, by name.
+
+    Raises:
+        UnusableRowError: The column holds something else.
+    """
+    config = row.get("initial_config")
+    return {} if config is None else as_object(config, "initial_config")
 
 
-def _held_out(values: Mapping[str, JSON], column: str) -> dict[int, list[JSON]]:
+def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int, list[JSON]]:
+    """Return the functions that are added in later turns, by turn.
+
+    Raises:
+        UnusableRowError: The column holds something else.
+    """
     held_out: dict[int, list[JSON]] = {}
-    for turn, items in _object(values.get(column), column).items():
-        if not turn.isdecimal() or not isinstance(items, list):
-            raise ValueError(f"{column} must map numbers of turns to lists of functions; {turn[:60]!r} does not")
-        held_out[int(turn)] = items
+    value = row.get(column)
+    for turn, items in as_object({} if value is None else value, column).items():
+        if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
+            refuse(f"{column} maps numbers of turns to functions; {turn[:60]!r} is none")
+        held_out[int(turn)] = as_list(items, f"{column}[{turn}]")
     return held_out
 
 

@@ -12,18 +12,17 @@ from typing import ClassVar, TypeAlias, cast
 from tunecheck._errors import DataError, PluginError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
+from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
-from tunecheck.episodes._causes import causes_of_calls, causes_of_ending
-from tunecheck.episodes._decoding import CallMode, decode_step, mode_of
-from tunecheck.episodes._inference_log import UNKNOWN, Course
-from tunecheck.episodes._nested import Decoded, NestedCall
+from tunecheck.episodes._causes import TurnComparison, causes_of_calls, causes_of_ending
+from tunecheck.episodes._decoding import CallMode, decode_step, mode_of, source_text
+from tunecheck.episodes._episode import UNKNOWN, Episode
 from tunecheck.episodes._playing import Attempt, GroundTruth, Services
 from tunecheck.episodes._states import ABSENT, deviations, path_text
-from tunecheck.episodes._turn_comparison import TurnComparison
 from tunecheck.episodes._verdicts import RowVerdict, shown, unscored
 from tunecheck.simulators._backend import Result
 
-Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
+Turn: TypeAlias = "list[tuple[FunctionCall, ...]]"
 """The calls of each step of a turn; a step without any is empty."""
 
 Results: TypeAlias = "Counter[str | bytes]"
@@ -59,14 +58,14 @@ def failed(error_type: str, message: str, turn: int | None = None, path: str | N
 class Given:
     """A conversation to judge.
 
-    `turns` are the model's calls by turn and step, `named` says that all their arguments have names, as JSON; `course`
+    `turns` are the model's calls by turn and step, `named` says that all their arguments have names, as JSON; `episode`
     says how the conversation went, `model` is the model's name.
     """
 
     truth: GroundTruth
     turns: Sequence[Turn]
     named: bool = True
-    course: Course = UNKNOWN
+    episode: Episode = UNKNOWN
     model: str = "model"
 
 
@@ -93,7 +92,7 @@ class StateCheck:
         result: object,
         *,
         mode: CallMode | None = None,
-        course: Course = UNKNOWN,
+        episode: Episode = UNKNOWN,
         model: str = "model",
     ) -> RowVerdict:
         """Judge one row.
@@ -102,7 +101,7 @@ class StateCheck:
             row: The columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
             result: By turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
             mode: How the model was asked, if the result alone does not say.
-            course: How the conversation went. Strictly, the calls are those that were made then, however the result
+            episode: How the conversation went. Strictly, the calls are those that were made then, however the result
                 would be read today.
             model: The model's name.
 
@@ -114,12 +113,12 @@ class StateCheck:
         turns: Sequence[Turn] = ()
         verdict = _unplayable(truth, result)
         if verdict is None or verdict.error_type in _EXPLAINED:
-            turns = self._turns(cast("list[object]", result), mode, course)
+            turns = self._turns(cast("list[object]", result), mode, episode)
         if verdict is None:
-            verdict = self.judge(Given(truth, turns, mode == "tools", course, model))
+            verdict = self.judge(Given(truth, turns, mode == "tools", episode, model))
         if verdict.valid is not False:
             return verdict
-        causes = [*causes_of_ending(course, verdict.turn)]
+        causes = [*causes_of_ending(episode, verdict.turn)]
         if verdict.turn is not None and verdict.error_type in _EXPLAINED:
             said = row.get("turns") or row.get("question")
             causes += self._explained(truth, said, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
@@ -134,13 +133,13 @@ class StateCheck:
         except (PluginError, DataError) as error:
             return replace(unscored(f"the entry cannot be replayed: {error}"), valid=None if self.strict else False)
 
-    def decode(self, step: object, mode: CallMode) -> Decoded:
+    def decode(self, step: object, mode: CallMode) -> Reading:
         """Return the calls of a step."""
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
         """Return the verdict by the ground truth, or by the first of its alternatives by which the row passes."""
-        if given.course.forced_quit:
+        if given.episode.forced_quit:
             return failed("multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1)
         verdict = self._by_truth(given)
         for turns in given.truth.judging.alternatives if verdict.valid is False else ():
@@ -173,14 +172,14 @@ class StateCheck:
             return unscored("every call of the ground truth fails")
         return failure or PASSED
 
-    def _turns(self, result: Sequence[object], mode: CallMode, course: Course) -> list[Turn]:
+    def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
         """The calls of each step of each turn; strictly those that were made."""
         steps = [turn if isinstance(turn, list) else [] for turn in result]
         decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
         if not self.strict:
             return [[step.calls for step in turn] for turn in decoded]
         return [
-            [course.decoded(number, at, step).calls for at, step in enumerate(turn)]
+            [episode.decoded(number, at, step).calls for at, step in enumerate(turn)]
             for number, turn in enumerate(decoded)
         ]
 
@@ -222,7 +221,7 @@ def _turn_failure(
     made = next((call for call in calls if not (judging.reads_are_free or call.name in judging.free)), None)
     if made is None:
         return wrong_state(truth, answered, judging) if calls else None
-    return failed("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
+    return failed("multi_turn:irrelevance_error", f"called {shown(source_text(made))}; this turn asks for no call")
 
 
 def _key(result: Result) -> str | bytes:

@@ -17,8 +17,8 @@ from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_b
 from tunecheck.episodes._decoding import CallMode
 from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect
 from tunecheck.episodes._driver import Conversation
+from tunecheck.episodes._episode import Episode, input_entry
 from tunecheck.episodes._expected_answers import question_row
-from tunecheck.episodes._inference_log import Course, InferenceLog, input_entry
 from tunecheck.episodes._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
@@ -148,8 +148,7 @@ class ConversationTarget(EndpointTargetBase):
         limit = self._step_limit if self._benchmark is None else self._step_limit + 1
         wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
         conversation = self._conversation(row, scenario, model, user, self.mode, wording, limit)
-        steps = await conversation.run(context)
-        return output_columns(steps, conversation.log.entries)
+        return output_columns(await conversation.run(context))
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
         """A row of one question: one request, whose calls are not made."""
@@ -180,9 +179,8 @@ class ConversationTarget(EndpointTargetBase):
         except DataError:
             wording = OwnWording()  # it only shows in the log: no request is sent
         conversation = self._conversation(row, scenario, model, user, mode, wording, None)
-        conversation.recorded = Course.read(record)
-        steps = await conversation.run(context)
-        columns = output_columns(steps, conversation.log.entries)
+        conversation.recorded = Episode.read(record)
+        columns = output_columns(await conversation.run(context))
         return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
 
     def _conversation(
@@ -203,7 +201,8 @@ class ConversationTarget(EndpointTargetBase):
                 scenario.simulators, scenario.initial_config, long_context=scenario.long_context
             ),
             dialect=self._dialect(row, scenario.offer, wording, mode),
-            log=InferenceLog(inputs=self._include_input_log, states=self._include_state_log),
+            keep_inputs=self._include_input_log,
+            keep_states=self._include_state_log,
             step_limit=limit,
             limit_shown=self._step_limit,
             compat=self._benchmark is not None,

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
-from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.episodes._benchmark import benchmark_of, find_benchmark
-from tunecheck.episodes._inference_log import Course
+from tunecheck.episodes._episode import Episode
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._state_check import StateCheck
 from tunecheck.evaluators._base import Evaluator, Metric
@@ -144,11 +143,8 @@ class MultiTurnStateEvaluator(Evaluator):
             error if result is None else result,
             mode=None if self._mode == "auto" else self._mode,
             model=self._model or "model",
-            course=Course(
-                calls_made=cast("JSON", calls_made),
-                finish_reasons=cast("JSON", finish_reasons),
-                forced_quit=forced_quit is True,
-                ended_by=ended_by if isinstance(ended_by, str) else None,
+            episode=Episode.of_columns(
+                calls_made=calls_made, finish_reasons=finish_reasons, forced_quit=forced_quit, ended_by=ended_by
             ),
         )
         return outcome.scored(_METRIC)

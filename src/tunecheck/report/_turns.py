@@ -8,7 +8,7 @@ from dataclasses import replace
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
-from tunecheck.episodes._inference_log import Course
+from tunecheck.episodes._episode import Episode
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
@@ -69,7 +69,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
     results = result if isinstance(result, list) else []
-    course = Course.read({"inference_log": log})
+    made_by_turn = Episode.read({"inference_log": log}).columns()["calls_made"]
     count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
     shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
@@ -77,7 +77,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         # The log's messages, where it is there, are what was sent.
         messages = logged if isinstance(logged, list) else _item([*asked], at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
-        made = _item(course.calls_made, at)
+        made = _item(made_by_turn, at)
         steps = [*_logged_steps(entries[at], made)] if at < len(entries) else [*_recorded_steps(_item(results, at))]
         turn["steps"] = steps[:_MOST_STEPS]
         if len(steps) > _MOST_STEPS:

@@ -6,6 +6,7 @@ from ._backend import (
     Result as Result,
     failure as failure,
     find_simulator as find_simulator,
+    holds_calls as holds_calls,
 )
 from ._base import (
     Simulator as Simulator,

@@ -6,15 +6,16 @@ Nothing here is global or shared: each attempt makes a backend of its own, and t
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
+import copy
 import inspect
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import cast
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
@@ -93,25 +94,6 @@ class Backend:
                 self._table[name] = (owner, operation)
 
     @classmethod
-    def start(
-        cls,
-        names: Sequence[str],
-        config: Mapping[str, JSON],
-        *,
-        long_context: Mapping[str, JSON] | None = None,
-        time_limit_s: float = 10,
-        workspace: Path | None = None,
-    ) -> Backend:
-        """A backend of the simulators with these plugin names, each loaded from its part of the configuration.
-
-        Raises:
-            PluginError: a name that is not a simulator, or two that offer the same operation.
-            DataError: a configuration that cannot be used.
-        """
-        classes = {name: find_simulator(name, workspace=workspace) for name in names}
-        return cls.of(classes, config, long_context=long_context, time_limit_s=time_limit_s)
-
-    @classmethod
     def of(
         cls,
         classes: Mapping[str, type[Simulator]],
@@ -128,9 +110,10 @@ class Backend:
         return backend
 
     def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> Result:
-        """Make one call. Never raises: whatever goes wrong is an error result.
+        """Make a call, those in its arguments first. Never raises: whatever goes wrong is an error result.
 
-        Positional arguments come in `positional`, or under "0", "1", … as `read_calls` gives them.
+        A call whose argument failed fails with the same words. Positional arguments come in `positional`, or under
+        "0", "1", … as `read_calls` gives them.
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
@@ -139,16 +122,13 @@ class Backend:
         if owner in self._stuck:
             return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
         try:
-            simulator, arguments = (
-                self.simulators[owner],
-                operation.bind(*_split(call.arguments, operation, positional)),
-            )
-            work = partial(operation.method, simulator, **arguments)
-            if operation.waits:
-                work = partial(asyncio.run, _awaited(work))  # in a thread of its own, which has no event loop
-            elif simulator.bounded:
-                return success(work())
-            return success(_run_with_time_limit(work, self.time_limit_s))
+            given: Mapping[str, JSON] = call.arguments
+            if any(holds_calls(value) for value in given.values()):
+                given = {name: self._made(value) for name, value in given.items()}
+            arguments = operation.bind(*_split(given, operation, positional))
+            return success(self._done(owner, operation, arguments))
+        except _ArgumentFailedError as failed:
+            return failed.result
         except _OverdueError:
             self._stuck[owner] = operation.name
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
@@ -157,6 +137,30 @@ class Backend:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's simulator with a model's arguments
             text = " ".join(str(error).split())[:1000]
             return failure(f"{operation.name} failed: {type(error).__name__}{': ' if text else ''}{text}")
+
+    def _done(self, owner: str, operation: Operation, arguments: Mapping[str, JSON]) -> object:
+        simulator = self.simulators[owner]
+        work = partial(operation.method, simulator, **arguments)
+        if simulator.bounded and not operation.waits:
+            return work()
+        if operation.waits:
+            work = partial(asyncio.run, _awaited(work))  # in a thread of its own, which has no event loop
+        return _run_with_time_limit(work, self.time_limit_s)
+
+    def _made(self, value: JSON) -> JSON:
+        """Return an argument with the results of the calls in it."""
+        if isinstance(value, FunctionCall):
+            result = self.call(value)
+            if result.error:
+                raise _ArgumentFailedError(result)
+            return cast("JSON", result.value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _ArgumentFailedError(failure(f"an argument is {value}, which is not a number that can be written"))
+        if isinstance(value, dict):
+            return {key: self._made(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._made(item) for item in value)
+        return value
 
     def states(self) -> dict[str, dict[str, object]]:
         """Each simulator's state, by class name: to be compared, not changed."""
@@ -226,15 +230,10 @@ class Backends:
         return self._classes[name]
 
     def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
-        """The same, but for the class of one simulator."""
-        classes = {**self._classes, name: simulator}
-        return Backends(
-            classes,
-            long_context=self._read_constants,
-            workspace=self._workspace,
-            time_limit_s=self._time_limit_s,
-            trust=self._trust,
-        )
+        """Return a copy that starts this class under the name."""
+        other = copy.copy(self)
+        other._classes = {**self._classes, name: simulator}
+        return other
 
     @cached_property
     def _plugins(self) -> Sequence[Candidate]:
@@ -289,34 +288,45 @@ class _OverdueError(Exception):
     """The code did not return in time."""
 
 
-class _ThreadEndError(BaseException):
-    """Raised inside a thread whose time is over; no `except Exception` stops it."""
+class _ArgumentFailedError(Exception):
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.text)
+        self.result = result
+
+
+def holds_calls(value: object) -> bool:
+    """Return True if a call, or a number that cannot be written, stands anywhere in the value."""
+    if isinstance(value, (str, int)):  # most arguments are
+        return False
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(holds_calls, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_calls, value))
+    return isinstance(value, FunctionCall)
 
 
 def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> object:
-    """What `work` returns or raises, if that comes in time.
+    """Return what `work` returns, or raise what it raises, if that comes in time.
 
-    A thread that is late is asked to end at its next step in Python code, so that an endless loop does not burn a
-    processor for good. Code that stays inside one call of a C function cannot be asked, and one that also keeps the
-    interpreter's lock (`10**10**9`) cannot even be given up: a simulator must bound such arguments itself.
+    The thread of late code is given up. Code that keeps the interpreter's lock (`10**10**9`) cannot be given up: a
+    simulator must bound such arguments itself.
     """
     outcome: list[object] = []
     failed: list[BaseException] = []
 
     def body() -> None:
-        with contextlib.suppress(_ThreadEndError):  # it may come just after the work was done
-            try:
-                outcome.append(work())
-            except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-                failed.append(error)
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            failed.append(error)
 
     thread = threading.Thread(target=body, name="tunecheck-simulator", daemon=True)
     thread.start()
     thread.join(time_limit_s)
     if failed:
         raise failed[0]
-    if outcome:
-        return outcome[0]
-    if thread.ident is not None and thread.is_alive():
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_ThreadEndError))
-    raise _OverdueError
+    if not outcome:
+        raise _OverdueError
+    return outcome[0]

@@ -12,7 +12,7 @@ import msgspec
 
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
 from tunecheck.datasets import right_calls
-from tunecheck.episodes import PROBLEMS, Given, GroundTruth, NestedCall, Services, StateCheck, Turn, findings
+from tunecheck.episodes import PROBLEMS, Given, GroundTruth, Services, StateCheck, Turn, findings
 from tunecheck.plugins import JSON, canonical, dumps, find
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
 from tunecheck_authoring._author.values import free_values, others
@@ -84,7 +84,9 @@ class Trial:
 
         def passes(turns: Turns) -> bool:
             # Arguments of their own each time: a simulator could keep a list or an object and change it later.
-            made: list[Turn] = [[(NestedCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns]
+            made: list[Turn] = [
+                [(FunctionCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns
+            ]
             return check.judge(Given(truth, made)).valid is True
 
         if not passes(turns):

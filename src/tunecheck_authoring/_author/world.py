@@ -9,7 +9,7 @@ from typing import cast
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
-from tunecheck.episodes import Called, Replay
+from tunecheck.episodes import Called, Player
 from tunecheck.plugins import JSON, canonical, did_you_mean, fingerprint
 from tunecheck.simulators import Backend, Backends, Simulator, shown
 from tunecheck_authoring._author.files import WorldFile
@@ -57,8 +57,8 @@ class TrialSession:
         """Each simulator's state, as data that stays as it is."""
         return cast("dict[str, dict[str, object]]", self._replay.state)
 
-    def _fresh(self) -> Replay:
-        return Replay(self._world.backend(self._simulators, self.configuration))
+    def _fresh(self) -> Player:
+        return Player(self._world.backend(self._simulators, self.configuration))
 
 
 @dataclass(frozen=True)

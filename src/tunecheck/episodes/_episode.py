@@ -1,0 +1,295 @@
+"""What happened in a conversation: events, what they come to, and the inference log that is written of them.
+
+The log has the fields of BFCL's result files, so that each tool reads the other's: lists of `state_info` (at the
+beginning and after each turn), and between them one object a turn, `{"begin_of_turn_query": […], "step_0": […], …}`,
+whose steps hold items with the roles inference_input, assistant, handler_log and tool. An `event` says in one word what
+a `handler_log` says in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from tunecheck._json import JSON
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.endpoints._base import Completion
+from tunecheck.episodes._decoding import decode_step
+from tunecheck.episodes._speakers import Message, at
+from tunecheck.episodes._states import Change
+from tunecheck.simulators._backend import Result
+
+_ENDINGS = {
+    "answer": ("answer", "The answer is text, without a call: the turn is over."),
+    "empty": ("empty_response", "The answer is empty: the turn is over."),
+    "unreadable": ("decode_failure", "The answer holds no readable call: the turn is over."),
+    "step_limit": ("force_quit", "The model was forced to quit: {} steps in one turn."),
+    "overflow": ("overflow", "The conversation no longer fits into the context window: it is over."),
+}
+"""What ends a turn, with the event and the sentence of the log."""
+
+_FORCED = ("step_limit", "overflow", "force")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The messages that begin a turn."""
+
+    messages: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer of the model.
+
+    `content` is the step in the result. `made` holds the texts of the calls that were made, None if nobody knows them.
+    `completion` is None for an answer that never came, or that was recorded. `request` is the log's entry of the
+    request, if it is kept.
+    """
+
+    content: JSON = None
+    made: JSON = None
+    finish_reason: JSON = None
+    completion: Completion | None = None
+    request: JSON = None
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call that was made.
+
+    `changes` are the differences of the states before and after it. `acted`: it changed anything in the simulators,
+    what they keep to themselves included.
+    """
+
+    call: FunctionCall
+    result: Result
+    changes: Sequence[Change] = ()
+    acted: bool = False
+
+    @property
+    def has_effect(self) -> bool:
+        """Return True if the call changed the state or returned something."""
+        return bool(self.changes) or self.result.value not in (None, "", (), [], {})
+
+
+@dataclass(frozen=True, slots=True)
+class StateSeen:
+    """The states of the simulators by name: a copy, or texts for the log."""
+
+    states: object
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The end of a turn: `by` is one of `answer`, `empty`, `unreadable`, `step_limit`, `overflow`, `force`.
+
+    `detail` is the error, or the step limit.
+    """
+
+    by: str
+    detail: str = ""
+
+
+Event: TypeAlias = Said | Answered | Called | StateSeen | TurnEnded
+
+
+@dataclass(slots=True)
+class EpisodeTurn:
+    """One turn: what was said, the answers, the calls, and the states at its end, if they were looked at."""
+
+    said: Sequence[Message] = ()
+    answers: list[Answered] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
+    states: object = None
+
+    @property
+    def completions(self) -> list[Completion]:
+        """Return the answers that came from a model."""
+        return [answer.completion for answer in self.answers if answer.completion is not None]
+
+
+class Episode:
+    """The events of a conversation, as far as they are known, and the turns that they come to."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.events: list[Event] = []
+        self.turns: list[EpisodeTurn] = []
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Append an event and take it into its turn."""
+        self.events.append(event)
+        match event:
+            case Said():
+                self.turns.append(EpisodeTurn(event.messages))
+            case Answered():
+                self.turns[-1].answers.append(event)
+            case Called():
+                self.turns[-1].calls.append(event)
+            case StateSeen() if self.turns:
+                self.turns[-1].states = event.states
+
+    @property
+    def ended_by(self) -> str | None:
+        """Return what ended the conversation by force, if that is known: `step_limit` or `overflow`."""
+        return next((by for by in self._forced() if by != "force"), None)
+
+    @property
+    def forced_quit(self) -> bool:
+        """Return True if the conversation was ended by force."""
+        return bool(self._forced())
+
+    def _forced(self) -> list[str]:
+        return [event.by for event in self.events if isinstance(event, TurnEnded) and event.by in _FORCED]
+
+    def columns(self) -> dict[str, JSON]:
+        """Return the columns from which `of_columns` reads how the conversation went."""
+        made: list[JSON] = [[answer.made for answer in turn.answers] for turn in self.turns]
+        reasons = [[answer.finish_reason for answer in turn.answers] for turn in self.turns]
+        known = any(reason is not None for turn in reasons for reason in turn)
+        return {
+            "calls_made": made or None,
+            "finish_reasons": [*reasons] if known else None,
+            "forced_quit": self.forced_quit,
+            "ended_by": self.ended_by,
+        }
+
+    @classmethod
+    def of_columns(
+        cls,
+        *,
+        calls_made: object = None,
+        finish_reasons: object = None,
+        forced_quit: object = False,
+        ended_by: object = None,
+    ) -> Episode:
+        """Return the episode of a row's columns.
+
+        Args:
+            calls_made: By turn and step, the texts of the calls that were made.
+            finish_reasons: By turn and step, why the answer ended.
+            forced_quit: Whether the conversation was ended by force.
+            ended_by: What ended it: `step_limit` or `overflow`.
+        """
+        episode = cls()
+        made, reasons = ([*value] if isinstance(value, list) else [] for value in (calls_made, finish_reasons))
+        for turn in range(max(len(made), len(reasons))):
+            episode.add(Said())
+            lists = [each[turn] for each in (made, reasons) if turn < len(each) and isinstance(each[turn], list)]
+            for step in range(max(map(len, lists), default=0)):
+                episode.add(Answered(made=at(made, turn, step), finish_reason=at(reasons, turn, step)))
+        if forced_quit is True:
+            episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
+        return episode
+
+    @classmethod
+    def read(cls, record: Mapping[str, object]) -> Episode:
+        """Return the episode of a line of a result file, BFCL's or ours, by its `inference_log`."""
+        log = record.get("inference_log")
+        turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
+        episode = cls(event for turn in turns for event in _read_turn(turn))
+        if record.get("forced_quit") is True:
+            episode.add(TurnEnded("force"))
+        return episode
+
+    def decoded(self, turn: int, step: int, decoded: Reading) -> Reading:
+        """Return the calls of a step as they were read when the conversation took place, if that is known."""
+        answers = self.turns[turn].answers if turn < len(self.turns) else []
+        texts = answers[step].made if step < len(answers) else None
+        if not isinstance(texts, list) or not (texts or decoded.calls):
+            return decoded
+        if not texts:
+            return Reading(problem="no call was read in this answer when the conversation took place")
+        then = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
+        return then if len(then.calls) == len(texts) else decoded
+
+
+UNKNOWN = Episode()
+"""A conversation of which nothing is known beside its result."""
+
+
+def inference_log(episode: Episode) -> list[JSON]:
+    """Return the inference log of an episode."""
+    entries: list[JSON] = []
+    turn: dict[str, JSON] = {}
+    step: list[JSON] = []
+    for event in episode.events:
+        match event:
+            case StateSeen():
+                named = cast("Mapping[str, JSON]", event.states).items()
+                entries.append([{"role": "state_info", "class_name": name, "content": text} for name, text in named])
+            case Said():
+                turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
+                entries.append(turn)
+            case Answered():
+                step = [*_answer_entries(event)]
+                turn[f"step_{len(turn) - 1}"] = step
+            case Called():
+                step.append({"role": "tool", "content": event.result.text})
+            case TurnEnded():
+                step.extend(_end_entries(event, episode.turns[-1].answers[-1].made))
+    return entries
+
+
+def _answer_entries(answer: Answered) -> Iterator[JSON]:
+    if answer.request is not None:
+        yield answer.request
+    completion = answer.completion
+    if completion is None:
+        return
+    said: dict[str, JSON] = {"role": "assistant", "content": answer.content}
+    if completion.reasoning:
+        said["reasoning_content"] = completion.reasoning
+    differs = isinstance(answer.content, str) and completion.text not in (None, answer.content)
+    if completion.raw_text is not None or differs:
+        said["raw_text"] = completion.raw_text or completion.text
+    if completion.finish_reason is not None:
+        said["finish_reason"] = completion.finish_reason
+    yield said
+    if answer.made:
+        yield _note("decode_success", "The answer was decoded.", answer.made)
+
+
+def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
+    if end.by == "empty":
+        yield _note("decode_success", "The answer was decoded.", [])
+    event, sentence = _ENDINGS[end.by]
+    error: dict[str, JSON] = {"error": end.detail} if end.by in ("unreadable", "overflow") else {}
+    yield _note(event, sentence.format(end.detail), made if end.by == "step_limit" else [], **error)
+
+
+def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
+    return {"role": "handler_log", "event": event, "content": content, **more, "model_response_decoded": calls}
+
+
+def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
+    """Return the log's entry of a request: messages as text, as BFCL keeps them."""
+    content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
+    if tools is not None:
+        content["tools"] = [dict(tool) for tool in tools]
+    return {"role": "inference_input", "content": content}
+
+
+def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
+    yield Said()
+    for key, items in turn.items():
+        if not isinstance(items, list):
+            continue
+        known = [item for item in items if isinstance(item, dict)]
+        notes = [item for item in known if item.get("role") == "handler_log"]
+        if key.startswith("step_"):
+            said = next((item for item in known if item.get("role") == "assistant"), {})
+            calls = [call for note in notes if (call := note.get("model_response_decoded"))]
+            made: JSON = calls[0] if calls else [] if notes else None
+            yield Answered(said.get("content"), made, said.get("finish_reason"))
+        yield from (TurnEnded(by) for note in notes if (by := _ending(note)))
+
+
+def _ending(note: Mapping[str, JSON]) -> str | None:
+    """Return what ended the conversation, if the note says that something did."""
+    if note.get("event") == "overflow":
+        return "overflow"
+    return "step_limit" if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")) else None
