@@ -13,7 +13,7 @@ from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._config import Place
-from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, environment
+from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
 from tunecheck.prompts._folder import PromptFolder
 
 MAX_BYTES = 1 << 20
@@ -167,6 +167,23 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inner:
         _check_depth(item, depth + 1)
+
+
+def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
+    """Refuse secrets below this path; `references` to the environment may be allowed.
+
+    Raises:
+        PromptError: there is one; the secret itself is not shown.
+    """
+    value = front.value(*path)
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            refuse_secrets(front, *path, key, references=references)
+    elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(path[-1])):
+        if not references:
+            raise front.error(path, "a secret has no place here: the model's configuration takes one")
+        if not WHOLE_SECRET.match(value.strip()):
+            raise front.error(path, WRITTEN_OUT)
 
 
 _OF_THE_REPLY = ("stream", "stream_options", "n")

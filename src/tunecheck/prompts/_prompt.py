@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +14,6 @@ from tunecheck.endpoints._masking import Redactor, trace
 from tunecheck.prompts._fragments import Inserted, with_roles
 from tunecheck.prompts._front_matter import Front
 from tunecheck.prompts._images import ImageFiles
-from tunecheck.prompts._secrets import WrittenSecrets
 
 if TYPE_CHECKING:
     from tunecheck.prompts._template import Template
@@ -38,12 +37,6 @@ class PromptFile:
     def stem(self) -> str:
         """The file's name without its ending: what a prompt is called that has no name."""
         return Path(self.source).stem
-
-    def without(self, secrets: WrittenSecrets) -> PromptFile:
-        """The file for making the prompt again elsewhere: its text leaves this process without secrets."""
-        lines = self.text.split("\n")
-        above = secrets.taken_from("\n".join(lines[: self.lines_above]))
-        return replace(self, text="\n".join([above, *lines[self.lines_above :]]))
 
     def where(self, line: int) -> str:
         """The place of a line of the body, as errors name it."""
@@ -74,8 +67,8 @@ class Prompt:
 
     `inputs`: by name, in the file's order, then what only the template names. `outputs`: each property's JSON schema,
     empty where the file declares none. `parameters`: what goes beside the messages in a request;
-    `written_parameters`: the same with its references to the environment, whose values `secrets` masks. `written_out`:
-    the secrets that the file writes out. `notes`: what somebody who uses it should know.
+    `written_parameters`: the same with its references to the environment, whose values `secrets` masks.
+    `notes`: what somebody who uses it should know.
     `configuration`: the model configuration as written.
     `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
     """
@@ -88,7 +81,6 @@ class Prompt:
     parameters: Mapping[str, JSON]
     written_parameters: Mapping[str, JSON]
     secrets: Redactor
-    written_out: WrittenSecrets
     notes: Sequence[str]
     configuration: Mapping[str, JSON]
     sample: Mapping[str, JSON]

@@ -19,12 +19,11 @@ from tunecheck._json import JSON, loads, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import Front, file_value, request_parameters
+from tunecheck.prompts._front_matter import Front, file_value, refuse_secrets, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
-from tunecheck.prompts._secrets import refuse_secrets, take_secrets
 from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")
@@ -50,9 +49,10 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 
 
 def read_prompty1(file: PromptFile) -> Prompt:
-    _check_api(file.front)
-    refuse_secrets(file.front, "model", "parameters")
-    front, written_out = take_secrets(file.front, "model", "configuration")
+    front = file.front
+    _check_api(front)
+    refuse_secrets(front, "model", "parameters")
+    refuse_secrets(front, "model", "configuration", references=True)
     body = file.body
     images = ImageFiles()
     try:
@@ -81,13 +81,12 @@ def read_prompty1(file: PromptFile) -> Prompt:
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
-        written_out=written_out,
-        notes=written_out.notes,
+        notes=(),
         configuration=front.mapping("model", "configuration"),
         sample=sample,
         extra={**_samples(front, resolved.get("n")), **read_judge(front)},
         digest=digest("prompty1", body, inputs, images, secrets),
-        _file=file.without(written_out),
+        _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
     )

@@ -15,15 +15,14 @@ from types import MappingProxyType
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
-from tunecheck.prompts._front_matter import Front, request_parameters
+from tunecheck.prompts._front_matter import Front, refuse_secrets, request_parameters
 from tunecheck.prompts._images import ImageFiles, is_url
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
 from tunecheck.prompts._properties import Property, read_properties, read_tools
-from tunecheck.prompts._secrets import refuse_secrets, take_secrets
 from tunecheck.prompts._template import LanguageName, Template
 
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
@@ -67,10 +66,10 @@ def is_prompty2(front: Front) -> bool:
 
 
 def read_prompty2(file: PromptFile) -> Prompt:
-    front = replace(file.front, data={key: _with_defaults(value) for key, value in file.front.data.items()})
+    front = replace(file.front, data={key: _with_defaults(value, key) for key, value in file.front.data.items()})
     language, strict = _template_settings(front)
     refuse_secrets(front, "model", "options")
-    front, written_out = take_secrets(front, "model", "connection")
+    refuse_secrets(front, "model", "connection", references=True)
     model = front.value("model")
     configuration = model if isinstance(model, dict) else {"id": model} if model else {}
     if not file.body.strip():
@@ -106,28 +105,30 @@ def read_prompty2(file: PromptFile) -> Prompt:
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
-        written_out=written_out,
-        notes=(*written_out.notes, *left_out),
+        notes=tuple(left_out),
         configuration={key: value for key, value in configuration.items() if key != "options"},
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
         digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
-        _file=file.without(written_out),
+        _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
     )
 
 
-def _with_defaults(value: JSON) -> JSON:
-    """The value with each `${env:NAME:default}` made the default, or a plain reference where the variable is set."""
+def _with_defaults(value: JSON, name: str) -> JSON:
+    """Replace each `${env:NAME:default}` by its default, or by a plain reference if the variable is set.
+
+    A secret has no default: `name` is the key of the value.
+    """
     if isinstance(value, list):
-        return [_with_defaults(item) for item in value]
+        return [_with_defaults(item, name) for item in value]
     if isinstance(value, dict):
-        return {key: _with_defaults(item) for key, item in value.items()}
+        return {key: _with_defaults(item, key) for key, item in value.items()}
     match = _WITH_DEFAULT.match(value) if isinstance(value, str) else None
     if match is None:
         return value
-    return f"${{env:{match[1]}}}" if os.environ.get(match[1]) else match[2]
+    return f"${{env:{match[1]}}}" if SECRET_FIELD.search(name) or os.environ.get(match[1]) else match[2]
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
 from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
@@ -57,14 +56,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
             "it asks a model, and none is given: name one with --judge ENDPOINT (in Python model_config=…), "
             "or in its prompt's own model.configuration"
         )
-    assert prompt is not None
-    written_out = prompt.written_out
-    if written_out.key is None and not written_out.headers:
-        return load_endpoint(own, name=model_name_in(own))
-    from tunecheck.endpoints._http_endpoint import GivenSecrets
-
-    read = read_definition(own, name=model_name_in(own))
-    return _of_kind(str(own["kind"]), read, secrets=GivenSecrets(written_out.key, written_out.headers))
+    return load_endpoint(own, name=model_name_in(own))
 
 
 def model_name(endpoint: Endpoint) -> str:
@@ -96,15 +88,12 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
         name = _required_text(config, "model")
         definition = definition_of(kind, _text(config, "base_url") or OPENAI_URL, name, key=key, headers=plain)
     read = read_definition(definition, name=name)
-    return _of_kind(kind, read, secrets=secrets, credential=config.get("credential"))
-
-
-def _of_kind(kind: str, read: Definition, *, secrets: GivenSecrets, credential: object = None) -> Endpoint:
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 
     if kind == AZURE:
         # The credential is checked when it is asked for a token.
-        return AzureOpenAIEndpoint(read, credential=credential, secrets=secrets)  # type: ignore[arg-type]
+        credential: Any = config.get("credential")
+        return AzureOpenAIEndpoint(read, credential=credential, secrets=secrets)
     return OpenAIEndpoint(read, secrets=secrets)
 
 
