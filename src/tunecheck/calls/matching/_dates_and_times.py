@@ -6,79 +6,48 @@ is not read.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, TypeAlias
 
-_MOST_DATE_CHARACTERS = 64
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-            "september sep sept", "october oct", "november nov", "december dec",
-        ),
-        1,
-    )
-    for name in names.split()
-}  # fmt: skip
-_MONTH = "(?P<name>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
-_NOISE = re.compile(
-    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?|\bthe\b|\bof\b|,|(?<=\d)(?:st|nd|rd|th)\b"
+_MOST_CHARACTERS = 64
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile(
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
-_TIME = re.compile(
-    r"(?<![\d:.])(?:"
-    r"(?P<hour>\d{1,2})(?:(?::|h)(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))"
-    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?"
-    r"|(?P<word>noon|midnight))"
-    r"\s*(?P<zone>z\b|utc|gmt|[+-]\d{2}:?\d{2}(?!\d)|[+-]\d{2}(?![\d:]))?"
-)
-_SAYS_WHEN = re.compile(r"\d|noon|midnight|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
+_SAYS_WHEN = re.compile(rf"\d|noon|midnight|{'|'.join(_MONTHS)}")
 """What every date and every time has: most texts are neither."""
-_COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
-_SEPARATORS = re.compile(r"\s+(?:at|on|@)\s*$|^\s*(?:at|on|@)\s+|(?<=\d)t\s*$|[\s,@-]+$|^[\s,@-]+")
-
-_DATE_FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), orders)
-    for pattern, orders in (
-        (r"(\d{4})[-/. ](\d{1,2})[-/. ](\d{1,2})", ("ymd",)),
-        (r"(\d{4})(\d{2})(\d{2})", ("ymd",)),
-        (r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})", ("dmy", "mdy")),
-        (r"(\d{1,2})[-/.](\d{1,2})[-/.](\d{2})", ("dmy", "mdy", "ymd")),
-        (r"(\d{4})[-/](\d{1,2})", ("ym",)),
-        (r"(\d{1,2})[-/](\d{4})", ("my",)),
-        (r"(\d{1,2})[-/](\d{1,2})", ("md", "dm")),
-    )
+_LETTERS_BESIDE_DIGITS = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
+_NOISE = re.compile(
+    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"
+    r"|\b(?:the|of|at|on|t|st|nd|rd|th)\b|[,@]"
 )
-_NAMED_FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), orders)
-    for pattern, orders in (
-        (rf"{_MONTH}[-/ ]?(\d{{1,2}})(?:[-/ ]+(\d{{4}}|\d{{2}}))?", ("dy",)),
-        (rf"(\d{{1,2}})[-/ ]?{_MONTH}(?:[-/ ]?(\d{{4}}|\d{{2}}))?", ("dy",)),
-        (rf"(\d{{4}})[-/ ]{_MONTH}[-/ ](\d{{1,2}})", ("yd",)),
-        (rf"{_MONTH}[-/ ](\d{{4}})", ("y",)),
-        (rf"(\d{{4}})[-/ ]{_MONTH}", ("y",)),
-        (_MONTH, ("",)),
-    )
+_COMPACT = re.compile(r"(\d{8})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
+_TIME = re.compile(
+    r"(?<![\d:.])(\d{1,2})(?:[:h](\d{2})(?::(\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))(?:\s*([ap])\.?m\b\.?)?"
+    r"\s*(?:(z\b|utc|gmt)|([+-])(\d{2}):?(\d{2})?(?![\d:]))?"
 )
+_ORDERS = {
+    "Ynn": ("ymd",), "nnY": ("dmy", "mdy"), "nnn": ("dmy", "mdy", "ymd"), "Yn": ("ym",), "nY": ("my",),
+    "nn": ("md", "dm"), "bnY": ("mdy",), "bnn": ("mdy",), "bn": ("md",), "nbY": ("dmy",), "nbn": ("dmy",),
+    "nb": ("dm",), "Ybn": ("ymd",), "bY": ("my",), "Yb": ("ym",), "b": ("m",),
+}  # fmt: skip
+"""Orders in which a date may be read, by its parts: a year of four digits, another number, the name of a month."""
+
+_When: TypeAlias = datetime | int | tuple[tuple[str, int] | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """What a text says, and None for what it leaves open; `seconds` of the day, `offset` from UTC in minutes.
+class _Moment(NamedTuple):
+    """One reading of a text: the time on its own clock, and in UTC if it names a time zone.
 
-    `order` is how its digits were read, and what stands between them.
+    `when` is a full date with its time, or the seconds of a day, or an incomplete date. `order` tells how digits were
+    read, and `mark` what stands between them.
     """
 
-    year: int | None = None
-    month: int | None = None
-    day: int | None = None
-    seconds: int | None = None
-    offset: int | None = None
-    order: str = field(default="", compare=False)
-
-    @property
-    def has_date(self) -> bool:
-        return self.month is not None
+    when: _When
+    utc: _When | None
+    order: str = ""
+    mark: str = ""
 
 
 def same_moment(expected: str | float, actual: str | float) -> bool:
@@ -92,146 +61,75 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
         return False
     ones = list(_moments(expected))
     others = list(_moments(actual)) if ones else []
-    alike = (
-        _is_ambiguous(ones)
-        and _is_ambiguous(others)
-        and {one.order[-1:] for one in ones} == {other.order[-1:] for other in others}
-    )
+    ambiguous = all(len({one.when for one in each}) > 1 for each in (ones, others))
+    alike = ambiguous and {one.mark for one in ones} == {other.mark for other in others}
     return any(_same(one, other) and not (alike and one.order != other.order) for one in ones for other in others)
 
 
-def _is_ambiguous(readings: list[_Moment]) -> bool:
-    return len({(one.month, one.day) for one in readings}) > 1
+def _same(one: _Moment, other: _Moment) -> bool:
+    return one.when == other.when if one.utc is None or other.utc is None else one.utc == other.utc
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:
     text = value if isinstance(value, str) else f"{value:.0f}" if abs(value) < 1e15 else ""
-    if not 1 < len(text) <= _MOST_DATE_CHARACTERS or not text.isascii():
-        return
-    text = text.strip().lower()
-    if not _SAYS_WHEN.search(text):
+    text = text.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
+    if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
         return
     if text.isdecimal() and len(text) in (10, 13):
-        yield _from_unix(int(text) // (1 if len(text) == 10 else 1000))
-    compact = _COMPACT.fullmatch(text)
-    if compact:
-        year, month, day, hour, minute, second = (int(part or 0) for part in compact.groups()[:6])
-        if hour < 24 and minute < 60 and second < 61:
-            clock = _Moment(seconds=hour * 3600 + minute * 60 + second, offset=0 if compact[7] else None)
-            yield from _with_date(clock, year, month, day)
-    yield from _from_words(text)
-
-
-def _from_unix(seconds: int) -> _Moment:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return _Moment(
-        moment.year, moment.month, moment.day, moment.hour * 3600 + moment.minute * 60 + moment.second, offset=0
-    )
-
-
-def _from_words(text: str) -> Iterator[_Moment]:
+        moment = datetime.fromtimestamp(int(text[:10]), UTC).replace(tzinfo=None)
+        yield _Moment(moment, moment)
+    if compact := _COMPACT.fullmatch(text):
+        text = f"{compact[1]} {compact[2]}:{compact[3]}:{compact[4] or '00'}{compact[5]}"
     time = _TIME.search(text)
-    clock = _clock(time) if time else _Moment()
-    if clock is None:
+    seconds = _seconds(time) if time else 0
+    if seconds is None:
         return
-    rest = text if time is None else _joined(text[: time.start()], text[time.end() :])
-    if rest is None:
-        return
+    offset = _offset(time) if time else None
+    rest = f"{text[: time.start()]} {text[time.end() :]}" if time else text
+    rest = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", rest)).split()).strip("- ")
     if rest:
-        yield from _dates(rest, clock)
+        yield from _dates(_MONTH.sub(lambda name: name[0][:3], rest), seconds, offset)
     elif time:
-        yield replace(clock, seconds=(clock.seconds or 0) % 86400)
+        utc = None if offset is None else (seconds - offset) % 86400
+        yield _Moment(seconds % 86400, utc)
 
 
-def _joined(before: str, after: str) -> str | None:
-    """What stands beside the time: a date before it or after it, but not both."""
-    before, after = _bare(before), _bare(after)
-    return None if before and after else before or after
+def _seconds(time: re.Match[str]) -> int | None:
+    hour, minute, second = (int(part or 0) for part in time.groups()[:3])
+    if time[4]:
+        hour = hour % 12 + 12 * (time[4] == "p") if 1 <= hour <= 12 else 99
+    total = hour * 3600 + minute * 60 + second
+    return total if minute < 60 and second <= 60 and total <= 86400 else None
 
 
-def _bare(text: str) -> str:
-    while (shorter := _SEPARATORS.sub("", text)) != text:
-        text = shorter
-    return text
+def _offset(time: re.Match[str]) -> int | None:
+    """The time zone in seconds from UTC."""
+    if time[6]:
+        return (-1 if time[6] == "-" else 1) * (int(time[7]) * 3600 + int(time[8] or 0) * 60)
+    return 0 if time[5] else None
 
 
-def _clock(time: re.Match[str]) -> _Moment | None:
-    if time["word"]:
-        hour, minute, second = (12 if time["word"] == "noon" else 0), 0, 0
-    else:
-        hour, minute, second = (int(time[part] or 0) for part in ("hour", "minute", "second"))
-    if (
-        hour > 24
-        or minute > 59
-        or second > 60
-        or (hour == 24 and minute + second)
-        or (time["half"] and not 1 <= hour <= 12)
-    ):
-        return None
-    if time["half"]:
-        hour = hour % 12 + (12 if time["half"] == "p" else 0)
-    return _Moment(seconds=hour * 3600 + minute * 60 + second, offset=_offset(time["zone"]))
-
-
-def _offset(zone: str | None) -> int | None:
-    if zone is None:
-        return None
-    if zone[0] not in "+-":
-        return 0
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    return (-1 if zone[0] == "-" else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
-
-
-def _dates(text: str, clock: _Moment) -> Iterator[_Moment]:
-    text = " ".join(_NOISE.sub(" ", text).split())
-    for form, orders in _DATE_FORMS:
-        if not (match := form.fullmatch(text)):
-            continue
-        for order in orders:
-            parts = dict(zip(order, match.groups(), strict=True))
-            read = replace(clock, order=order + text[match.end(1)])
-            yield from _with_parts(read, parts.get("y"), parts.get("m"), parts.get("d"))
-    for form, orders in _NAMED_FORMS:
-        if not (match := form.fullmatch(text)):
-            continue
-        numbers = [part for part in match.groups() if part != match["name"]]
-        for order in orders:
-            parts = dict(zip(order, numbers, strict=True))
-            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[match["name"]]), parts.get("d"))
-
-
-def _with_parts(clock: _Moment, year: str | None, month: str | None, day: str | None) -> Iterator[_Moment]:
-    years = [None] if year is None else [int(year)] if len(year) > 2 else [1900 + int(year), 2000 + int(year)]
-    for number in years:
-        yield from _with_date(clock, number, int(month or 0), None if day is None else int(day))
-
-
-def _with_date(clock: _Moment, year: int | None, month: int, day: int | None) -> Iterator[_Moment]:
-    try:
-        known = date(2000 if year is None else year, month, 1 if day is None else day)
-        if clock.seconds == 86400 and year is not None and day is not None:  # 24:00 is the next day's beginning
-            known += timedelta(days=1)
-            clock, year, month, day = replace(clock, seconds=0), known.year, known.month, known.day
-    except (ValueError, OverflowError):
+def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
+    if re.fullmatch(r"\d+[. ]\d+", text):  # a number
         return
-    yield replace(clock, year=year, month=month, day=day)
-
-
-def _same(one: _Moment, other: _Moment) -> bool:
-    if one.has_date != other.has_date:
-        return False
-    if one.has_date:  # a date alone is its midnight
-        one, other = replace(one, seconds=one.seconds or 0), replace(other, seconds=other.seconds or 0)
-    if replace(one, offset=None) == replace(other, offset=None):
-        return one.offset == other.offset or None in (one.offset, other.offset)
-    if one.offset is None or other.offset is None or one.offset == other.offset:
-        return False
-    return _utc(one) == _utc(other)
-
-
-def _utc(moment: _Moment) -> tuple[int, ...] | int:
-    shift = (moment.seconds or 0) - 60 * (moment.offset or 0)
-    if moment.year is None or moment.month is None or moment.day is None:
-        return shift % 86400
-    day = date(moment.year, moment.month, moment.day).toordinal() + shift // 86400
-    return (day, shift % 86400)
+    words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))
+    shape = "".join(
+        "b" if word in _MONTHS else {4: "Y", 1: "n", 2: "n"}.get(len(word) * word.isdecimal(), "?") for word in words
+    )
+    mark = text[len(words[0]) : len(words[0]) + 1]
+    numbers = [_MONTHS.index(word) + 1 if word in _MONTHS else int(word) for word in words if shape in _ORDERS]
+    for order in _ORDERS.get(shape, ()):
+        parts = dict(zip(order, numbers, strict=True))
+        year, month, day = (parts.get(part) for part in "ymd")
+        if year is not None and year < 100 and "Y" not in shape:
+            year += 2000 if year < 70 else 1900
+        try:
+            date = datetime(2000 if year is None else year, month or 0, 1 if day is None else day)  # noqa: DTZ001
+            when = date + timedelta(seconds=seconds)
+            utc = None if offset is None else when - timedelta(seconds=offset)
+        except (ValueError, OverflowError):
+            continue
+        if year is None or day is None:
+            yield _Moment((*sorted(parts.items()), seconds), None, order, mark)
+        else:
+            yield _Moment(when, utc, order, mark)
