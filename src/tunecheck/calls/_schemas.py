@@ -8,7 +8,6 @@ work than there is time) is estimated before the native validator sees it, since
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -190,22 +189,11 @@ class Schema:
 
     def property(self, name: str) -> Schema | None:
         """What is said of the property of that name."""
-        for node in self._variants():
-            properties = node.get("properties")
-            inner = properties.get(name) if isinstance(properties, dict) else None
-            if isinstance(inner, dict):
-                return Schema(inner, self.root)
-        return self._first("additionalProperties")
+        return self._inner("properties", name) or self._inner("additionalProperties")
 
     def item(self, index: int) -> Schema | None:
         """What is said of the list's item at this index."""
-        for node in self._variants():
-            for key in ("prefixItems", "items"):
-                listed = node.get(key)
-                inner = listed[index] if isinstance(listed, list) and index < len(listed) else None
-                if isinstance(inner, dict):
-                    return Schema(inner, self.root)
-        return self._first("items")
+        return self._inner("prefixItems", index) or self._inner("items", index) or self._inner("items")
 
     def says_number(self) -> bool:
         """Whether a number is accepted here, so that `5` and `5.0` are the same: for JSON Schema both are integers."""
@@ -243,11 +231,14 @@ class Schema:
                 return (node["default"],)
         return None
 
-    def _first(self, key: str) -> Schema | None:
+    def _inner(self, *steps: str | int) -> Schema | None:
+        """Return the object at the end of these steps, in the first variant that has one."""
         for node in self._variants():
-            inner = node.get(key)
-            if isinstance(inner, dict):
-                return Schema(inner, self.root)
+            place: JSON = dict(node)
+            for step in steps:
+                place = _step(place, step)
+            if isinstance(place, dict):
+                return Schema(place, self.root)
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
@@ -276,13 +267,15 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
     place: JSON = dict(root)
     for part in unquote(reference[2:]).split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, dict):
-            place = place.get(key)
-        elif isinstance(place, list) and key.isdecimal() and key.isascii() and int(key[:9]) < len(place):
-            place = place[int(key[:9])]
-        else:
-            return None
+        is_index = isinstance(place, list) and key.isdecimal() and key.isascii()
+        place = _step(place, int(key[:9]) if is_index else key)
     return place
+
+
+def _step(place: JSON, step: str | int) -> JSON:
+    if isinstance(place, dict) and isinstance(step, str):
+        return place.get(step)
+    return place[step] if isinstance(place, list) and isinstance(step, int) and step < len(place) else None
 
 
 def type_of(value: JSON) -> str:
@@ -307,7 +300,6 @@ _REGEX_BYTES = 1 << 20
 _MULTIPLYING = (b'"$ref"', b'Of"', b'"not"', b'"if"', b'"patternProperties"', b'"contains"', b'"depend', b'"property')
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINITIONS = ("$defs", "definitions")
-_IN_PLACE = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else"))
 _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array"}
 """Type names of the Berkeley Function Calling Leaderboard's definitions, which are no JSON Schema."""
 
@@ -320,28 +312,13 @@ class SchemaCheck:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """A validator and its cost: `places` per value (0: each value is seen once), `ways` back into itself, `depth`.
-
-    `required` is how many names its objects must have.
-    """
-
-    validator: jsonschema_rs.Validator | None
-    problem: str | None = None
-    places: int = 0
-    ways: int = 0
-    depth: int = 0
-    required: int = 0
-
-
 def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaCheck:
     """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises."""
-    compiled = (_cached if len(schema) <= _CACHED_BYTES else _compile)(schema)
+    compiled = (_cached if len(schema) <= _CACHED_BYTES else _CompiledSchema)(schema)
     if compiled.validator is None:
         return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
     size, depth = _measure(arguments)
-    visits = size * compiled.places * max(compiled.ways, 1) ** min(depth, 64) if compiled.places else size
+    visits = size * compiled.places * max(compiled.ways, 1) ** min(depth, 64)
     recursion = depth * compiled.depth if compiled.ways else compiled.depth
     if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
         return SchemaCheck(problem=f"the arguments of {name} are too large to be checked against its schema")
@@ -385,55 +362,44 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     return size, depth
 
 
-def _compile(schema: bytes) -> _Compiled:
-    import jsonschema_rs  # loaded when used: not all who match calls check them
+class _CompiledSchema:
+    """A schema's validator, and how much work it asks for.
 
-    if len(schema) > _MOST_BYTES:
-        return _Compiled(None, f"it is longer than {_MOST_BYTES:,} bytes")
-    root = loads(schema)
-    assert isinstance(root, dict)
-    extent = _Extent(root)
-    try:
-        extent.visit(root, frozenset(), 0)
-        validator = jsonschema_rs.validator_for(
-            _plain_types(root),  # type: ignore[arg-type]
+    A value is visited `places` times, and its inner values `ways` times as often as itself: `ways` is the number of
+    references back into the schema, and to the power of the nesting it bounds the work. `depth` is the schema's own
+    nesting, `required` the number of names that its objects must have. `problem` says why there is no validator.
+    """
+
+    def __init__(self, schema: bytes) -> None:
+        self.places = self.depth = self.ways = self.required = self._back = 0
+        self.validator: jsonschema_rs.Validator | None = None
+        self.problem = ""
+        try:
+            self.validator = self._compile(schema)
+        except (ValueError, TypeError, OverflowError) as error:
+            self.problem = str(getattr(error, "message", error))[:_MOST_CHARACTERS]
+        if not any(word in schema for word in _MULTIPLYING):
+            self.places = 1
+
+    def _compile(self, schema: bytes) -> jsonschema_rs.Validator:
+        import jsonschema_rs  # loaded when used: not all who match calls check them
+
+        if len(schema) > _MOST_BYTES:
+            raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes")
+        root = loads(schema)
+        assert isinstance(root, dict)
+        self._root = root
+        self._id_key = "id" if "draft-04" in str(self._root.get("$schema")) else "$id"
+        self._visit(self._root, frozenset(), 0)
+        return jsonschema_rs.validator_for(
+            _plain_types(self._root),  # type: ignore[arg-type]
             retriever=_fetch_nothing,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=_REGEX_BYTES, dfa_size_limit=_REGEX_BYTES),
             validate_formats=False,
         )
-    except jsonschema_rs.ValidationError as error:
-        return _Compiled(None, error.message[:_MOST_CHARACTERS])
-    except (ValueError, TypeError, OverflowError) as error:
-        return _Compiled(None, str(error)[:_MOST_CHARACTERS])
-    places = extent.places if any(word in schema for word in _MULTIPLYING) else 0
-    return _Compiled(validator, None, places, extent.ways, extent.depth, extent.required)
 
-
-_cached = functools.lru_cache(maxsize=512)(_compile)
-
-
-def _fetch_nothing(uri: str) -> NoReturn:
-    raise ValueError(f"references out of a schema are not followed ({uri[:80]})")
-
-
-class _Extent:
-    """Estimates the cost of validating with a schema whose references are expanded, each until it recurs.
-
-    A way back leads through a property, or through a list or pattern (""). A value below property `b` is reached only
-    by ways through `b` or "", so it is seen at most `ways` times as often as the value it stands in: `ways` to the
-    power of the nesting bounds the work. References that are not inside each other do not add to each other's ways.
-    """
-
-    def __init__(self, root: dict[str, JSON]) -> None:
-        self.root = root
-        self.id_key = "id" if "draft-04" in str(root.get("$schema")) else "$id"
-        self.places = 0
-        self.depth = 0
-        self.ways = 0
-        self.required = 0
-        self._back: Counter[str] = Counter()
-
-    def visit(self, node: JSON, followed: frozenset[str], depth: int, name: str = "") -> None:
+    def _visit(self, node: JSON, followed: frozenset[str], depth: int) -> None:
+        """Count the places below this one, with references expanded until they recur."""
         if not isinstance(node, (dict, list)):
             return
         self.places += 1
@@ -442,35 +408,36 @@ class _Extent:
             raise ValueError("it is too large or nested too deeply, with its references written out")
         if isinstance(node, list):
             for item in node:
-                self.visit(item, followed, depth + 1, name)
+                self._visit(item, followed, depth + 1)
             return
-        if depth and isinstance(node.get(self.id_key), str):
-            raise ValueError(f"it has an {self.id_key!r} inside, which changes what its references mean")
+        if depth and isinstance(node.get(self._id_key), str):
+            raise ValueError(f"it has an {self._id_key!r} inside, which changes what its references mean")
+        required = node.get("required")
+        self.required += len(required) if isinstance(required, list) else 0
         for key, inner in node.items():
-            self._visit_part(key, inner, followed, depth + 1, name)
+            if key in _REFERENCES and isinstance(inner, str):
+                self._follow(inner, followed, depth + 1)
+            elif key == "properties" and isinstance(inner, dict):
+                self._visit([*inner.values()], followed, depth + 1)
+            elif key not in _DEFINITIONS:  # those count where they are referred to
+                self._visit(inner, followed, depth + 1)
 
-    def _visit_part(self, key: str, inner: JSON, followed: frozenset[str], depth: int, name: str) -> None:
-        if key == "required" and isinstance(inner, list):
-            self.required += len(inner)
-        if key in _REFERENCES and isinstance(inner, str):
-            self._follow(inner, followed, depth, name)
-        elif key == "properties" and isinstance(inner, dict):
-            for property_name, schema in inner.items():
-                self.visit(schema, followed, depth + 1, property_name)
-        elif key not in _DEFINITIONS:  # those count where they are referred to
-            self.visit(inner, followed, depth, name if key in _IN_PLACE else "")
-
-    def _follow(self, reference: str, followed: frozenset[str], depth: int, name: str) -> None:
+    def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
             raise ValueError(f"it refers to {reference[:80]!r}; only references such as '#/$defs/x' are followed")
         if reference in followed:
-            self._back[name] += 1
+            self._back += 1
             return
-        self.visit(at_pointer(self.root, reference), followed | {reference}, depth, name)
-        if not followed:
-            named = max((count for way, count in self._back.items() if way), default=0)
-            self.ways = max(self.ways, named + self._back[""])
-            self._back.clear()
+        self._visit(at_pointer(self._root, reference), followed | {reference}, depth)
+        if not followed:  # references that are not inside each other do not multiply
+            self.ways, self._back = max(self.ways, self._back), 0
+
+
+_cached = functools.lru_cache(maxsize=512)(_CompiledSchema)
+
+
+def _fetch_nothing(uri: str) -> NoReturn:
+    raise ValueError(f"references out of a schema are not followed ({uri[:80]})")
 
 
 def _plain_types(node: JSON) -> JSON:
