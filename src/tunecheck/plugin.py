@@ -2,6 +2,14 @@
 
 from tunecheck.plugins import Extension, Plugin
 
+_FAMILIES = """
+apertus command_r command_r7b deepseek_v3 deepseek_v32 functionary functiongemma gemma3 gemma4 gigachat
+glaive glm gorilla granite granite_20b harmony hermes hunyuan_3 internlm invoke jamba json kimi_k2 kimi_k3
+lfm2 llama llama_function longcat minicpm3 minicpm5 minimax_m2 minimax_m3 mistral muse nemotron nexusraven
+olmo3 phi4 pythonic qwen2.5_coder qwen3_coder qwen_agent react seed_oss solar step_3
+""".split()
+"""Model families whose calls are read, by the names in `formats/families.toml`."""
+
 PLUGIN = Plugin(
     "core",
     "The core: evaluate, compare, select, report.",
@@ -118,52 +126,5 @@ PLUGIN = Plugin(
             "tunecheck.endpoints._simulated:SimulatedEndpoint", "Ground truth with seeded mistakes."
         ),
     },
-    formats={
-        "apertus": Extension("tunecheck.formats._families.json_calls:APERTUS_SWISS"),
-        "command_r": Extension("tunecheck.formats._families.json_calls:COMMAND_R"),
-        "command_r7b": Extension("tunecheck.formats._families.json_calls:COMMAND_R7B"),
-        "deepseek_v3": Extension("tunecheck.formats._families.named_calls:DEEPSEEK"),
-        "deepseek_v32": Extension("tunecheck.formats._families.tagged_calls:DSML"),
-        "functionary": Extension("tunecheck.formats._families.named_calls:FUNCTIONARY"),
-        "functiongemma": Extension("tunecheck.formats._families.tagged_calls:FUNCTION_GEMMA"),
-        "gemma3": Extension("tunecheck.formats._families.python_calls:GEMMA_3"),
-        "gemma4": Extension("tunecheck.formats._families.tagged_calls:GEMMA_4"),
-        "gigachat": Extension("tunecheck.formats._families.json_calls:GIGACHAT"),
-        "glaive": Extension("tunecheck.formats._families.named_calls:GLAIVE"),
-        "glm": Extension("tunecheck.formats._families.tagged_calls:GLM"),
-        "gorilla": Extension("tunecheck.formats._families.python_calls:GORILLA"),
-        "granite": Extension("tunecheck.formats._families.json_calls:GRANITE"),
-        "granite_20b": Extension("tunecheck.formats._families.json_calls:GRANITE_20B"),
-        "harmony": Extension("tunecheck.formats._families.named_calls:HARMONY_CALLS"),
-        "hermes": Extension("tunecheck.formats._families.json_calls:HERMES"),
-        "hunyuan_3": Extension("tunecheck.formats._families.tagged_calls:HUNYUAN_3"),
-        "internlm": Extension("tunecheck.formats._families.json_calls:INTERNLM"),
-        "invoke": Extension("tunecheck.formats._families.tagged_calls:INVOKE"),
-        "jamba": Extension("tunecheck.formats._families.json_calls:JAMBA"),
-        "json": Extension("tunecheck.formats._families.python_calls:BARE_JSON"),
-        "kimi_k2": Extension("tunecheck.formats._families.named_calls:KIMI_K2"),
-        "kimi_k3": Extension("tunecheck.formats._families.tagged_calls:KIMI_K3_CALLS"),
-        "lfm2": Extension("tunecheck.formats._families.python_calls:LFM2"),
-        "llama": Extension("tunecheck.formats._families.named_calls:LLAMA"),
-        "llama_function": Extension("tunecheck.formats._families.named_calls:LLAMA_FUNCTION"),
-        "longcat": Extension("tunecheck.formats._families.json_calls:LONGCAT_FLASH"),
-        "minicpm3": Extension("tunecheck.formats._families.python_calls:MINICPM_3"),
-        "minicpm5": Extension("tunecheck.formats._families.tagged_calls:MINICPM"),
-        "minimax_m2": Extension("tunecheck.formats._families.tagged_calls:MINIMAX_M2"),
-        "minimax_m3": Extension("tunecheck.formats._families.tagged_calls:MINIMAX_M3"),
-        "mistral": Extension("tunecheck.formats._families.named_calls:MISTRAL_CALLS"),
-        "muse": Extension("tunecheck.formats._families.tagged_calls:MUSE_CALLS"),
-        "nemotron": Extension("tunecheck.formats._families.json_calls:NEMOTRON"),
-        "nexusraven": Extension("tunecheck.formats._families.python_calls:NEXUSRAVEN"),
-        "olmo3": Extension("tunecheck.formats._families.python_calls:OLMO_3"),
-        "phi4": Extension("tunecheck.formats._families.json_calls:PHI4"),
-        "pythonic": Extension("tunecheck.formats._families.python_calls:PYTHONIC"),
-        "qwen2.5_coder": Extension("tunecheck.formats._families.json_calls:QWEN_CODER_TOOLS"),
-        "qwen3_coder": Extension("tunecheck.formats._families.tagged_calls:QWEN3_CODER"),
-        "qwen_agent": Extension("tunecheck.formats._families.named_calls:QWEN_AGENT"),
-        "react": Extension("tunecheck.formats._families.named_calls:REACT"),
-        "seed_oss": Extension("tunecheck.formats._families.tagged_calls:SEED_OSS"),
-        "solar": Extension("tunecheck.formats._families.named_calls:SOLAR_OPEN"),
-        "step_3": Extension("tunecheck.formats._families.tagged_calls:STEP_3"),
-    },
+    formats={name: Extension(f"tunecheck.formats._families:{name.replace('.', '_')}") for name in _FAMILIES},
 )

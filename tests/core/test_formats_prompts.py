@@ -8,7 +8,7 @@ import pytest
 
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import Profile, ToolPrompt, read_calls
-from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls
+from tunecheck.formats._families import families_with_marks, family
 
 TOOLS: list[Any] = [
     {
@@ -32,7 +32,7 @@ CALLS = [
     FunctionCall("book", {"city": "São Paulo", "days": 3, "late": True, "tags": ["a b", "c"], "guest": {"age": 41}}),
     FunctionCall("book", {"city": "{name} <b>", "days": -1}),
 ]
-PROFILES = (*json_calls.PROFILES, *named_calls.PROFILES, *tagged_calls.PROFILES, *python_calls.PROFILES)
+PROFILES = families_with_marks()
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
@@ -68,6 +68,6 @@ def test_an_agent_is_told_what_its_one_call_came_to() -> None:
 
 
 def _prompt(name: str) -> ToolPrompt:
-    prompt = {profile.name: profile.prompt for profile in (*PROFILES, named_calls.REACT)}[name]
+    prompt = family(name).prompt
     assert prompt is not None
     return prompt

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls, thoughts
+from tunecheck.formats._families import ANSWERS, all_thoughts, families_with_marks
 from tunecheck.formats._profiles import Profile, Thought
 
 
@@ -31,7 +31,7 @@ class Marks:
         self.leading = {thought.opens: thought for thought in known}
         self.beginnings = tuple(self.leading)
         self.endings = {close: thought for thought in known if thought.lone for close in thought.closes}
-        self._of_thoughts = _any_of((*self.leading, *self.endings, *thoughts.ANSWERS))
+        self._of_thoughts = _any_of((*self.leading, *self.endings, *ANSWERS))
 
     def think_in(self, text: str) -> bool:
         """Whether a mark of thoughts, or of the answer after them, stands in the text."""
@@ -63,9 +63,7 @@ class Marks:
 @functools.cache
 def known_marks() -> Marks:
     """Those of all families."""
-    return Marks(
-        (*json_calls.PROFILES, *named_calls.PROFILES, *tagged_calls.PROFILES, *python_calls.PROFILES), thoughts.THOUGHTS
-    )
+    return Marks(families_with_marks(), all_thoughts())
 
 
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import type_of
@@ -13,12 +15,7 @@ _PLACE = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_tex
 _EXAMPLE = FunctionCall("function_name", {"parameter_name": "value"})
 
 
-_JSON_CALL = '{"name": "{name}", "arguments": {arguments}}'
-_TOOLS = "<tools>\n{tools}\n</tools>"
-
-
-@dataclass(frozen=True, slots=True)
-class Braced:
+class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
     """Values as Gemma writes them: keys bare, texts between marks of their own."""
 
     quote: str
@@ -32,8 +29,7 @@ class Braced:
         return f"[{','.join(map(self.written, value))}]" if isinstance(value, list) else _plain(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
     """Values as elements in elements, lists as `<item>`; `prefix` stands before every tag."""
 
     prefix: str
@@ -66,7 +62,7 @@ class ToolPrompt:
     joined: str = "\n"
     calls: str = "{calls}"
     between: str = "\n"
-    tools: str = _TOOLS
+    tools: str = "<tools>\n{tools}\n</tools>"
     listed: bool = False
     result: str = "<tool_response>\n{result}\n</tool_response>"
     nested: Braced | Elements | None = None
@@ -116,19 +112,3 @@ def _plain(value: JSON) -> str:
 def _filled(template: str, values: Mapping[str, str]) -> str:
     """The template with its places filled: braces around anything else are text, and values are not looked into."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
-
-
-def json_objects(opens: str, closes: str) -> ToolPrompt:
-    """For families that write each call as a JSON object between two marks."""
-    return ToolPrompt(f"{opens}{_JSON_CALL}{closes}")
-
-
-def json_list(opens: str, closes: str, *, call: str = _JSON_CALL, tools: str = _TOOLS) -> ToolPrompt:
-    """For families that write all calls of an answer as one JSON list between two marks."""
-    return ToolPrompt(call, calls=f"{opens}[{{calls}}]{closes}", between=", ", tools=tools, listed="[" in tools)
-
-
-def python_list(opens: str, closes: str, *, tools: str = _TOOLS) -> ToolPrompt:
-    """For families that write all calls of an answer as Python does, in one list between two marks."""
-    call, parameter = "{name}({parameters})", "{key}={python}"
-    return ToolPrompt(call, parameter, ", ", f"{opens}[{{calls}}]{closes}", ", ", tools)

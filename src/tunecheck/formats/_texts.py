@@ -12,7 +12,7 @@ from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
 from tunecheck.formats._collector import CallCollector, failed, may_hold_calls, without_end_marks
-from tunecheck.formats._families.thoughts import ANSWERS
+from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile

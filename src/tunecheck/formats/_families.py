@@ -1,0 +1,95 @@
+"""The known model families, as `families.toml` describes them: marks of thoughts and calls, and shapes of calls."""
+
+import functools
+import re
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from tunecheck.formats._profiles import Profile, TextShape, Thought
+from tunecheck.formats._prompts import ToolPrompt
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
+from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
+
+ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
+"""What announces the answer itself, after a thought or without one."""
+
+_KINDS: dict[str, type[TextShape]] = {
+    "json": JsonCalls,
+    "named": NamedCalls,
+    "python": PythonCalls,
+    "python_tag": PythonTagCalls,
+    "glaive": GlaiveCalls,
+    "tagged": TaggedCalls,
+    "tree": TreeCalls,
+    "braced": BracedCalls,
+}
+
+
+class _Family(msgspec.Struct, forbid_unknown_fields=True):
+    """A family as the file describes it. Without `shapes`, calls are JSON; `only_by_name`: never found by its marks."""
+
+    prompt: ToolPrompt
+    shapes: tuple[dict[str, Any], ...] = ({"kind": "json"},)
+    marks: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    thoughts: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+    inside: bool = False
+    sure: bool = True
+    several: bool = True
+    closed: bool = False
+    only_by_name: bool = False
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True):
+    thoughts: dict[str, Thought]
+    families: dict[str, _Family]
+
+
+@functools.cache
+def _table() -> _Table:
+    text = files(__package__).joinpath("families.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), _Table)
+
+
+def all_thoughts() -> tuple[Thought, ...]:
+    """Return how families mark their reasoning."""
+    return tuple(_table().thoughts.values())
+
+
+def families_with_marks() -> tuple[Profile, ...]:
+    """Return the families whose calls are found by their marks, in the order in which they are tried."""
+    return tuple(family(name) for name, each in _table().families.items() if not each.only_by_name)
+
+
+@functools.cache
+def family(name: str) -> Profile:
+    """Return the profile of the family of that name."""
+    table = _table()
+    described = table.families[name]
+    shapes = tuple(map(_shape, described.shapes))
+    fields = msgspec.structs.asdict(described)
+    del fields["shapes"], fields["only_by_name"]
+    fields["thoughts"] = tuple(table.thoughts[each] for each in described.thoughts)
+    return Profile(name, shapes[0] if len(shapes) == 1 else AnyOf(shapes), **fields)
+
+
+def _shape(described: dict[str, Any]) -> TextShape:
+    fields = {key: value for key, value in described.items() if key != "kind"}
+    return msgspec.convert(fields, _KINDS[described["kind"]], dec_hook=_pattern)
+
+
+def _pattern(kind: type, value: object) -> re.Pattern[str]:
+    assert isinstance(value, str)
+    return re.compile(value)
+
+
+def __getattr__(name: str) -> Profile:
+    """Return a family's profile, as the registry of plug-ins asks for it: with underscores for dots."""
+    found = next((each for each in _table().families if each.replace(".", "_") == name), None)
+    if found is None:
+        raise AttributeError(name)
+    return family(found)
