@@ -38,8 +38,7 @@ def memory_agent(url: str, **values: Any) -> MemoryAgentEndpoint:
     """An endpoint of the kind, whose retries wait on a clock of their own."""
     endpoint = load_endpoint({"kind": "memory_agent", "url": url, **values})
     assert isinstance(endpoint, MemoryAgentEndpoint)
-    for client in endpoint._clients:
-        client.clock, client.rng = HandClock(), random.Random(0)
+    endpoint._client.clock, endpoint._client.rng = HandClock(), random.Random(0)
     return endpoint
 
 

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck.endpoints import (
     ChatRequest,
-    Client,
     Completion,
     Definition,
     HttpConfig,
@@ -41,8 +40,6 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
             if definition.data.get(key) is not None:
                 raise definition.at(key).error("does not apply to a memory agent, which has its own protocol")
         super().__init__(definition)
-        self._reset, self._advance = (self._client.at(_beside(self._url, path)) for path in ("/reset", "/advance"))
-        self._clients += (self._reset, self._advance)
 
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
@@ -55,14 +52,15 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         return StatefulReply(completion, says and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        await self._tell(self._reset, _told(conversation, sent_at), key, sent_at)
+        await self._tell("/reset", _told(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
         body = _told(conversation, sent_at) | {"seconds": seconds}
-        await self._tell(self._advance, body, key, sent_at)
+        await self._tell("/advance", body, key, sent_at)
 
-    async def _tell(self, client: Client, body: JSON, key: str, sent_at: datetime) -> None:
-        await client.post(dumps(body), key=key, read=_heard, headers=time_header(sent_at), empty_answers=True)
+    async def _tell(self, path: str, body: JSON, key: str, sent_at: datetime) -> None:
+        url, headers = _beside(self._url, path), time_header(sent_at)
+        await self._client.post(dumps(body), url=url, key=key, read=_heard, headers=headers, empty_answers=True)
 
     def _address(self, url: str, definition: Definition) -> str:
         return _beside(url, _REPLY)

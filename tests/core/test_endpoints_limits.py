@@ -17,8 +17,7 @@ from tests.virtual_time import run_virtually
 
 from tunecheck import evaluate
 from tunecheck.endpoints import Clock, TokenBucket
-from tunecheck.endpoints._adaptive_gate import AdaptiveGate
-from tunecheck.endpoints._limits import Backoff
+from tunecheck.endpoints._limits import AdaptiveGate, Backoff
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:
@@ -165,14 +164,13 @@ def ask(service: Service, rows: int = 3_000, most: int = 200) -> Outcome:
         async def call() -> bool:
             async with gate:
                 for failures in range(1, 7):
-                    with gate.attempt() as sent:
-                        answered = await service.takes(rng)
-                    if answered:
+                    cuts = gate.cuts
+                    if await service.takes(rng):
                         gate.succeeded()
                         return True
-                    gate.overloaded(sent)
+                    gate.overloaded(cuts)
                     await asyncio.sleep(backoff.wait_s(failures, 0.1, rng))
-                    await gate.rejoin(sent)
+                    await gate.rejoin()
             return False
 
         async def work(numbers: Iterator[int]) -> int:
@@ -265,27 +263,25 @@ class TestAdaptiveGate:
         await asyncio.wait_for(enter(), 5)
 
     async def test_a_call_cancelled_while_it_waits_to_go_on_leaves_no_place_taken(self) -> None:
-        gate = AdaptiveGate(2, start=2)
+        gate = AdaptiveGate(1)
         answered = asyncio.Event()
 
         async def refused() -> None:
             async with gate:
-                with gate.attempt() as sent:
-                    await asyncio.sleep(0)
-                await gate.rejoin(sent)
+                await asyncio.sleep(0)
+                await gate.rejoin()
 
         async def slow() -> None:
             async with gate:
-                with gate.attempt():
-                    await answered.wait()
+                await answered.wait()
 
-        calls = [asyncio.create_task(slow()), asyncio.create_task(refused())]
+        calls = [asyncio.create_task(refused()), asyncio.create_task(slow())]
         for _ in range(5):
             await asyncio.sleep(0)
-        assert gate.under_way == 1  # the refused one waits for the place of the slow one
-        calls[1].cancel()
+        calls[0].cancel()  # it waits for the place that the slow one was given
         answered.set()
-        await asyncio.gather(*calls, return_exceptions=True)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(outcomes[0], asyncio.CancelledError)
         assert gate.under_way == 0
 
 

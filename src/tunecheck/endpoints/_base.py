@@ -172,23 +172,10 @@ def masked(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: it is nested too deeply to be kept.
     """
-    calls = tuple(redactor.answer(dict(call)) for call in answer.tool_calls)
-    fields = redactor.answer(dict(answer.reasoning_fields))
-    texts = (answer.text, answer.finish_reason, answer.reasoning, answer.raw_text)
-    hidden = tuple(redactor.answer(each) for each in texts)
-    if (hidden, calls, fields) == (texts, answer.tool_calls, answer.reasoning_fields):
-        return answer
-    text, reason, reasoning, raw_text = map(text_or_none, hidden)
-    return replace(
-        answer,
-        text=text,
-        tool_calls=tuple(call for call in calls if isinstance(call, dict)),
-        finish_reason=reason,
-        reasoning=reasoning,
-        raw_text=raw_text,
-        reasoning_fields=fields if isinstance(fields, dict) else {},
-        masked=True,
-    )
+    kept = answer.journaled()
+    hidden = redactor.answer(kept)
+    assert isinstance(hidden, dict)
+    return answer if hidden == kept else replace(Completion.of_columns(hidden), masked=True)
 
 
 def time_text(at: datetime) -> str:

@@ -83,7 +83,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
-        return ServiceOperation(url, body, self._client.at(url), self.config.limits.tokens_per_minute is not None)
+        return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:

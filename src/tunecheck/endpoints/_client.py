@@ -16,12 +16,19 @@ from tunecheck._json import JSON
 from tunecheck._loops import PerLoop
 from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
-from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import CallFailure, error_failure, is_page, request_id
-from tunecheck.endpoints._limits import TOKEN_BURST_S, Backoff, Clock, SharedLimits, TokenBucket, retry_after_s
+from tunecheck.endpoints._limits import (
+    TOKEN_BURST_S,
+    AdaptiveGate,
+    Backoff,
+    Clock,
+    SharedLimits,
+    TokenBucket,
+    retry_after_s,
+)
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
 from tunecheck.endpoints._transport import AttemptFailed, HttpTransport, Reply
@@ -46,6 +53,7 @@ class Limits(ConcurrencyLimit, frozen=True):
 class _Call(Generic[A]):
     """What all attempts of one call share."""
 
+    url: str
     body: bytes
     headers: Mapping[str, str]
     tokens: int
@@ -102,24 +110,19 @@ class Client:
         known = self.headers.get("User-Agent", "")
         self.headers["User-Agent"] = f"{known} {clean(user_agent, 200)}".strip()
 
-    def at(self, url: str) -> Client:
-        """A client for another address of the same service: with connections, limits and counts of its own."""
-        other = copy.copy(self)
-        other.url, other._live, other.headers = url, PerLoop(), dict(self.headers)
-        return other
-
     async def post(
         self,
         body: bytes,
         *,
         key: str,
         read: Callable[[JSON], A],
+        url: str | None = None,
         tokens: int = 0,
         headers: Mapping[str, str] | None = None,
         text_answers: bool = False,
         empty_answers: bool = False,
     ) -> Exchange[A]:
-        """Send a body until it is answered.
+        """Send a body until it is answered; `url` is another address of the service.
 
         `key` is the idempotency key of all attempts; `read` makes the answer of a reply, or raises FilteredError or
         another ValueError; `tokens` is what the call is expected to use, counted against the limit and corrected by
@@ -133,7 +136,7 @@ class Client:
         """
         # The same key on every attempt: a service that knows it neither computes nor bills a lost answer twice.
         sent = {**(headers or {}), "Idempotency-Key": key}
-        call = _Call(body, sent, tokens, read, text_answers, empty_answers)
+        call = _Call(url or self.url, body, sent, tokens, read, text_answers, empty_answers)
         live = self._live.here(self._open)
         live.check()
         async with live.gate:
@@ -170,8 +173,8 @@ class Client:
                 raise
             await live.take(call.tokens)
             live.attempts += 1
-            with live.gate.attempt() as sent:
-                outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
+            cuts = live.gate.cuts
+            outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             live.settle(outcome, call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
@@ -179,7 +182,7 @@ class Client:
                 return outcome
             failures += 1
             if outcome.overload:
-                live.gate.overloaded(sent)
+                live.gate.overloaded(cuts)
                 live.overloads[outcome.error.status or 0] += 1
             # A 401 may mean no more than a token that expired or was revoked meanwhile: one new one is tried.
             if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
@@ -194,12 +197,12 @@ class Client:
                 raise failed
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
             if outcome.overload:
-                await live.gate.rejoin(sent)
+                await live.gate.rejoin()
 
     async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | CallFailure:
         started = self.clock.now()
         try:
-            reply = await live.transport.post(call.body, headers)
+            reply = await live.transport.post(call.url, call.body, headers)
         except AttemptFailed as failed:
             message = f"{self.who}: {self.redactor.line(str(failed))}"
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)

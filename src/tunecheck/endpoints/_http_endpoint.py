@@ -136,7 +136,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
             clock=clock or Clock(),
             rng=rng or random.Random(),
         )
-        self._clients = [self._client]
         self._data = cast("dict[str, JSON]", masking.shown(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
@@ -277,8 +276,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._redactor.learn(secrets)
 
     def sign(self, user_agent: str) -> None:
-        for client in self._clients:
-            client.sign(user_agent)
+        self._client.sign(user_agent)
 
     def load(self) -> Load | None:
         return self._client.load()
@@ -287,19 +285,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
         limits = self._data.get("limits")
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
-            for client in self._clients:
-                client.limits = msgspec.structs.replace(client.limits, concurrency=concurrency)
+            self._client.limits = msgspec.structs.replace(self._client.limits, concurrency=concurrency)
 
     def rates(self) -> tuple[float | None, float | None]:
         return self.config.limits.requests_per_minute, self.config.limits.tokens_per_minute
 
     def share_limits(self, buckets: SharedLimits) -> None:
-        for client in self._clients:
-            client.shared_limits = buckets
+        self._client.shared_limits = buckets
 
     async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
+        await self._client.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._redactor.text(self._url)!r})"

@@ -1,4 +1,4 @@
-"""How fast, and when again: token buckets and backoff."""
+"""How many calls at once, how fast, and when again: an adaptive limit, token buckets and backoff."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -95,6 +96,140 @@ class TokenBucket:
         self._level = min(self._capacity, self._level + max(0.0, now - self._seen) * self._per_second)
         self._seen = now
         return self._level
+
+
+class AdaptiveGate:
+    """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
+
+    It starts at `start` and doubles after each round without a cut, as long as its callers use what there is; a round
+    is as many outcomes as the limit, four at least, or twenty where some were refused. Services refuse a call now and
+    then whatever their load, so what counts is the share of refusals in a round. Beyond `TOLERATED`, and `CHANCE`
+    standard deviations more, the limit is cut by that share; where a cut did not help (the share stays, and is below
+    `RANDOM`), it is taken back, and only what exceeds this share counts from then on. After a cut the limit grows by a
+    tenth, and faster with each round.
+    """
+
+    TOLERATED = 0.05
+    CHANCE = 2.0
+    RANDOM = 0.4
+    HELPED = 0.7
+    SLOW_GROWTH = 0.1
+    FASTER = 1.5
+    USED = 0.8
+    LEAST_ROUND = 4
+    SAMPLE = 20
+
+    def __init__(self, most: int, *, start: int = 10) -> None:
+        self.most = most
+        self.limit = min(most, start)
+        self.under_way = 0
+        self.cuts = 0
+        self._growth = 1.0
+        self._random_share = 0.0
+        self._cut_from: tuple[int, float] | None = None
+        self._peak = 0
+        self._successes = 0
+        self._refusals = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._returning: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def _room(self) -> int:
+        """Each refusal shows that one place is too many; until its round ends, that place stays empty.
+
+        A single one shows nothing, nor do as many as were refused at random before.
+        """
+        at_random = self._random_share * (self._refusals + self._successes)
+        excess = round(self._refusals - at_random) if self._refusals > 1 else 0
+        return max(1, self.limit - max(0, excess))
+
+    async def __aenter__(self) -> None:
+        await self._enter(self._waiting)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    async def rejoin(self) -> None:
+        """Queue a refused call again after its backoff, before those that were not sent yet.
+
+        Without the queue, calls that were refused together would all be sent, and refused, together again.
+        """
+        self._leave()
+        try:
+            await self._enter(self._returning)
+        except asyncio.CancelledError:
+            self.under_way += 1  # like every call that is inside, it leaves by `__aexit__`
+            raise
+
+    async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
+        if self.under_way < self._room and not line:
+            self._let_in()
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()  # let in and cancelled at once: the place goes to the next
+            raise
+
+    def _let_in(self) -> None:
+        self.under_way += 1
+        self._peak = max(self._peak, self.under_way)
+
+    def _leave(self) -> None:
+        self.under_way -= 1
+        self._admit(self._returning, self._waiting)
+
+    def _admit(self, *lines: deque[asyncio.Future[None]]) -> None:
+        for line in lines:
+            while line and self.under_way < self._room:
+                turn = line.popleft()
+                if not turn.done():
+                    self._let_in()
+                    turn.set_result(None)
+
+    def succeeded(self) -> None:
+        """Count an attempt that was answered."""
+        self._successes += 1
+        self._count()
+
+    def overloaded(self, cuts: int) -> None:
+        """Count an attempt that the service refused as one too many, unless it was sent before the latest of the cuts.
+
+        `cuts` is their number when the attempt was sent.
+        """
+        if cuts == self.cuts:
+            self._refusals += 1
+            self._count()
+
+    def _count(self) -> None:
+        outcomes = self._successes + self._refusals
+        if outcomes >= max(self.limit, self.SAMPLE if self._refusals else self.LEAST_ROUND):
+            self._end_round(outcomes)
+
+    def _end_round(self, outcomes: int) -> None:
+        share = self._refusals / outcomes
+        before, self._cut_from = self._cut_from, None
+        self._random_share = min(self._random_share, (3 * self._random_share + share) / 4)
+        tolerated = (self.TOLERATED + self._random_share) * outcomes
+        if self._refusals <= tolerated + self.CHANCE * math.sqrt(tolerated):
+            if self._peak >= self.USED * self.limit:
+                self.limit = min(self.most, self.limit + max(1, int(self.limit * self._growth)))
+                self._growth = min(1.0, self._growth * self.FASTER)
+        elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:
+            self.limit, self._random_share = max(before[0], self.limit), share
+        else:
+            self._cut_from = self.limit, share
+            # Where nothing at all was answered nobody knows how many would be: the service may be down for a moment.
+            self.limit = max(1, int(self.limit * (1 - share)) if self._successes else self.limit // 2)
+            self._growth = self.SLOW_GROWTH
+            self.cuts += 1
+        self._successes = self._refusals = 0
+        self._peak = self.under_way
+        # Room that is tried out is for calls that were not refused before: none should use up its attempts on it.
+        self._admit(self._waiting, self._returning)
 
 
 _NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that

@@ -73,7 +73,7 @@ class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client t
 
 
 class HttpTransport:
-    """Posts bodies to one address, over connections without cookies. Made inside the event loop that it is used in.
+    """Posts bodies to one service, over connections without cookies. Made inside the event loop that it is used in.
 
     aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
     plain-http call to loopback through a proxy.
@@ -96,8 +96,8 @@ class HttpTransport:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
         )
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Send one request and read its whole reply.
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send one request to an address of the service and read its whole reply.
 
         Raises:
             AttemptFailed: no complete reply came.
@@ -107,7 +107,7 @@ class HttpTransport:
             async with (
                 asyncio.timeout(self._timeout_s),
                 self._session.post(
-                    self._url,
+                    url,
                     # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
                     data=body if len(body) < _LARGE_BODY else io.BytesIO(body),
                     headers=headers,
