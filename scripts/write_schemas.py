@@ -48,7 +48,7 @@ WRITTEN_BY_US = {
 
 WRITTEN_BY_PEOPLE = {
     "memory-configuration.yml": "tunecheck_memory._configuration:ConfigurationFile",
-    "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
+    "prices.yaml": "tunecheck.endpoints._base:PriceFile",
     "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
     "evaluate-config.yaml": "tunecheck.cli._evaluate.command:evaluate",
 }

@@ -29,7 +29,7 @@ from tunecheck.cli import Invocation, Options, make_evaluators
 from tunecheck.cli._evaluate.evaluator_choice import give_prices
 from tunecheck.cli._evaluate.job import Job, completed, prepare
 from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
-from tunecheck.endpoints._prices import Prices
+from tunecheck.endpoints._base import Prices
 from tunecheck.evaluators import data_mark, judge_endpoint, shown
 from tunecheck.pipeline import Budget
 from tunecheck.pipeline._journal import CachedResults, Journal

@@ -16,7 +16,7 @@ from tests.pipeline_parts import only_run, questions, rows_of, run
 
 from tunecheck import EvaluationResult, Evaluator, PromptyEvaluator, Run, RunError, write_report
 from tunecheck.endpoints import ChatRequest, Endpoint, Price, Redactor, Secret, load_endpoint
-from tunecheck.endpoints._prices import Prices
+from tunecheck.endpoints._base import Prices
 from tunecheck.runs._manifest import kept_settings
 
 SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape

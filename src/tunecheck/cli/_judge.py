@@ -116,7 +116,7 @@ def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
         settings_by_evaluator,
     )
     from tunecheck.cli._named_endpoints import load_named
-    from tunecheck.endpoints._prices import read_prices
+    from tunecheck.endpoints._base import read_prices
 
     judge = None if options.judge is None else load_named(options.judge, trust)
     made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, trust)

@@ -17,6 +17,7 @@ from ._base import (
     Usage as Usage,
     content_parts as content_parts,
     masked as masked,
+    read_prices as read_prices,
     time_text as time_text,
 )
 from ._chat import ChatEndpoint as ChatEndpoint
@@ -32,7 +33,6 @@ from ._limits import (
     TokenBucket as TokenBucket,
 )
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
-from ._prices import read_prices as read_prices
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
 from ._target import (
     EndpointTarget as EndpointTarget,

@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
@@ -145,17 +145,17 @@ class AuthConfig(Written, frozen=True):
 _KEYS_OF = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
 
 
-def make_auth(
-    config: AuthConfig,
-    place: Place,
-    redactor: Redactor,
-    *,
-    key_header: str = "Authorization",
-    scope: str | None = None,
-    credential: TokenCredential | None = None,
-    clock: Clock | None = None,
-) -> Auth:
-    """What an `auth:` section describes; `scope` and `key_header` are taken where it names none.
+class SignInDefaults(NamedTuple):
+    """What an endpoint signs in with if its `auth:` section names nothing else."""
+
+    key_header: str
+    scope: str | None
+    credential: TokenCredential | None
+    clock: Clock | None
+
+
+def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: SignInDefaults) -> Auth:
+    """Return the sign-in that an `auth:` section describes.
 
     Raises:
         ConfigurationError: it is wrong, or holds a secret that should stand in the environment.
@@ -168,11 +168,11 @@ def make_auth(
     if sort == "none":
         return NoAuth()
     if sort == "entra":
-        scope = config.scope or scope
+        scope = config.scope or defaults.scope
         if scope is None:
             raise place.error("scope is missing")
-        return EntraAuth(scope, redactor, credential=credential, clock=clock)
-    header = config.header or key_header
+        return EntraAuth(scope, redactor, credential=defaults.credential, clock=defaults.clock)
+    header = config.header or defaults.key_header
     if not is_header_name(header):
         raise place.at("header").error("must be the name of a header")
     return KeyAuth(sent_secret(config.value, place.at("value"), redactor), header)

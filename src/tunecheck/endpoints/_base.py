@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
-from tunecheck._describe import Written
+from tunecheck._describe import Written, read_as
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Apart, Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
@@ -329,3 +331,51 @@ class DirectCalls:
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         return await endpoint.complete(request)
+
+
+# -- prices from a file
+
+
+class PriceFile(Written, frozen=True):
+    """A file of prices; `currency` is that of the models that name none."""
+
+    currency: Text = "USD"
+    models: dict[str, Price] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices by model, deployment or endpoint name."""
+
+    by_name: Mapping[str, Price]
+
+    def give(self, endpoint: object) -> None:
+        """Give an endpoint its price, where it has none of its own; what is not an endpoint gets none."""
+        if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
+            return
+        for name in (*endpoint.model_names, endpoint.name):
+            if name in self.by_name:
+                endpoint.price = self.by_name[name]
+                return
+
+
+def read_prices(path: Path) -> Prices:
+    """Return the prices that a YAML file gives.
+
+        currency: USD
+        models:
+          gpt-4o-mini: {input_per_million: 0.15, output_per_million: 0.60}
+          judge: {input_per_million: 2.0, output_per_million: 8.0, currency: EUR}
+
+    A name is a model, a deployment, or what an endpoint is called.
+    """
+    from tunecheck._yaml import read_yaml
+
+    document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")
+    file = read_as(document.value, PriceFile, document.where)
+    given = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
+    return Prices(
+        msgspec.convert({name: {"currency": file.currency, **own} for name, own in given.items()}, dict[str, Price])
+    )

@@ -18,7 +18,15 @@ from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._api_facts import ApiFacts
-from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
+from tunecheck.endpoints._auth import (
+    Auth,
+    AuthConfig,
+    KeyAuth,
+    SignInDefaults,
+    TokenCredential,
+    is_header_name,
+    make_auth,
+)
 from tunecheck.endpoints._base import (
     ChatRequest,
     Completion,
@@ -124,10 +132,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._template = self._request_template(definition)
         self.depends_on_row = self._template is not None and "data" in self._template.references
         headers = _headers(config, definition.at("headers"), self._redactor)
+        if secrets.key is not None:
+            auth: Auth = KeyAuth(secrets.key, self.key_header)
+        else:
+            place, signing = definition.at("auth"), SignInDefaults(self.key_header, self.scope, credential, clock)
+            auth = make_auth(config.auth, place, self._redactor, signing)
         self._client = Client(
             who=f"endpoint {self.name!r}",
             url=self._url,
-            auth=self._auth(definition, secrets, credential, clock),
+            auth=auth,
             headers={**headers, **{name: item.reveal() for name, item in secrets.headers.items()}},
             redactor=self._redactor,
             limits=config.limits,
@@ -140,21 +153,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
-
-    def _auth(
-        self, definition: Definition, secrets: GivenSecrets, credential: TokenCredential | None, clock: Clock | None
-    ) -> Auth:
-        if secrets.key is not None:
-            return KeyAuth(secrets.key, self.key_header)
-        return make_auth(
-            self.config.auth,
-            definition.at("auth"),
-            self._redactor,
-            key_header=self.key_header,
-            scope=self.scope,
-            credential=credential,
-            clock=clock,
-        )
 
     def _text(self, key: str, definition: Definition) -> str | None:
         """A key of the definition with its references to the environment replaced; None where it is not given."""

@@ -20,8 +20,7 @@ from tunecheck.formats._profiles import Profile
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
-    from tunecheck.endpoints._prices import Prices
+    from tunecheck.endpoints._base import Endpoint, Prices
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """Who judges where neither the command nor the data set says."""

@@ -34,7 +34,7 @@ from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
-    from tunecheck.endpoints._prices import Prices
+    from tunecheck.endpoints._base import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.evaluation._execution import Execution
     from tunecheck.results import AboutToRun
@@ -279,7 +279,7 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> J
 
 
 def _prices(options: Options) -> Prices:
-    from tunecheck.endpoints._prices import Prices, read_prices
+    from tunecheck.endpoints._base import Prices, read_prices
 
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
