@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tunecheck import CallContext, EvaluationResult, Row, Run, Target, evaluate
-from tunecheck.evaluation import even_unanswered
+from tunecheck.evaluation import result_or_unanswered
 from tunecheck.plugins import TargetOutput
 from tunecheck.runs import list_runs
 
@@ -20,7 +20,7 @@ def run(folder: Path, data: Any, **arguments: Any) -> EvaluationResult:
 
     It is given back where the target failed on every row, too.
     """
-    return even_unanswered(evaluate, **({"data": data, "results_dir": folder / "runs", "workers": 0} | arguments))
+    return result_or_unanswered(evaluate, **({"data": data, "results_dir": folder / "runs", "workers": 0} | arguments))
 
 
 def rows_of(result: EvaluationResult) -> list[Values]:

@@ -41,12 +41,9 @@ from .endpoints._replay import NoAnswerError as NoAnswerError
 from .endpoints._target import EndpointTarget as EndpointTarget
 from .episodes._target import ConversationTarget as ConversationTarget
 from .evaluation._calibration import Calibration as Calibration, calibrate as calibrate
-from .evaluation._evaluate import (
-    EvaluationResult as EvaluationResult,
-    UnansweredError as UnansweredError,
-    evaluate as evaluate,
-    score as score,
-)
+from .evaluation._ending import EvaluationResult as EvaluationResult, UnansweredError as UnansweredError
+from .evaluation._evaluate import evaluate as evaluate, score as score
+from .evaluation._settings import RunSettings as RunSettings
 from .evaluators._base import Evaluator as Evaluator, Metric as Metric
 from .evaluators._calls.evaluators import (
     ArgumentMatchEvaluator as ArgumentMatchEvaluator,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._messages import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
+
+    class _NotebookDisplay(Protocol):
+        def update(self, shown: object) -> None: ...
+
 
 _WINDOW_S = 20.0
 """The rate is that of the last so many seconds: rows reused from another run rush by and should not count long."""
@@ -67,7 +73,19 @@ class Throughput:
         return (finished - start[1]) / (now - start[0]) if start and now > start[0] else None
 
 
-class ProgressBar:
+class LiveProgress(ABC):
+    """Shows the progress of a run until it is closed."""
+
+    @abstractmethod
+    def __call__(self, progress: Progress) -> None:
+        """Show a moment."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop showing it."""
+
+
+class ProgressBar(LiveProgress):
     """A bar on standard error: rows done, rate, errors, time left."""
 
     def __init__(
@@ -118,6 +136,57 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class NotebookProgress(LiveProgress):
+    """A line below the cell: rows done, rate, errors, time left. It goes when the run is done."""
+
+    def __init__(self, label: str) -> None:
+        from IPython.display import HTML, display
+
+        self._label, self._rows_done, self._html = clean(label, 60), Throughput(), HTML
+        # Made here, where the cell runs: the engine may run in another thread, which has no cell.
+        self._shown: _NotebookDisplay = display(HTML(""), display_id=True)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a moment."""
+        from html import escape  # loads the names of all characters, too
+
+        self._rows_done.note(progress.finished)
+        left = self._rows_done.left_s(progress.rows)
+        rows = "" if progress.rows is None else f" of {progress.rows:,}"
+        failed = f"{progress.failed:,} with an error" if progress.failed else ""
+        remaining = f"{duration_text(left)} left" if left is not None else ""
+        about = (
+            f"{progress.finished:,}{rows} rows",
+            rate_text(self._rows_done.rate),
+            failed,
+            remaining,
+            progress.remark,
+        )
+        bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
+        text = escape(" · ".join(clean(part) for part in (self._label, *about) if part))
+        self._shown.update(self._html(f"<div>{bar}{text}</div>"))
+
+    def close(self) -> None:
+        """Take the line away."""
+        self._shown.update(self._html(""))
+
+
+def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressCallback | None:
+    """Return what shows a run's progress: the caller's function, or a bar; a notebook has one by default."""
+    if wanted is not None and not isinstance(wanted, bool):
+        return wanted
+    if wanted is not False and in_notebook():
+        return NotebookProgress(label)
+    return ProgressBar(label) if wanted else None
+
+
+def in_notebook() -> bool:
+    """Return whether a notebook's kernel runs this, whose output is HTML."""
+    known = sys.modules.get("IPython")
+    shell = known.get_ipython() if known is not None else None
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def rate_text(rate: float | None) -> str:

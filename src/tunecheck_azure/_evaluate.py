@@ -15,9 +15,9 @@ from tunecheck.evaluation import (
     DEFAULT_CONCURRENCY,
     EvaluateArguments,
     Execution,
-    Keeping,
-    pace_of,
+    RunSettings,
     run_execution,
+    settings_of,
     uploader_to,
 )
 from tunecheck.pipeline import (
@@ -79,8 +79,10 @@ def evaluate(
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
         script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
-        execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
-        result = _run(execution, uploader, kwargs)
+        texts = {str(key): str(value) for key, value in (tags or {}).items()}
+        fail = fail_on_evaluator_errors
+        settings = settings_of(_own_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail)
+        result = _run(script.execution(settings), uploader)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
         table = table_of(rows, script.columns, evaluators, script.dataset.gaps)
         if target is not None:
@@ -92,10 +94,9 @@ def evaluate(
         return result
 
 
-def _run(execution: Execution, uploader: UploaderLike | None, kwargs: Mapping[str, object]) -> EvaluationResult:
-    resume, reuse = (cast("str | None", kwargs.get(name)) for name in ("resume", "reuse"))
+def _run(execution: Execution, uploader: UploaderLike | None) -> EvaluationResult:
     try:
-        return run_execution(execution, uploader, None, resume=resume, reuse=reuse)
+        return run_execution(execution, uploader, None)
     except UnansweredError as error:
         raise EvaluationException(
             f"Evaluation target failed to produce any results. Please check the logs at {error.result.run_dir} "
@@ -209,16 +210,12 @@ class _Script:
         default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
-    def execution(
-        self, arguments: EvaluateArguments, name: str | None, tags: Mapping[str, str] | None, fail: bool
-    ) -> Execution:
-        pace = pace_of(arguments, fail_on_evaluator_errors=fail)
+    def execution(self, settings: RunSettings) -> Execution:
         target = None
         if self._target is not None:
-            target = CallableTarget(self._target, {}, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
-        texts = {str(key): str(value) for key, value in (tags or {}).items()}
-        keeping = Keeping.of(arguments, name=name, tags=texts)
-        return Execution(self.dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
+            at_once = settings.concurrency or DEFAULT_CONCURRENCY
+            target = CallableTarget(self._target, {}, at_once, settings.target_timeout)
+        return Execution(self.dataset, target, self._evaluators, self._layers, settings, gaps_are_errors=False)
 
     def check_parameters(self, answers: Collection[str] | None) -> None:
         """See that every evaluator's parameters have columns; `answers` are the target's, where there is one.

@@ -9,7 +9,7 @@ from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, RunError, 
 from tunecheck.datasets import Dataset
 from tunecheck.endpoints import ReplayEndpoint
 from tunecheck.episodes import ConversationTarget
-from tunecheck.evaluation import RunArguments, even_unanswered
+from tunecheck.evaluation import RunArguments, result_or_unanswered
 from tunecheck.evaluators import AnyMode
 from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
 from tunecheck_bfcl._data.files import find_bfcl
@@ -68,7 +68,7 @@ def run_bfcl(
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
     asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
-    result = even_unanswered(
+    result = result_or_unanswered(
         evaluate,
         data=dataset,
         target=target,

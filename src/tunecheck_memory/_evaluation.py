@@ -9,7 +9,7 @@ from typing import TypeAlias, Unpack
 from tunecheck import ConfigurationError, EvaluationResult, Run, evaluate, find_run
 from tunecheck.datasets import DatasetDefaults, open_dataset
 from tunecheck.endpoints import Endpoint
-from tunecheck.evaluation import RESULTS_DIR, RunArguments, even_unanswered
+from tunecheck.evaluation import RESULTS_DIR, RunArguments, result_or_unanswered
 from tunecheck.plugins import is_held
 from tunecheck_memory._clock import ClockName
 from tunecheck_memory._configuration import Configuration, read_configuration
@@ -186,7 +186,7 @@ class _Benchmark:
         rows = open_dataset([_row(test) for test in self.tests])
         mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
         declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
-        return even_unanswered(
+        return result_or_unanswered(
             evaluate,
             data=rows.with_defaults(declared, name=self.read.run_name),
             target=target,

@@ -13,9 +13,8 @@ import pytest
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Usage
-from tunecheck.evaluation import TaskRecipe
+from tunecheck.evaluation import RunsElsewhere, TaskRecipe
 from tunecheck.evaluation._evaluate import prepared
-from tunecheck.evaluation._execution import RunsElsewhere
 from tunecheck.pipeline import Budget, Chunk, ChunkRunner, ChunkSource, Portion, SharedSettings
 from tunecheck.plugins import TargetOutput
 

@@ -13,8 +13,7 @@ import pytest
 from tests.comparison_parts import passes
 
 from tunecheck import compare, evaluate, select
-from tunecheck._notebook import NotebookProgress, in_notebook
-from tunecheck._progress import Progress
+from tunecheck._progress import NotebookProgress, Progress
 from tunecheck.views import Chart, Interval, Table, Text, View, html
 
 
@@ -83,7 +82,6 @@ def test_in_a_notebook_a_run_says_how_far_it_is_and_elsewhere_only_if_asked(
 ) -> None:
     rows = [{"response": "a", "ground_truth": "a"}] * 3
     evaluate(data=rows, evaluators={"f1": "f1_score"}, results_dir=tmp_path, workers=0)
-    assert not in_notebook()
     assert capsys.readouterr().err == ""
     shell = Shell()
     for name, module in shell.modules.items():

@@ -36,7 +36,7 @@ from tunecheck.pipeline._engine import AnswerQueue, Engine
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._lanes import Job, Lane, Spent
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._plan import Pace, Plan
+from tunecheck.pipeline._plan import Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
 
 TOO_LONG = 30
@@ -62,7 +62,6 @@ class Bench:
             "run_id": "run",
             "target": None,
             "concurrency": 4,
-            "pace": Pace(workers=0),
             "workers": 0,
             "row_kind": lambda data, target: None,
         }
@@ -198,12 +197,7 @@ async def test_the_first_evaluator_error_stops_a_run_that_is_to_stop_there(tmp_p
             raise ValueError("seven")
         return 1
 
-    bench = Bench(
-        tmp_path,
-        lambda: iter(some_rows(5000)),
-        {"e": fails, "o": one_later},
-        pace=Pace(workers=0, fail_on_evaluator_errors=True),
-    )
+    bench = Bench(tmp_path, lambda: iter(some_rows(5000)), {"e": fails, "o": one_later}, fail_on_evaluator_errors=True)
     assert str(await stopped(bench)) == "row r7: evaluator 'e': seven"
     assert bench.engine.tally.read < 5000
 

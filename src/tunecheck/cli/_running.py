@@ -20,8 +20,8 @@ from tunecheck.views import SIMULATED, Sentence, Table, View, Words, console, pr
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.evaluation._arguments import RunArguments
-    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.evaluation._ending import EvaluationResult
+    from tunecheck.evaluation._settings import RunArguments
     from tunecheck.pipeline._finished_rows import Failures
     from tunecheck.runs._store import Run
 

@@ -16,8 +16,8 @@ from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVer
 from tunecheck._json import dumps
 from tunecheck._messages import did_you_mean
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
-from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._evaluate import evaluate
+from tunecheck.evaluation._settings import RunArguments
 from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
 from tunecheck.pipeline._journal import recorded_verdicts
 from tunecheck.plugins import find

@@ -1,45 +1,95 @@
-"""How a run ended: what it came to; or early, what its manifest says of it and what is raised."""
+"""The end of a run: its result, or what its manifest says and what is raised if it ended early."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
-from tunecheck._files import Decision, Failure, RunFile
-from tunecheck._json import JSON
-from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._own_aggregates import Metrics
+from tunecheck._errors import ConfigurationError, MissingExtraError, RunError, RunInterruptedError, TunecheckError, told
+from tunecheck._files import MetricsFile, RunFile
+from tunecheck.pipeline._finished_rows import ResultRow
+from tunecheck.pipeline._plan import Tally
 from tunecheck.runs._store import Run, utc_now
 
+if TYPE_CHECKING:
+    import pandas
 
-@dataclass(frozen=True)
-class Finished:
-    """What a run came to."""
 
-    run: Run
-    rows: RowsView
-    loaded: Sequence[ResultRow]
-    """The same, in memory where they are few."""
-    metrics: Metrics
-    by_group: dict[str, dict[str, Metrics]]
-    usage: dict[str, JSON]
-    row_count: int
-    failed_row_count: int
-    simulated: bool
-    notes: list[str]
-    reused: dict[str, int]
-    aggregate_errors: dict[str, Failure]
-    unanswered_count: int
-    decision: Decision | None
+class EvaluationResult(dict[str, object]):
+    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and what else a run came to.
+
+    Attributes:
+        rows: The rows, as under `"rows"`.
+        metrics: The metrics, as under `"metrics"`.
+        run_dir: The run's folder.
+        by_group: Metrics by `row_kind` and by each `group_by` column: `{column: {value: metrics}}`.
+        usage: Calls, tokens and cost of the target and of each evaluator that asks models:
+            `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`.
+        row_count: All rows.
+        failed_row_count: Rows with an error.
+        unanswered: The target failed on every row.
+        simulated: Some answer, or judge's verdict, is not a model's.
+        notes: Remarks on the run.
+        reused: Recorded `answers` and `verdicts` that this run, or the one it reuses, had before.
+        decision: The decision of a run that may stop early.
+        aggregate_errors: Errors of `__aggregate__` by evaluator: `{name: {"type", "message"}}`.
+    """
+
+    def __init__(self, run: Run, summary: MetricsFile, rows: Sequence[ResultRow], tally: Tally) -> None:
+        super().__init__(rows=rows, metrics=summary.metrics, studio_url=None)
+        self.rows = rows
+        self.metrics = summary.metrics
+        self.run_dir = run.folder
+        self.by_group = summary.by
+        self.usage = summary.usage
+        self.row_count = summary.rows
+        self.failed_row_count = summary.failed_rows
+        self.unanswered = bool(summary.rows) and tally.unanswered == summary.rows
+        self.simulated = summary.simulated
+        self.notes = summary.notes
+        self.reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
+        self.decision = None if summary.decision is UNSET else summary.decision
+        self.aggregate_errors = {
+            name: {"type": error.type, "message": error.message} for name, error in summary.aggregate_errors.items()
+        }
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: each evaluator's rate or mean with its interval, as a chart and a table."""
+        from tunecheck.evaluation._shown import result_html
+
+        return result_html(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas()", "pandas") from None
+        return pandas.DataFrame(list(self.rows))
+
+
+class UnansweredError(RunError):
+    """The target failed on every row; `result` is the finished run, whose rows have the errors."""
+
+    def __init__(self, result: EvaluationResult) -> None:
+        error = result.rows[0].get("error.target")
+        first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
+        again = f"--resume {result.run_dir.name} tries again"
+        super().__init__(f"the target failed on every row, first with {first}; mend it, and {again}")
+        self.result = result
 
 
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
-    """Note in the manifest how a run ended early; what to raise for it."""
+    """Note in the manifest that a run ended early, and return the error to raise."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
@@ -59,5 +109,5 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
 
 
 def now() -> str:
-    """The time, as manifests say it."""
+    """Return the time as manifests have it."""
     return utc_now().isoformat()

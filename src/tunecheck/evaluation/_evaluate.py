@@ -1,17 +1,16 @@
-"""The front door of the pipeline: `evaluate()`, in the conventions of Azure AI Evaluation, and what it returns."""
+"""The front door of the pipeline: `evaluate()`, in the conventions of Azure AI Evaluation, and `score()`."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, Unpack
+from typing import Any, ParamSpec, TypeAlias, Unpack
 
-from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
-from tunecheck._json import JSON
+from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._messages import did_you_mean
-from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Apart, Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
@@ -19,83 +18,19 @@ from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of, question_of
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
-from tunecheck.evaluation._ending import Finished
+from tunecheck.evaluation._ending import EvaluationResult, UnansweredError
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
-from tunecheck.evaluation._rescoring import RecordedRun
+from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
-from tunecheck.pipeline._plan import Pace
 from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
 from tunecheck.plugins import UploaderLike, find, uploader
-from tunecheck.runs._store import find_run
-
-if TYPE_CHECKING:
-    import pandas
-
+from tunecheck.runs._store import Run, find_run
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
-
-
-class EvaluationResult(dict[str, object]):
-    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
-
-    `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
-    `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
-    target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that some
-    answer, or judge's verdict, is no model's; `notes` are remarks on how it ran; `reused` counts the `answers` and
-    `verdicts` that were recorded before, in this run or the one it reuses; `aggregate_errors` says, by evaluator, why
-    its `__aggregate__` failed: `{name: {"type", "message"}}`; `decision` is what a run that may stop early has decided.
-    """
-
-    def __init__(self, finished: Finished) -> None:
-        super().__init__(rows=finished.loaded, metrics=finished.metrics, studio_url=None)
-        self.run_dir: Path = finished.run.folder
-        self.by_group = finished.by_group
-        self.usage = finished.usage
-        self.row_count = finished.row_count
-        self.failed_row_count = finished.failed_row_count
-        self.simulated = finished.simulated
-        self.notes = finished.notes
-        self.reused = finished.reused
-        self.decision = finished.decision
-        self.aggregate_errors = {
-            name: {"type": error.type, "message": error.message} for name, error in finished.aggregate_errors.items()
-        }
-        self._rows = finished.rows
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it: each evaluator's rate or mean with its interval, as a chart and a table."""
-        from tunecheck.evaluation._shown import result_html
-
-        return result_html(self)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("to_pandas()", "pandas") from None
-        return pandas.DataFrame(list(self._rows))
-
-
-class UnansweredError(RunError):
-    """The target failed on every row; `result` is the finished run, whose rows say how."""
-
-    def __init__(self, result: EvaluationResult, finished: Finished) -> None:
-        error = finished.rows[0].get("error.target")
-        first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
-        super().__init__(
-            f"the target failed on every row, first with {first}; mend it, and --resume {finished.run.id} tries again"
-        )
-        self.result = result
 
 
 def evaluate(
@@ -119,47 +54,43 @@ def evaluate(
     Args:
         data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
         evaluators: callables that take keywords, classes, or installed names, by name; by default the data set's own.
-        evaluation_name: the data set's by default; it keeps `tags` (texts by name), and `command` for resuming.
+        evaluation_name: the run's name; by default the data set's.
         target: a function, an Endpoint, a Target, or an endpoint's name or file; None: the data holds the answers.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
-        output_path: also write Azure's one JSON file there; run folders are in `results_dir`.
-        fail_on_evaluator_errors: stop at the first one.
-        credential: signs the upload in, by `get_token`; `user_agent` is appended to that of calls.
-        allow_simulated: upload what no model answered, tagged so.
-
-    Keyword Args:
-        concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
-        workers: processes for evaluators, 0 for none; by default for those that burn CPU, and workspace files.
-        max_cost: stop before it costs more.
-        resume: finish this run; `reuse`: a new one with what is unchanged of it; `accept_damage`: a damaged run, too.
-        results_dir: the folder of run folders.
-        progress: show a bar, or call this with each `Progress`; by default only a notebook has a bar.
-        limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
-        number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
-        group_by: columns by whose values the metrics are reported, too.
-        cluster: the column by which rows are not independent, in comparisons of the run; `none`: all rows are.
-        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a target.
-        until_decided: stop once it is `better_than` this run or worse, or `no_worse_than` it by `margin`; decided on
-            metrics that `decide_on` names, with `confidence`, the rows in an order that goes by `seed`.
-        on: where a run of the command line is answered and judged, as its --on says.
-        trust: what a command line allows; without it, data names what docs/security.md says.
+        output_path: also write Azure's one JSON file there.
+        fail_on_evaluator_errors: stop at an evaluator's first error.
+        tags: texts by name, kept with the run.
+        credential: signs the upload in, by `get_token`.
+        allow_simulated: upload simulated answers, tagged so.
+        user_agent: appended to that of calls.
+        arguments: further settings; `RunSettings` describes them.
 
     Raises:
-        ConfigurationError: an argument is wrong; the text says which, and what was meant.
-        UnansweredError: the target failed on every row.
-        RunError, UploadError: it was stopped, or finished and not uploaded; the text says how to go on.
+        ConfigurationError: An argument is wrong; the text says which, and what was meant.
+        UnansweredError: The target failed on every row.
+        RunError, UploadError: The run was stopped, or finished and not uploaded; the text says how to go on.
     """
     _refuse_unknown(arguments)
-    uploader = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    pace = pace_of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
-    keeping = Keeping.of(arguments, name=evaluation_name, tags=tags)
-    rows = _rows(data, arguments)
-    trust = arguments.get("trust") or Trust()
-    execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
-    execution.question = question_of(arguments, allow_simulated=allow_simulated)
-    execution.on = arguments.get("on")
-    return run_execution(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
+    uploading = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
+    settings = settings_of(
+        arguments,
+        name=evaluation_name,
+        tags=tags,
+        fail_on_evaluator_errors=fail_on_evaluator_errors,
+        allow_simulated=allow_simulated,
+    )
+    execution = _prepared(data, target, evaluators, evaluator_config, settings, user_agent)
+    return run_execution(execution, uploading, output_path)
+
+
+def settings_of(arguments: Mapping[str, object], **more: Any) -> RunSettings:  # noqa: ANN401 - each is checked
+    """Return the settings among the arguments of `evaluate()`.
+
+    Raises:
+        ConfigurationError: A value is out of its range, or values do not go together.
+    """
+    return RunSettings(**{**arguments, **more})
 
 
 def prepared(
@@ -171,22 +102,22 @@ def prepared(
     evaluation_name: str | None,
     **arguments: Unpack[EvaluateArguments],
 ) -> Execution:
-    """What `evaluate` would run with these arguments, checked.
+    """Return the checked execution of `evaluate()` with these arguments.
 
     Raises:
-        ConfigurationError: as `evaluate`.
+        ConfigurationError: An argument is wrong.
     """
-    keeping = Keeping.of(arguments, name=evaluation_name, tags=None)
-    pace = pace_of(arguments, fail_on_evaluator_errors=False)
-    trust = arguments.get("trust") or Trust()
-    return _prepared(_rows(data, arguments), target, evaluators, evaluator_config, None, pace, keeping, trust)
+    settings = settings_of(arguments, name=evaluation_name)
+    return _prepared(data, target, evaluators, evaluator_config, settings, None)
 
 
 _P = ParamSpec("_P")
 
 
-def even_unanswered(run: Callable[_P, EvaluationResult], *args: _P.args, **arguments: _P.kwargs) -> EvaluationResult:
-    """What `run` returns, also where the target failed on every row: for those who tell of it themselves."""
+def result_or_unanswered(
+    run: Callable[_P, EvaluationResult], *args: _P.args, **arguments: _P.kwargs
+) -> EvaluationResult:
+    """Return the result of `run`, also if the target failed on every row."""
     try:
         return run(*args, **arguments)
     except UnansweredError as error:
@@ -199,61 +130,49 @@ def score(
     evaluators: Mapping[str, object],
     evaluator_config: Mapping[str, object] | None = None,
     evaluation_name: str | None = None,
-    workers: int | None = None,
-    concurrency: int | None = None,
-    progress: bool | ProgressCallback | None = None,
-    results_dir: str | os.PathLike[str] = RESULTS_DIR,
-    group_by: str | Sequence[str] = (),
-    cluster: str | None = None,
-    max_cost: float | None = None,
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S,
-    command: Mapping[str, JSON] | None = None,
-    resume: RunLike | None = None,
-    accept_damage: bool = False,
-    trust: Trust | None = None,
+    **arguments: Unpack[ScoreArguments],
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
 
     Verdicts of evaluators that have not changed are reused. The mapping is the old run's, under `evaluator_config`.
-    `resume` finishes such a new run that was cut off.
+    `resume` finishes such a new run that was cut off. `RunSettings` describes the other arguments.
 
     Raises:
-        ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
-        RunError: it is damaged, and not `accept_damage`; or the new run was stopped.
+        ConfigurationError: There is no such run, it has not finished, or an argument is wrong.
+        RunError: The run is damaged, and not `accept_damage`; or the new run was stopped.
     """
-    recorded = RecordedRun(find_run(run, Path(results_dir)), accept_damage=accept_damage)
+    from tunecheck.evaluation._rescoring import RecordedRun
+
+    _refuse_unknown(arguments, score)
+    if arguments.get("reuse") is not None:
+        raise ConfigurationError("score() reuses the unchanged verdicts of its run: leave reuse out")
+    settings = settings_of(arguments)
+    recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     answering = recorded.target()
-    trust = trust or Trust()
+    trust = settings.trust or Trust()
     bound, rows = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust), recorded.dataset()
     entrust(trust.of(recorded.run.manifest_file), rows, answering, bound)
-    pace = Pace(concurrency, workers, max_cost, progress, False, accept_damage, evaluator_timeout)
-    name = evaluation_name or recorded.name
-    keeping = Keeping(name=name, command=command, group_by=group_by, cluster=cluster, results_dir=results_dir)
-    execution = Execution(rows, answering, bound, layers, pace, keeping, inherited=recorded.decision)
-    reuse = recorded.run.folder if resume is None else None
-    return EvaluationResult(execution.run(resume=resume, reuse=reuse))
-
-
-def _rows(data: Data | None, arguments: EvaluateArguments) -> Dataset:
-    if data is None:
-        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
-    dataset = open_dataset(data, limit=arguments.get("limit"), number_ids=arguments.get("number_ids", False))
-    return repeated(dataset, arguments.get("repeat", 1))
+    reuse = recorded.run.folder if settings.resume is None else None
+    settings = replace(settings, name=evaluation_name or recorded.name, reuse=reuse)
+    return Execution(rows, answering, bound, layers, settings, inherited=recorded.decision).run()
 
 
 def _prepared(
-    dataset: Dataset,
+    data: Data | None,
     target: TargetLike | None,
     evaluators: Mapping[str, object] | None,
     config: Mapping[str, object] | None,
+    settings: RunSettings,
     user_agent: str | None,
-    pace: Pace,
-    keeping: Keeping,
-    trust: Trust,
 ) -> Execution:
-    """Who answers and who judges, with the data set's defaults where nothing else was said."""
+    """Choose target and evaluators, with the data set's defaults for what was not given."""
+    if data is None:
+        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+    dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
+    dataset = repeated(dataset, settings.repeat)
+    trust = settings.trust or Trust()
     of_data = trust.of(*dataset.files[::-1])
     naming = of_data if evaluators is None else trust
     if evaluators is None:
@@ -263,57 +182,76 @@ def _prepared(
     chosen = _chosen_target(target, dataset)
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=of_data if target is None else trust)
-    answering = _make_target(chosen, dataset, config, pace, user_agent, of_data)
-    if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
-        endpoint.allow(pace.concurrency)
-        if answering is not None and endpoint.concurrency is not None and endpoint.concurrency < pace.concurrency:
-            most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
-            answering.notes = [*answering.notes, f"{most}, and not the {pace.concurrency} asked for"]
-    if pace.workers != 0 and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
-        endpoint.isolate()
-    for each in (answering, getattr(answering, "endpoint", None)):
-        if isinstance(each, Apart) and pace.target_timeout != DEFAULT_TIMEOUT_S:
-            each.limit_s = pace.target_timeout
+    answering = _make_target(chosen, dataset, config, settings, user_agent, of_data)
+    _limit(answering, settings)
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
     entrust(trust.of(*dataset.files), dataset, answering, bound)
-    return Execution(dataset, answering, bound, layers, pace, keeping)
+    return Execution(dataset, answering, bound, layers, settings)
+
+
+def _limit(target: Target | None, settings: RunSettings) -> None:
+    """Apply the run's concurrency, isolation and time limit to a target and its endpoint."""
+    endpoint = getattr(target, "endpoint", None)
+    asked = settings.concurrency
+    if isinstance(endpoint, Endpoint):
+        if asked is not None:
+            endpoint.allow(asked)
+            if target is not None and endpoint.concurrency is not None and endpoint.concurrency < asked:
+                most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
+                target.notes = [*target.notes, f"{most}, and not the {asked} asked for"]
+        if settings.workers != 0:
+            endpoint.isolate()
+    for each in (target, endpoint):
+        if isinstance(each, Apart) and settings.target_timeout != DEFAULT_TIMEOUT_S:
+            each.limit_s = settings.target_timeout
 
 
 def run_execution(
-    execution: Execution,
-    uploader: UploaderLike | None,
-    output_path: str | os.PathLike[str] | None,
-    *,
-    resume: RunLike | None,
-    reuse: RunLike | None,
+    execution: Execution, uploading: UploaderLike | None, output_path: str | os.PathLike[str] | None
 ) -> EvaluationResult:
-    """Run it, write Azure's file and upload, where that is asked for; whether it can be is checked first."""
-    path = check_output_path(output_path) if output_path is not None else None
-    if uploader is not None:
-        uploader.check(simulated=execution.target is not None and execution.target.simulated)
-    finished = execution.run(resume=resume, reuse=reuse, output_path=path)
-    result = EvaluationResult(finished)
-    if finished.row_count and finished.unanswered_count == finished.row_count:
-        raise UnansweredError(result, finished)
-    if uploader is not None:
-        result["studio_url"] = url = uploader.upload(finished.run).url
-        if path is not None:
-            write_azure_results(path, finished.rows, finished.metrics, url)
+    """Run, write Azure's file to `output_path` and upload the run; check first whether that can be done.
+
+    Raises:
+        UnansweredError: The target failed on every row.
+        RunError, UploadError: The run was stopped, or finished and not uploaded; the text says how to go on.
+    """
+    path = None if output_path is None else check_output_path(output_path)
+    if uploading is not None:
+        uploading.check(simulated=execution.simulated)
+    result = execution.run()
+    _write_output(path, result)
+    if result.unanswered:
+        raise UnansweredError(result)
+    if uploading is not None:
+        result["studio_url"] = uploading.upload(Run(result.run_dir)).url
+        _write_output(path, result)
     return result
 
 
-def _refuse_unknown(arguments: Mapping[str, object]) -> None:
-    known = EvaluateArguments.__annotations__.keys()
+def _write_output(path: Path | None, result: EvaluationResult) -> None:
+    if path is None:
+        return
+    url = result["studio_url"]
+    try:
+        write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}; run {result.run_dir.name} is finished") from error
+
+
+def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., object] | None = None) -> None:
+    declared = EvaluateArguments if function is None else ScoreArguments
+    called = evaluate if function is None else function
+    known = declared.__annotations__.keys()
     if unknown := arguments.keys() - known:
         name = min(unknown)
-        named = [each for each in inspect.signature(evaluate).parameters if each != "arguments"]
-        raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, [*named, *known])}")
+        named = [each for each in inspect.signature(called).parameters if each != "arguments"]
+        raise ConfigurationError(f"{called.__name__}() has no argument {name!r}{did_you_mean(name, [*named, *known])}")
 
 
 def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
 ) -> UploaderLike | None:
-    """What uploads the results, checked before anything is asked."""
+    """Return what uploads the results, checked before anything is asked."""
     if project is None:
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
@@ -323,7 +261,7 @@ def uploader_to(
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
-    """Who answers: whom the caller says, else whom the data set names."""
+    """Return the caller's target, else the one that the data set names."""
     named = dataset.defaults.target
     if target is None and is_driver(named):
         raise ConfigurationError(f"{dataset.name}: its rows take a {named} with an endpoint; say which, target=…")
@@ -334,7 +272,7 @@ def _make_target(
     target: Target | Endpoint | Callable[..., object] | None,
     dataset: Dataset,
     config: Mapping[str, object] | None,
-    pace: Pace,
+    settings: RunSettings,
     user_agent: str | None,
     trust: Trust,
 ) -> Target | None:
@@ -360,7 +298,7 @@ def _make_target(
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
     if callable(target):
         mapping = parse_mapping(own, "evaluator_config['target']")
-        return CallableTarget(target, mapping, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
+        return CallableTarget(target, mapping, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
 
 

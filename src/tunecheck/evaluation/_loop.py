@@ -14,12 +14,9 @@ from types import FrameType
 from typing import Protocol
 
 from tunecheck._errors import LeftAtOnceError, RunInterruptedError
-from tunecheck._notebook import NotebookProgress
-from tunecheck._progress import Progress, ProgressBar
+from tunecheck._progress import LiveProgress, Progress, ProgressCallback
 from tunecheck._targets import Load
 from tunecheck.pipeline._plan import Plan, Tally
-
-Show = Callable[[Progress], None]
 
 
 class Closable(Protocol):
@@ -70,7 +67,7 @@ _BLOCKED_S = 5.0
 """From when on it is said whose code keeps the event loop, and with it every call."""
 
 
-def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | None) -> None:
+def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
     """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
 
     In the end all of `closing` are closed, in that loop, and the working folder is the one it was.
@@ -169,7 +166,9 @@ class _Stopper:
             self._task.exception()
 
 
-async def _run(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | None, stopper: _Stopper) -> None:
+async def _run(
+    engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None, stopper: _Stopper
+) -> None:
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
     try:
@@ -180,7 +179,7 @@ async def _run(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | N
             ticker.cancel()
         if show is not None:
             _show(engine, show)
-            if isinstance(show, (ProgressBar, NotebookProgress)):
+            if isinstance(show, LiveProgress):
                 show.close()
         if (load := engine.load()) is not None and load.refused:
             engine.tally.notes.append(load.sentence())
@@ -188,13 +187,13 @@ async def _run(engine: RunsPlan, closing: Mapping[str, Closable], show: Show | N
             await _close(name, each, engine.tally.notes)
 
 
-async def _tick(engine: RunsPlan, show: Show) -> None:
+async def _tick(engine: RunsPlan, show: ProgressCallback) -> None:
     while _show(engine, show):  # noqa: ASYNC110 - the moment is what counts, not what happened in it
         await asyncio.sleep(_PROGRESS_EVERY_S)
 
 
 @contextlib.contextmanager
-def _watched(engine: RunsPlan, show: Show | None) -> Iterator[None]:
+def _watched(engine: RunsPlan, show: ProgressCallback | None) -> Iterator[None]:
     """Say whose code blocks an event loop: from a thread, for the loop itself says nothing meanwhile."""
     own, ended = asyncio.get_running_loop(), threading.Event()
     turns: dict[asyncio.AbstractEventLoop, tuple[threading.Event, float]] = {}
@@ -226,7 +225,7 @@ def _watched(engine: RunsPlan, show: Show | None) -> Iterator[None]:
         ]
 
 
-def _show(engine: RunsPlan, show: Show, remark: str | None = None) -> bool:
+def _show(engine: RunsPlan, show: ProgressCallback, remark: str | None = None) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally, load = engine.tally, engine.load()
     if remark is None:

@@ -1,6 +1,7 @@
-"""A finished run as data and as target: its rows and its recorded answers, for other evaluators to judge."""
+"""Runs as their folders record them: a finished run as data and as target, and the rows that a dead run worked on."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import closing
 
 from msgspec import structs
 
@@ -134,3 +135,27 @@ class _RecordedAnswers(Target):
     async def close(self) -> None:
         """Close the journal."""
         self._answers.close()
+
+
+def rows_in_flight(
+    run: Run, dataset: Dataset, evaluators: Collection[str], concurrency: int, *, asked: bool
+) -> list[str]:
+    """Return the ids of rows that may have been in flight when a run's process died.
+
+    Rows are asked in order, so these are the first `concurrency` rows without an answer (if rows are `asked`), and
+    answered rows on which an evaluator has given no verdict.
+    """
+    with closing(Recorded(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)) as known:
+        indices = {*_indices(known, evaluators, concurrency, asked)}
+    return [row.id for row in dataset.rows() if row.index in indices]
+
+
+def _indices(known: Recorded, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
+    answered = {*known.answered()}
+    failed = {row for row in range(max(answered, default=0) + concurrency) if known.failure(row, "target")}
+    done = answered | failed
+    if asked:
+        yield from (row for row in range(len(done) + concurrency) if row not in done)
+    for row in answered:
+        if any(not known.is_new(row, name) and not known.failure(row, name) for name in evaluators):
+            yield row

@@ -16,7 +16,7 @@ from tunecheck.views import SIMULATED, Chart, Interval, Table, Text, View, html
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
-    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.evaluation._ending import EvaluationResult
 
 
 def result_html(result: EvaluationResult) -> str:

@@ -455,7 +455,7 @@ class Engine:
             self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
-        if self.plan.pace.fail_on_evaluator_errors and stage != "target":
+        if self.plan.fail_on_evaluator_errors and stage != "target":
             self.stop(RunError(f"row {state.row.id}: evaluator {stage!r}: {error.message}"))
 
     # -- finishing

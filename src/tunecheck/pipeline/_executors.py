@@ -16,7 +16,7 @@ async def opened(
     plan: Plan, calls: RunCalls, foreign: ForeignLoop, tally: Tally, aggregator: Aggregator
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
     """The evaluators of each lane and what runs them, worker processes first, which are started."""
-    limit_s = plan.pace.evaluator_timeout
+    limit_s = plan.evaluator_timeout
     sent: set[str] = set()
     for process in await _processes(plan, tally, aggregator):
         sent |= {evaluator.name for evaluator in process.evaluators}
@@ -37,12 +37,12 @@ async def opened(
 
 async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
     """Start worker processes where they are wanted: those that have something to run."""
-    isolate = plan.pace.workers is None
+    isolate = plan.isolates_files
     shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
     apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
     stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
     groups = [[e for e in shared if e.name not in stay], *([e] for e in apart if e.name not in stay)]
-    limit_s = plan.pace.evaluator_timeout
+    limit_s = plan.evaluator_timeout
     executors = [
         ProcessExecutor(each, limit_s, workers=1, threads=plan.concurrency)
         if each[0] in apart

@@ -1,67 +1,22 @@
 """What a run is made of, how far it is, and the random order in which rows are taken where few may be enough."""
 
-import math
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._messages import counted
-from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
-
-_WORTH_A_PROCESS = 500
-"""Rows from which starting worker processes pays by itself."""
 
 _MOST_REFUSED = 5
 """Most notes on what rows named and may not."""
 
 _MOST_LOST = 20
 """Most notes on keys that are null."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How a run goes: how much of it at once, up to which cost, what ends it, and what does not.
-
-    Raises:
-        ConfigurationError: a number is out of its range.
-    """
-
-    concurrency: int | None = None
-    workers: int | None = None
-    max_cost: float | None = None
-    progress: bool | ProgressCallback | None = None
-    fail_on_evaluator_errors: bool = False
-    accept_damage: bool = False
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S
-    target_timeout: float = DEFAULT_TIMEOUT_S
-
-    def __post_init__(self) -> None:
-        for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        most = self.max_cost
-        number = isinstance(most, (int, float)) and not isinstance(most, bool)
-        if most is not None and not (number and 0 <= most < math.inf):
-            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
-        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
-            if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < math.inf:
-                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
-
-    def processes(self, evaluators: Sequence[BoundEvaluator], rows: int) -> int:
-        """How many worker processes evaluators run in: where nobody says, as many as there are cores if that pays."""
-        if self.workers is not None:
-            return self.workers
-        if any(evaluator.cpu_bound for evaluator in evaluators) and rows >= _WORTH_A_PROCESS:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return 0
 
 
 class RandomOrder:
@@ -141,15 +96,14 @@ class Plan:
     rows: Callable[[], Iterator[Row]]
     target: Target | None
     evaluators: Sequence[BoundEvaluator]
-    pace: Pace
     concurrency: int
     workers: int
-    """Processes for synchronous evaluators; 0: none.
-
-    Where nobody said how many (`pace.workers` is None), only those that declare themselves `pure` go there, and files
-    of the workspace run in a process each.
-    """
+    """Processes for synchronous evaluators; 0: none."""
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
+    isolates_files: bool = False
+    """Only evaluators that declare themselves `pure` share worker processes; each file of the workspace has its own."""
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    fail_on_evaluator_errors: bool = False
     group_column: str | None = None
     """Rows with the same value in it are answered in order, where the target has no groups of its own."""
     row_count: int | None = None

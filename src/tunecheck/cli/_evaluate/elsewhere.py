@@ -15,7 +15,8 @@ from tunecheck.datasets._defaults import DatasetDefaults
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
-    from tunecheck.evaluation._execution import Execution, RunsElsewhere
+    from tunecheck.evaluation._execution import Execution
+    from tunecheck.evaluation._settings import RunsElsewhere
 
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
@@ -61,7 +62,7 @@ def runs_elsewhere(
     """
     if options.on is None:
         return None
-    from tunecheck.evaluation._execution import RunsElsewhere
+    from tunecheck.evaluation._settings import RunsElsewhere
 
     name, colon, address = options.on.partition(":")
     open_runner = plugins.runner(name)

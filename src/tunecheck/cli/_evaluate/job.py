@@ -35,7 +35,7 @@ from tunecheck.runs._store import Run, find_run
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._base import Prices
-    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
     from tunecheck.results import AboutToRun
 
@@ -90,12 +90,12 @@ class Job:
         return remarks
 
     def run(self) -> EvaluationResult:
-        from tunecheck.evaluation._evaluate import evaluate, even_unanswered, score
+        from tunecheck.evaluation._evaluate import evaluate, result_or_unanswered, score
 
         options = self.options
         if self.source is not None:
             on = runs_elsewhere(options, self.source.dataset, self.trust, task_execution)
-            run = partial(even_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
+            run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._started(self._of_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
         return self._started(partial(score, self.recorded.folder), self.label)

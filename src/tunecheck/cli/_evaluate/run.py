@@ -28,7 +28,7 @@ from tunecheck.views import SIMULATED, console, junit, markdown, print_view
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
-    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.runs._store import Run
 
 _MOST_NAMED = 10
@@ -74,7 +74,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 def _in_flight(job: Job) -> list[str]:
     """A note on the rows that the run was working on, if its process died: one of them may have ended it."""
     from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
-    from tunecheck.evaluation._in_flight import rows_in_flight
+    from tunecheck.evaluation._rescoring import rows_in_flight
     from tunecheck.runs._store import find_run
 
     options, source = job.options, job.source

@@ -1,0 +1,221 @@
+"""`RunSettings`: everything that a run is asked to do, beside its data, target and evaluators."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._progress import ProgressCallback
+from tunecheck._trust import Trust
+from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
+from tunecheck.runs._mirrors import is_remote
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._deciding import Question
+    from tunecheck.evaluation._execution import Execution
+    from tunecheck.evaluation._remote import RunnerFactory
+
+RunLike: TypeAlias = "str | PathLike[str]"
+
+RESULTS_DIR = "eval_results"
+"""Default folder of run folders."""
+
+
+@dataclass(frozen=True)
+class RunsElsewhere:
+    """Has the rows of a run answered and judged elsewhere: `runner` is made for a recipe, which holds `recipe`."""
+
+    runner: RunnerFactory
+    recipe: Callable[[], Execution]
+
+
+class RunArguments(TypedDict, total=False):
+    """Arguments of `evaluate()` that benchmarks pass on unchanged; `RunSettings` describes them."""
+
+    concurrency: int | None
+    max_cost: float | None
+    resume: RunLike | None
+    reuse: RunLike | None
+    results_dir: str | PathLike[str]
+    progress: bool | ProgressCallback | None
+    command: Mapping[str, JSON] | None
+    accept_damage: bool
+    trust: Trust | None
+
+
+class ScoreArguments(RunArguments, total=False):
+    """Arguments of `evaluate()` that `score()` takes, too."""
+
+    workers: int | None
+    group_by: str | Sequence[str]
+    cluster: str | None
+    evaluator_timeout: float
+
+
+class EvaluateArguments(ScoreArguments, total=False):
+    """Arguments of `evaluate()` that Azure's `evaluate()` does not have."""
+
+    target_timeout: float
+    limit: int | None
+    number_ids: bool
+    repeat: int
+    no_worse_than: RunLike | None
+    better_than: RunLike | None
+    margin: float | None
+    until_decided: bool
+    decide_on: str | Sequence[str] | None
+    confidence: float
+    seed: int
+    on: RunsElsewhere | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Settings of a run, as `evaluate()` and `score()` take them.
+
+    Attributes:
+        name: The run's name; by default the data set's.
+        tags: Texts by name, kept in `run.json`.
+        command: Options of the command line, kept in `run.json` for resuming.
+        results_dir: The folder of run folders.
+        resume: A run to finish in its own folder.
+        reuse: A run whose unchanged answers and verdicts a new run takes.
+        accept_damage: Go on although records of a run are damaged.
+        concurrency: Calls at once, within the endpoint's `limits.concurrency`; by default that, else 10.
+        workers: Processes for evaluators, 0 for none; by default for CPU-bound ones and files of the workspace.
+        max_cost: Stop before the calls cost more.
+        evaluator_timeout: Seconds that one call of an evaluator may take.
+        target_timeout: Seconds that one call of a target may take.
+        fail_on_evaluator_errors: Stop at an evaluator's first error.
+        progress: Show a bar, or call this with each `Progress`; by default only a notebook shows a bar.
+        limit: Take only the first rows.
+        number_ids: Name a row with an earlier row's id `<id>@<its number>` instead of refusing it.
+        repeat: Answer each row so many times, and add `pass_at_k`.
+        group_by: Columns by whose values the metrics are also reported.
+        cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
+        until_decided: Stop once the run is `better_than` a run, or `no_worse_than` it by `margin`.
+        decide_on: Metrics that decide.
+        confidence: Of that decision.
+        seed: For the order of rows until it is decided.
+        allow_simulated: Let simulated answers decide and be uploaded.
+        on: Where rows are answered and judged; by default in this process.
+        trust: Files that data may name; by default as docs/security.md says.
+
+    Raises:
+        ConfigurationError: A value is out of its range, or values do not go together.
+    """
+
+    name: str | None = None
+    tags: Mapping[str, str] | None = None
+    command: Mapping[str, JSON] | None = None
+    results_dir: str | PathLike[str] = RESULTS_DIR
+    resume: RunLike | None = None
+    reuse: RunLike | None = None
+    accept_damage: bool = False
+    concurrency: int | None = None
+    workers: int | None = None
+    max_cost: float | None = None
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    target_timeout: float = DEFAULT_TIMEOUT_S
+    fail_on_evaluator_errors: bool = False
+    progress: bool | ProgressCallback | None = None
+    limit: int | None = None
+    number_ids: bool = False
+    repeat: int = 1
+    group_by: str | Sequence[str] = ()
+    cluster: str | None = None
+    no_worse_than: RunLike | None = None
+    better_than: RunLike | None = None
+    margin: float | None = None
+    until_decided: bool = False
+    decide_on: str | Sequence[str] | None = None
+    confidence: float = 0.95
+    seed: int = 0
+    allow_simulated: bool = False
+    on: RunsElsewhere | None = None
+    trust: Trust | None = None
+
+    def __post_init__(self) -> None:
+        self._check_numbers()
+        if self.name is not None and not isinstance(self.name, str):
+            raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
+        for name, value in (self.tags or {}).items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+        if is_remote(os.fspath(self.results_dir)):
+            raise ConfigurationError("results_dir is a folder; storage is for the command line: --results-dir az://…")
+        if self.resume is not None and self.reuse is not None:
+            raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
+        self._check_decision()
+
+    def _check_numbers(self) -> None:
+        for least, name, count in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
+            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
+        most = self.max_cost
+        if most is not None and not (_is_number(most) and 0 <= most < math.inf):
+            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
+            if not (_is_number(limit) and 0 < limit < math.inf):
+                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
+
+    def _check_decision(self) -> None:
+        base, better, margin = self.no_worse_than, self.better_than, self.margin
+        if not self.until_decided:
+            named = [name for name in ("no_worse_than", "better_than", "margin", "decide_on") if getattr(self, name)]
+            if named:
+                raise ConfigurationError(
+                    f"{named[0]} is for until_decided=True; of complete runs, compare() says the same"
+                )
+            return
+        if (base is None) == (better is None):
+            raise ConfigurationError("until_decided needs one run to decide against: no_worse_than, or better_than")
+        if (base is None) != (margin is None):
+            raise ConfigurationError("no_worse_than and margin go together: how much worse is still accepted")
+        if margin is not None and not 0 <= margin < math.inf:
+            raise ConfigurationError(f"a margin is 0 or more, not {margin!r}")
+        if not 0.5 <= self.confidence < 1:
+            raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {self.confidence!r}")
+        if self.on is not None:
+            raise ConfigurationError(
+                "--until-decided judges each row before it asks the next, and --on hands out rows in chunks: "
+                "leave --on out; one process makes more calls at once with --concurrency N"
+            )
+
+    @property
+    def folder(self) -> Path:
+        """The folder of run folders."""
+        return Path(self.results_dir)
+
+    @property
+    def grouping(self) -> list[str]:
+        """Columns by whose values metrics are reported."""
+        return [self.group_by] if isinstance(self.group_by, str) else list(self.group_by)
+
+    @property
+    def question(self) -> Question | None:
+        """What the run decides, if it may stop early."""
+        base = self.no_worse_than if self.better_than is None else self.better_than
+        if base is None:
+            return None
+        from tunecheck.comparison._deciding import Question  # most runs do not ask
+
+        return Question(
+            base=base,
+            margin=self.margin,
+            metrics=[self.decide_on] if isinstance(self.decide_on, str) else self.decide_on,
+            confidence=self.confidence,
+            seed=self.seed,
+            allow_simulated=self.allow_simulated,
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
