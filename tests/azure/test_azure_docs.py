@@ -409,7 +409,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "graders of Azure OpenAI in `evaluate()`": graders,
     "an `azure_ai_project` that is a text and no address": no_project,
     "`EvaluatorConfig`, `EvaluationResult`": public_keys,
-    "what an error says of a judge's inputs, a file or a failed target": told_errors,
+    "errors about a judge's inputs, a file or a failed target": told_errors,
     "a score of nothing in common": nothing_in_common,
     "private attributes and methods of evaluators, such as `_do_eval`": private_attributes,
     "`RougeType`": rouge_types,
