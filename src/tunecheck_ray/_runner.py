@@ -54,6 +54,9 @@ _GRACE_S = 12.0
 _SUSPECT = 2
 """Rows that may have been in flight when their process died for the second time are told apart."""
 
+_MOST_DEATHS = 8
+"""An isolated row whose Ray worker is lost runs again, until the row has lost so many workers."""
+
 _PIECES = 8
 """They are divided into so many pieces, again and again, until a row runs alone."""
 
@@ -82,6 +85,8 @@ class _Flight:
     chunk: Chunk
     stream: Any  # Ray's generators have no types
     heard: float
+    process_died: bool = False
+    """True if the process of an isolated row died, and not the Ray worker above it."""
     begun: set[int] = field(default_factory=set)
     finished: set[int] = field(default_factory=set)
     records: dict[int, list[bytes]] = field(default_factory=dict)
@@ -183,9 +188,10 @@ class RayRunner:
             raise RunError(f"Ray{f' at {self._address}' if self._address else ''}: {clean(error, 500)}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(Services)
-        self._services = kind.options(name="services", scheduling_strategy=here).remote(shared)
+        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(shared)
         workspace = str(Path.cwd()) if self._address is None else None
         job = RayJob(self._recipe, shared, "services", namespace, workspace)
         self._job = ray.put(pickle.dumps(job))
@@ -255,6 +261,7 @@ class RayRunner:
                 item = self._ray.get(next(flight.stream))
                 flight.heard = time.monotonic()
                 if isinstance(item, TaskEnd):
+                    flight.process_died = not item.stop
                     return portions + self._ended(flight, item.message, source, stop=item.stop)
                 flight.take(item)
                 if item:
@@ -288,7 +295,13 @@ class RayRunner:
         """Queue the rows of a lost task again; yield the errors of rows that are to blame."""
         rest = [row for row in flight.chunk.rows if row.index not in flight.finished]
         if flight.chunk.isolated:
-            yield from self._blame(rest[0], flight, how, source)
+            row = rest[0]
+            self._deaths[row.index] += 1
+            if flight.process_died or self._deaths[row.index] >= _MOST_DEATHS:
+                yield from self._blame(row, flight, how, source)
+            else:  # the worker may have died for reasons of its own
+                known = {row.index: flight.known(row.index)}
+                self._again.append(Chunk((row,), known, isolated=True, only=flight.chunk.only))
             return
         in_flight = _in_flight(rest, flight, source)
         self._deaths.update(row.index for row in in_flight)
