@@ -300,8 +300,7 @@ class RayRunner:
             if flight.process_died or self._deaths[row.index] >= _MOST_DEATHS:
                 yield from self._blame(row, flight, how, source)
             else:  # the worker may have died for reasons of its own
-                known = {row.index: flight.known(row.index)}
-                self._again.append(Chunk((row,), known, isolated=True, only=flight.chunk.only))
+                self._again.append(Chunk((row,), {row.index: flight.known(row.index)}, True, flight.chunk.only))
             return
         in_flight = _in_flight(rest, flight, source)
         self._deaths.update(row.index for row in in_flight)
