@@ -10,7 +10,7 @@ import pytest
 from tests.reference_environments import make_environment
 from tests.report_parts import browser_at_work, looking_at, make_run, small_rows, tool_call
 
-from tunecheck.report._run_list import runs_page
+from tunecheck.report._serving import runs_page
 from tunecheck.report._writing import write_report
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import ROOT, call, environment, here, inside, replay, rows, workspace, write_lines
 
-from tunecheck.report._run_list import runs_page
+from tunecheck.report._serving import runs_page
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]\u202eBOOM[/bold red]"
 

@@ -28,7 +28,7 @@ from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._wording import headline
-from tunecheck.report._run_list import runs_page
+from tunecheck.report._serving import runs_page
 from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
 from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
 
@@ -240,7 +240,9 @@ def test_lists_of_runs_call_a_judge_uncalibrated(tmp_path: Path, capsys: pytest.
     run_of(tmp_path, ["please"] * 3 + ["no"])
     assert main(["runs", "--results-dir", str(tmp_path)]) == 0
     assert "lenient 75.0% uncalibrated" in capsys.readouterr().out
-    assert '"lenient","binary",0.75,"uncalibrated",' in runs_page(tmp_path)
+    page = runs_page(tmp_path)
+    assert '"evaluator":"lenient","is_rate":true,"value":0.75,' in page
+    assert '"is_uncalibrated":true' in page
     calibrated(tmp_path, {"please": ("pass", 2), "no": ("fail", 2)})
     assert main(["runs", "--results-dir", str(tmp_path)]) == 0
     assert "uncalibrated" not in capsys.readouterr().out

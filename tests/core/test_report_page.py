@@ -353,7 +353,7 @@ def test_a_conversation_is_shown_turn_by_turn_with_what_it_changed(browser: Brow
         looked.open_row("talk-1")
         assert looked.texts("dialog .turn > summary b") == ["Turn 1", "Turn 2"]
         assert "it went wrong here" in looked.texts("dialog .turn.wrong > summary")[0]
-        assert looked.texts("dialog .states tbody tr") == ['Shop.cart[]["tea"]']
+        assert looked.texts("dialog .states tbody tr") == ["Shop.cart[0](nothing)tea"]
         assert looked.texts("dialog .steps .mark") == ["made", "not made like this"]
         assert '{"bought": "tea"}' in looked.page.locator("dialog .result").inner_text()
 

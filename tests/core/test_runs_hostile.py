@@ -25,7 +25,7 @@ from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.plugins import read_object
 from tunecheck.report import running
-from tunecheck.report._run_list import runs_page
+from tunecheck.report._serving import runs_page
 from tunecheck.report._serving import make_app
 
 ON_A_RUN = {

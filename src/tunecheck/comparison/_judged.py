@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,20 +89,23 @@ def _counts(calibration: JudgeCalibration) -> LabelCounts:
     return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
 
 
-def rate_of(table: RunTable, name: str | None) -> Estimate | None:
-    """A run's pass rate, or mean of scores, over all its rows; None where it has no such column."""
-    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+def rate_of(
+    table: RunTable, name: str | None, rows: Iterable[int] | None = None, *, resamples: int | None = None
+) -> Estimate | None:
+    """Return a run's pass rate, or mean of scores, over some of its rows or all; None if it has no such column."""
+    from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 
     column = table.columns.get(name or "")
     if column is None:
         return None
-    there = [row for row, value in enumerate(column.values) if value == value]
-    values = [column.values[row] for row in there]
+    numbers = column.values
+    there = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]  # no NaN
+    values = [numbers[row] for row in there]
     of_row = table.items.of_row
     trials = None if of_row is None else [of_row[row] for row in there]
     if column.passes == column.name:
         return estimate_proportion(values, trials)
-    return estimate_mean(values, trials, bounds=column.bounds)
+    return estimate_mean(values, trials, bounds=column.bounds, resamples=resamples or RESAMPLES)
 
 
 def _worth(rate: Estimate) -> float:

@@ -20,19 +20,14 @@ _WIDE = 50.0
 
 def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     """Everything there is to draw; what the run has nothing of is left out."""
+    coded = table.coded
     drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
         "distributions": [*_distributions(run.evaluators, table)],
-        "confusion": _confusion(table.confused),
-        "causes": _causes(table.causes),
-        "reasons": _bars(table.reasons),
-        "errors": _bars(table.errors),
-        "differences": _bars(table.differences),
-        "latency": _measured(table.latency),
-        "first_token": _measured(table.first_token),
-        "input_tokens": _measured(table.input_tokens),
-        "output_tokens": _measured(table.output_tokens),
-        "reasoning_tokens": _measured(table.reasoning_tokens),
+        "confusion": _confusion(coded["confused"]),
+        "causes": _causes(coded["causes"]),
+        **{name: _bars(coded[name]) for name in ("reasons", "errors", "differences")},
+        **{name.removesuffix("_ms"): _measured(numbers) for name, numbers in table.figures.items()},
         "spent": _spent(run.metrics.get("usage")),
     }
     return {name: chart for name, chart in drawn.items() if chart}
@@ -40,14 +35,11 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     """By evaluator, for each expected function: rows that passed, rows that were judged, and Wilson's interval."""
-    rows_of: list[list[int]] = [[] for _ in table.functions.values]
-    for row, codes in enumerate(table.functions.rows):
-        for code in _codes(codes):
-            rows_of[code].append(row)
+    called, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
     functions: dict[str, JSON] = {}
     for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
-        bars = [_function(table.functions.values[code], outcomes, rows_of[code]) for code in most]
+        bars = [_function(called.values[code], outcomes, rows_of[code]) for code in most]
         shown: list[JSON] = [bar for bar in bars if bar is not None]
         if shown:
             functions[evaluator.name] = shown
@@ -61,10 +53,6 @@ def _function(name: str, outcomes: Outcomes, rows: Sequence[int]) -> JSON:
         return None
     rate = wilson(passed, judged)
     return [name, passed, judged, rate.low, rate.high]
-
-
-def _codes(codes: JSON) -> list[int]:
-    return [codes] if isinstance(codes, int) else codes or []  # type: ignore[return-value]  # as Coded keeps them
 
 
 def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
@@ -151,8 +139,7 @@ def _causes(coded: Coded) -> JSON:
 
 
 def _counted(coded: Coded) -> Counter[str]:
-    counts = Counter(code for codes in coded.rows for code in _codes(codes))
-    return Counter({coded.values[code]: count for code, count in counts.items()})
+    return Counter(dict(zip(coded.values, map(len, coded.rows_by_value()), strict=True)))
 
 
 def _spent(usage: JSON) -> JSON:

@@ -12,8 +12,7 @@ from tunecheck._causes import cause_named
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._parts import tags_of
-from tunecheck.pipeline._finished_rows import Verdict, errors_of, fault_groups
-from tunecheck.report._calls import SideBySide
+from tunecheck.pipeline._finished_rows import errors_of, fault_groups
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun
 from tunecheck.report._texts import cut, line
@@ -53,8 +52,16 @@ class Coded:
             self.values.append(value)
         return self._numbers[value]
 
+    def rows_by_value(self) -> list[list[int]]:
+        """Return the rows that have each value."""
+        rows: list[list[int]] = [[] for _ in self.values]
+        for row, codes in enumerate(self.rows):
+            for code in codes if isinstance(codes, list) else () if codes is None else (codes,):
+                rows[code].append(row)  # type: ignore[index]  # `add` keeps numbers
+        return rows
+
     def written(self, most: int) -> JSON:
-        """The first rows as the page reads them."""
+        """Return the first rows as the page reads them."""
         return {"values": [*self.values], "rows": self.rows[:most]}
 
 
@@ -99,94 +106,75 @@ def number_in(value: JSON) -> float:
         return math.nan
 
 
+_CODED = ("kinds", "functions", "called", "reasons", "causes", "errors", "differences", "confused")
+_FIGURES = ("latency_ms", "first_token_ms")
+_TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
+
+
 class RowIndex:
-    """Collects the columns of a run's rows."""
+    """Collects the columns of a run's rows.
+
+    `texts` are written as they are, `coded` have few values, `figures` are numbers by their name in the row.
+    """
 
     def __init__(self, run: ReportedRun) -> None:
-        self.ids: list[str] = []
-        self.fingerprints: list[str] = []
-        self.questions: list[str] = []
-        self.answers: list[str] = []
-        self.notes: list[str] = []
-        self.kinds, self.functions, self.called = Coded(), Coded(), Coded()
-        self.reasons, self.errors, self.differences = Coded(), Coded(), Coded()
-        self.confused, self.causes = Coded(), Coded()
+        self.texts: dict[str, list[JSON]] = {name: [] for name in ("ids", "questions", "answers", "notes")}
+        self.coded = {name: Coded() for name in _CODED}
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
-        self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
-        self.first_token, self.reasoning_tokens = array("d"), array("d")
+        self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
         self.outcomes = [outcomes_of(run, each, each.metrics) for each in run.evaluators]
         self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
-        self.sources: list[str] = []
         self.simulated = 0
         self.failed_rows = 0
 
     def add(self, row: Mapping[str, JSON], columns: Columns, details: Details) -> None:
-        """One more row."""
-        self.ids.append(cut(str(row.get("row_id")), 2_000))
-        self.fingerprints.append(str(row.get("row_fingerprint")))
-        self.questions.append(details.question)
-        self.answers.append(details.answer)
-        kind = row.get("row_kind")
-        self.kinds.add([kind] if isinstance(kind, str) else [])
-        cause = row.get("cause")
-        self.causes.add([cause_named(cause).title] if isinstance(cause, str) else [])
+        """Add one more row."""
+        failed_by = [verdict for verdict in details.verdicts if verdict.word == "fail"]
+        errors = [*errors_of(row)] if columns.errors else []
+        words = [*(words for _, _, words in errors), *(each.reason for each in failed_by)]
+        note = line("; ".join(dict.fromkeys(filter(None, words))), _MOST_REASON)
+        texts = (cut(str(row.get("row_id")), 2_000), details.question, details.answer, note)
+        for known, text in zip(self.texts.values(), texts, strict=True):
+            known.append(text)
+        kind, cause, calls = row.get("row_kind"), row.get("cause"), details.calls
+        values: tuple[Iterable[str], ...] = (
+            [kind] if isinstance(kind, str) else (),
+            calls.expected_names,
+            calls.called_names,
+            (name for each in failed_by for name in fault_groups(each.faults, each.reason).values()),
+            [cause_named(cause).title] if isinstance(cause, str) else (),
+            (f"{stage}: {kind}" for stage, kind, _ in errors),
+            _kinds_of_differences(row, columns) if failed_by or errors else (),
+            (dumps(list(pair)).decode() for pair in calls.confused),
+        )
+        for coded, own in zip(self.coded.values(), values, strict=True):
+            coded.add(own)
+        for column, coded in self.groups.items():
+            coded.add(tags_of(row.get(f"inputs.{column}")))
         for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
             if verdict.threshold is not None and len(counts) < _MOST_KINDS:
                 counts[verdict.threshold] += 1
-        self._add_calls(details.calls)
-        self._add_faults(row, columns, [verdict for verdict in details.verdicts if verdict.word == "fail"])
         self._add_figures(row)
-        for column, coded in self.groups.items():
-            coded.add(tags_of(row.get(f"inputs.{column}")))
-        if "inputs.source_id" in row and "inputs.trial" in row:
-            self.sources.append(str(row["inputs.source_id"]))
-
-    def _add_calls(self, calls: SideBySide) -> None:
-        self.functions.add(calls.expected_names)
-        self.called.add(calls.called_names)
-        self.confused.add(dict.fromkeys(dumps(list(pair)).decode() for pair in calls.confused))
-
-    def _add_faults(self, row: Mapping[str, JSON], columns: Columns, failed_by: Sequence[Verdict]) -> None:
-        if not failed_by and not columns.errors:
-            self.reasons.add([])
-            self.errors.add([])
-            self.differences.add([])
-            self.notes.append("")
-            return
-        self.reasons.add(name for each in failed_by for name in fault_groups(each.faults, each.reason).values())
-        errors = [*errors_of(row)] if columns.errors else []
-        self.errors.add(f"{stage}: {kind}" for stage, kind, _ in errors)
-        self.differences.add(_kinds_of_differences(row, columns))
         self.failed_rows += bool(columns.errors)
-        words = [*(words for _, _, words in errors), *(each.reason for each in failed_by)]
-        self.notes.append(line("; ".join(dict.fromkeys(filter(None, words))), _MOST_REASON))
+        self.simulated += row.get("outputs.simulated") is True
 
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
         usage = row.get("outputs.usage")
         counts = usage if isinstance(usage, dict) else {}
-        self.latency.append(number_in(row.get("outputs.latency_ms")))
-        self.input_tokens.append(number_in(counts.get("input_tokens")))
-        self.output_tokens.append(number_in(counts.get("output_tokens")))
-        self.first_token.append(number_in(row.get("outputs.first_token_ms")))
-        self.reasoning_tokens.append(number_in(counts.get("reasoning_tokens")))
-        self.simulated += row.get("outputs.simulated") is True
+        for name in _FIGURES:
+            self.figures[name].append(number_in(row.get(f"outputs.{name}")))
+        for name in _TOKENS:
+            self.figures[name].append(number_in(counts.get(name)))
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
-        """The first rows as the page reads them; what they do not have is left out."""
-        lists: dict[str, JSON] = {"ids": [*self.ids[:most]], "questions": [*self.questions[:most]]}
-        lists |= {"answers": [*self.answers[:most]], "notes": [*self.notes[:most]] if any(self.notes) else None}
-        coded = {"kinds": self.kinds, "functions": self.functions, "called": self.called, "reasons": self.reasons}
-        coded |= {
-            "causes": self.causes,
-            "errors": self.errors,
-            "differences": self.differences,
-            "confused": self.confused,
-        }
-        lists |= {name: column.written(most) for name, column in coded.items() if column.values}
+        """Return the first rows as the page reads them; what they do not have is left out."""
+        lists: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
+        lists |= {name: column.written(most) for name, column in self.coded.items() if column.values}
         lists["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
-        figures = {"latency": self.latency, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
-        known = {name: numbers for name, numbers in figures.items() if any(map(math.isfinite, numbers))}
-        lists |= {name: rounded(numbers[:most]) for name, numbers in known.items()}
+        figures = {"latency": "latency_ms", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+        for called, name in figures.items():
+            if any(map(math.isfinite, self.figures[name])):
+                lists[called] = rounded(self.figures[name][:most])
         pairs = zip(evaluators, self.outcomes, strict=True)
         lists["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
         return lists

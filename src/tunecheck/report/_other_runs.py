@@ -14,9 +14,8 @@ from tunecheck.comparison._wording import regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
-from tunecheck.report._facts import facts_of
 from tunecheck.report._index import Outcomes, outcomes_of
-from tunecheck.report._reading import ReportedRun, ShapeReader
+from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of
 from tunecheck.results import RunInfo, RunTable
 from tunecheck.runs._decision import stopped_text
 

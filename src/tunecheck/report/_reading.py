@@ -11,6 +11,7 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
+from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._store import Run
 from tunecheck.runs._values import ValueReader, value_reader
 
@@ -126,6 +127,24 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
     return ReportedRun(folder.id, manifest, measured, evaluators, folder.rows(), table, folder, notes)
 
 
+def facts_of(run: ReportedRun) -> Iterator[JSON]:
+    """Everything that is worth a word, as `[name, text]`."""
+    manifest = run.manifest
+    yield ["data" if run.folder else "read from", data_of(manifest)]
+    if run.folder:
+        yield ["answers", answered_by(manifest)]
+    for name, value in (("begun", manifest.created), ("ended", manifest.ended), ("reused from", manifest.parent)):
+        if value:
+            yield [name, f"{value[:19].replace('T', ' ')} UTC" if value.endswith("+00:00") else value]
+    status = run.folder.status() if run.folder and manifest.status else "finished"
+    if status != "finished":
+        yield ["state", f"not finished ({status}): the rows are those of before"]
+    if manifest.tags:
+        yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
+    if version := manifest.versions.get("tunecheck"):
+        yield ["tunecheck", version]
+
+
 def evaluated(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
     """A run's evaluators in order."""
     own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
@@ -157,15 +176,14 @@ def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorKeys:
-    """One evaluator's columns in a row: the keys of its metrics' `numbers`, of what a judge lists (`differences`), of
-    the `properties`, and of everything `others` by name that is not part of its verdict.
+    """One evaluator's columns in a row: the keys of what a judge lists (`differences`), of the `properties`,
+    and of everything `others` by name that is not part of its verdict.
     """
 
     verdicts: VerdictReader
     differences: str | None = None
     properties: str | None = None
     others: Sequence[tuple[str, str]] = ()
-    numbers: Mapping[str, str] = field(default_factory=dict)
     any: bool = False
 
 
@@ -232,6 +250,5 @@ def _evaluator_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> Evaluat
         differences=keys.get(f"{main}_differences"),
         properties=keys.get(f"{main}_properties"),
         others=[(name, key) for name, key in keys.items() if name not in known],
-        numbers={metric.name: keys[metric.name] for metric in evaluator.metrics if metric.name in keys},
         any=bool(keys),
     )

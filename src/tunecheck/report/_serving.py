@@ -14,18 +14,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.report._local_pages import guarded, serve_pages
-from tunecheck.report._run_list import runs_page
+from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._writing import write_report
+from tunecheck.results import describe_run
 from tunecheck.runs._store import Run, list_runs
 
 _MOST_COMPARED = 50
 """Runs of one page; a page that holds more would say less."""
 
+_MOST_LISTED = 2_000
+
 _Stamp: TypeAlias = tuple[str | int, ...]
+
+
+def runs_page(results_dir: Path) -> str:
+    """Return the page that lists the runs of a folder, the newest first."""
+    runs = [*list_runs(results_dir)][::-1]
+    listed = [msgspec.to_builtins(describe_run(run)) for run in runs[:_MOST_LISTED]]
+    whole, data = page(RUNS), as_data({"folder": str(results_dir), "runs": listed, "all": len(runs)})
+    return whole.start("Runs · Tunecheck") + embedded("head", data) + whole.end()
 
 
 def make_app(results_dir: Path) -> web.Application:

@@ -7,7 +7,6 @@ from tunecheck._json import JSON, dumps
 LONGEST = 20_000
 """Most characters of one text on a page; the row's own file has the rest."""
 
-_PLAIN = 1_000  # characters up to which a text in which nothing is to be escaped needs no writer
 _UNREADABLE = "(nested too deeply to be shown)"
 _AROUND = 60  # characters shown before and after what changed in a long text
 
@@ -34,13 +33,6 @@ def as_text(value: JSON) -> str:
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
     """A value as JSON: exact numbers, texts in quotes."""
-    if isinstance(value, str) and len(value) < _PLAIN and value.isascii() and value.isprintable():
-        if '"' not in value and "\\" not in value:
-            return f'"{value}"'
-    elif type(value) is float and 1e-4 <= value < 1e15:
-        return repr(value)  # as the writer has it; further out it writes exponents otherwise
-    elif value is True or value is False:
-        return "true" if value else "false"
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
 from tunecheck.episodes._episode import Episode
+from tunecheck.episodes._states import ABSENT, changes, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
@@ -87,7 +89,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         if isinstance(expected, list):
             turn["expected"] = _expected(expected, called)
         if at + 1 < len(states):
-            turn["changes"] = [*_changes(_states(states[at]), _states(states[at + 1]))][:_MOST_CHANGES]
+            turn["changes"] = [*_shown_changes(_states(states[at]), _states(states[at + 1]))]
         shown.append(turn)
     return shown
 
@@ -175,27 +177,14 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
     }
 
 
-def _changes(before: JSON, after: JSON, path: str = "", depth: int = 0) -> Iterator[JSON]:
-    """`[path, before, after]` of each place in which two states differ."""
-    if before == after and type(before) is type(after):
-        return
-    if isinstance(before, dict) and isinstance(after, dict) and depth < 30:
-        for key in dict.fromkeys([*before, *after]):
-            inner = f"{path}.{key}" if path else str(key)
-            if key not in before or key not in after:
-                one = as_json(before[key]) if key in before else _ABSENT
-                other = as_json(after[key]) if key in after else _ABSENT
-                yield [cut(inner, 400), cut(one, _MOST_VALUE), cut(other, _MOST_VALUE)]
-            else:
-                yield from _changes(before[key], after[key], inner, depth + 1)
-        return
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after) and depth < 30:
-        for at, (one_item, other_item) in enumerate(zip(before, after, strict=True)):
-            yield from _changes(one_item, other_item, f"{path}[{at}]", depth + 1)
-        return
-    old, new = changed_part(_plain(before), _plain(after), _MOST_VALUE)
-    yield [cut(path, 400), old, new]
+def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
+    """Yield `[path, before, after]` of each place in which two states differ."""
+    for change in islice(changes(before, after), _MOST_CHANGES):
+        old, new = changed_part(_plain(change.before), _plain(change.after), _MOST_VALUE)
+        yield [path_text(change.path, 400), old, new]
 
 
-def _plain(value: JSON) -> str:
-    return value if isinstance(value, str) else as_json(value)
+def _plain(value: object) -> str:
+    if value is ABSENT:
+        return _ABSENT
+    return value if isinstance(value, str) else as_json(value)  # type: ignore[arg-type]  # states of a log are JSON

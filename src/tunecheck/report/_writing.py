@@ -16,11 +16,10 @@ from tunecheck.comparison._settings import open_runs
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
-from tunecheck.report._facts import facts_of
 from tunecheck.report._index import MOST_ROWS, RowIndex
 from tunecheck.report._other_runs import OtherRuns
 from tunecheck.report._page import REPORT, as_data, embedded, page
-from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
+from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of, read_run
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.results import RunLike, open_run
@@ -93,11 +92,8 @@ class _Report:
         for blocks in (self._shared, self._rows):
             blocks.flush()
         self._file.write(embedded("head", as_data(self._head() | {"home": home})))
-        self._file.write(embedded("index", as_data(packed(dumps(self._index())))))
+        self._file.write(embedded("index", as_data(packed(dumps(self._table.written(self._run.evaluators))))))
         self._file.write(whole.end())
-
-    def _index(self) -> dict[str, JSON]:
-        return self._table.written(self._run.evaluators)
 
     def _block(self, name: str, text: str) -> None:
         self._size += len(text)
@@ -119,7 +115,7 @@ class _Report:
         return {
             "run": run.id,
             "facts": [*facts_of(run)],
-            "rows": len(table.ids),
+            "rows": len(table.texts["ids"]),
             "failed_rows": table.failed_rows,
             "simulated": run.simulated,
             "stopped": stopped_text(run.manifest.stopped),

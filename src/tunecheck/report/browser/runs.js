@@ -3,26 +3,29 @@
 const FACTS = [
   ["data", "data set", (run) => run.data, (run) => data(run.data)],
   ["answers", "answers", (run) => run.answers, (run) => data(run.answers)],
-  ["begun", "begun", (run) => run.begun, (run) => data(run.begun.slice(0, 16).replace("T", " "))],
-  ["took", "took", (run) => run.took, (run) => (run.took < 1 ? "< 1 s" : timePassed(run.took))],
-  ["rows", "rows", (run) => run.rows, (run) => whole(run.rows)],
-  ["errors", "errors", (run) => run.errors, (run) => (run.errors ? el("span", { class: "bad-text" }, whole(run.errors)) : "0")],
-  ["cost", "cost", (run) => (run.cost && run.cost.length === 1 ? run.cost[0][0] : null), (run) => run.cost.map(([amount, currency]) => `${figure(amount)} ${currency}`).join(" + ")],
+  ["begun", "begun", (run) => run.created, (run) => data(run.created.slice(0, 16).replace("T", " "))],
+  ["took", "took", (run) => run.seconds, (run) => (run.seconds < 1 ? "< 1 s" : timePassed(run.seconds))],
+  ["rows", "rows", (run) => (run.is_finished ? run.rows : null), (run) => whole(run.rows)],
+  ["errors", "errors", (run) => run.failed_rows, (run) => (run.failed_rows ? el("span", { class: "bad-text" }, whole(run.failed_rows)) : "0")],
+  ["cost", "cost", (run) => (Object.keys(run.cost || {}).length === 1 ? Object.values(run.cost)[0] : null), (run) => Object.entries(run.cost).map(([currency, amount]) => `${figure(amount)} ${currency}`).join(" + ")],
 ];
 const TEXTS = ["data", "answers", "begun"];
 const MOST_METRICS = 6;
 
+/** A run's main figures that have a value. */
+const knownFigures = (run) => run.figures.filter((each) => each.value !== null);
+
 /** The columns that there are: `[key, label, what it sorts by, what it shows]`; metrics that most runs have come first. */
 function columnsOf(runs) {
   const counts = new Map();
-  for (const run of runs) for (const [who] of run.figures) counts.set(who, (counts.get(who) || 0) + 1);
+  for (const run of runs) for (const { evaluator } of knownFigures(run)) counts.set(evaluator, (counts.get(evaluator) || 0) + 1);
   const metrics = [...counts].sort((one, other) => other[1] - one[1]).map(([who]) => {
-    const of = (run) => run.figures.find((each) => each[0] === who);
-    const shown = ([, kind, number, remark]) => (kind === "binary" ? percent(number) : figure(number)) + (remark ? ` ${remark}` : "");
-    return [`of ${who}`, who, (run) => of(run)?.[2], (run) => shown(of(run))];
+    const of = (run) => knownFigures(run).find((each) => each.evaluator === who);
+    const shown = (each) => (each.is_rate ? percent(each.value) : figure(each.value)) + (each.is_uncalibrated ? " uncalibrated" : "");
+    return [`of ${who}`, who, (run) => of(run)?.value, (run) => shown(of(run))];
   });
-  const known = FACTS.filter(([, , value]) => runs.some(value));
-  return [...known.slice(0, 3), ...metrics, ...known.slice(3)];
+  const facts = FACTS.filter(([, , value]) => runs.some(value));
+  return [...facts.slice(0, 3), ...metrics, ...facts.slice(3)];
 }
 
 /** The chosen runs in the order in which they were made, and where they are compared. */
@@ -36,10 +39,10 @@ function comparison(runs, chosen, base) {
 
 /** Each metric that several of the chosen runs have, over these runs. */
 function chosenTrends(picked) {
-  const names = [...new Set(picked.flatMap((run) => run.figures.map(([who]) => who)))];
+  const names = [...new Set(picked.flatMap((run) => knownFigures(run).map((each) => each.evaluator)))];
   const history = names.map((who) => {
-    const own = picked.map((run) => run.figures.find((each) => each[0] === who));
-    return { name: who, kind: own.find(Boolean)[1], values: own.map((each) => (each ? { value: each[2], low: each[4], high: each[5] } : {})), known: own.filter(Boolean).length };
+    const own = picked.map((run) => knownFigures(run).find((each) => each.evaluator === who));
+    return { name: who, kind: own.find(Boolean).is_rate ? "binary" : "score", values: own.map((each) => each || {}), known: own.filter(Boolean).length };
   });
   return trends(history.filter((line) => line.known > 1), shortNames(picked.map((run) => run.id)), "Each run over its own rows");
 }
@@ -61,9 +64,9 @@ class RunList {
     this.node = el("div", {}, this.bar, this.said, this.columns.node, scroller("Table of runs", el("table", { class: "figures runs" }, el("thead", {}, this.head), this.body)), this.trends);
   }
   follow(asked) {
-    const known = new Set(this.runs.filter((run) => run.finished).map((run) => run.id));
+    const finished = new Set(this.runs.filter((run) => run.is_finished).map((run) => run.id));
     const runs = asked.getAll("run");
-    this.chosen = new Set(runs.filter((id) => known.has(id)));
+    this.chosen = new Set(runs.filter((id) => finished.has(id)));
     this.base = asked.get("base") || "";
     this.search.value = asked.get("find") || "";
     const order = asked.get("sort") || "";
@@ -72,7 +75,7 @@ class RunList {
     const wrong = this.columns.follow(asked.getAll("columns"));
     this.draw();
     const strange = [...new Set(asked.keys())].filter((key) => !["run", "base", "find", "sort", "columns"].includes(key));
-    return [...runs.filter((id) => !known.has(id)).map((id) => `the run ${id}`), ...(sorts ? [] : [`the order ${order}`]), ...wrong, ...strange];
+    return [...runs.filter((id) => !finished.has(id)).map((id) => `the run ${id}`), ...(sorts ? [] : [`the order ${order}`]), ...wrong, ...strange];
   }
   keep() {
     address.write({ run: [...this.chosen], base: this.base, find: this.search.value.trim(), sort: this.order });
@@ -100,8 +103,8 @@ class RunList {
     this.sayChosen(found.length);
   }
   line(run, shown) {
-    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.id}`, disabled: !run.finished, checked: this.chosen.has(run.id), change: () => this.choose(run.id) });
-    const title = run.finished ? data(run.id, "a", { href: `/runs/${encodeURIComponent(run.id)}` }) : data(run.id);
+    const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.id}`, disabled: !run.is_finished, checked: this.chosen.has(run.id), change: () => this.choose(run.id) });
+    const title = run.is_finished ? data(run.id, "a", { href: `/runs/${encodeURIComponent(run.id)}` }) : data(run.id);
     const about = [run.status === "finished" ? null : run.status, run.problem].filter(Boolean).join(" · ");
     const badge = run.simulated ? el("strong", { class: "badge warn" }, "SIMULATED") : null;
     const stopped = run.stopped ? el("strong", { class: "badge warn", title: run.stopped }, "STOPPED EARLY") : null;
