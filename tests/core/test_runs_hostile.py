@@ -25,8 +25,7 @@ from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.plugins import read_object
 from tunecheck.report import running
-from tunecheck.report._serving import runs_page
-from tunecheck.report._serving import make_app
+from tunecheck.report._serving import make_app, runs_page
 
 ON_A_RUN = {
     "resume": ("evaluate", "--resume"),
