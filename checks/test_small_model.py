@@ -19,8 +19,8 @@ from tests.conftest import ReferenceEnvironment
 from tests.core.test_real_servers import free_port, running
 from tests.platforms import posix_only
 
+from tunecheck.plugins import causes
 from tunecheck import load_endpoint
-from tunecheck._causes import CAUSES
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest
 
@@ -147,7 +147,7 @@ def test_rows_have_tokens_and_times_of_streams(rows: list[dict[str, Any]]) -> No
 
 def test_every_failed_row_has_a_cause_that_is_known_or_none(rows: list[dict[str, Any]]) -> None:
     assert len(rows) == ROWS
-    assert {row["cause"] for row in rows} - {None} <= set(CAUSES)
+    assert {row["cause"] for row in rows} - {None} <= set(causes())
     cut = [row for row in rows if row["outputs.finish_reason"] == "length" and row["cause"] is not None]
     assert all(row["cause"] == "cut_off" for row in cut)
     unreadable = [row for row in rows if row["cause"] == "unreadable"]

@@ -10,54 +10,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tunecheck._causes import CAUSES
+from tunecheck._codes import fault_titles
 from tunecheck._json import JSON, converted, dumps, plain
 from tunecheck._messages import clean
 from tunecheck.plugins import codes
-
-CODES: dict[str, str] = {
-    "missing_call": "missing call",
-    "extra_call": "extra call",
-    "misnamed_call": "misnamed call",
-    "call_out_of_order": "call out of order",
-    "missing_argument": "missing argument",
-    "unexpected_argument": "unexpected argument",
-    "wrong_argument": "wrong argument",
-    "wrong_argument.number_as_text": "wrong argument: number as text",
-    "wrong_argument.number_conversion": "wrong argument: number conversion",
-    "wrong_argument.date_or_time_format": "wrong argument: date or time format",
-    "wrong_argument.case_or_spacing": "wrong argument: case or spacing",
-    "wrong_argument.list_order": "wrong argument: list order",
-    "wrong_argument.close_wording": "wrong argument: close wording",
-    "wrong_argument.other": "wrong argument: another value",
-    "wrong_argument.type": "wrong argument: another type",
-    "called_instead_of_answering": "called when it should have answered",
-    "answered_instead_of_calling": "answered when it should have called",
-    "unreadable_call": "a call cannot be read",
-    "unknown_function": "called a function that is not among the tools",
-    "schema_violation": "a call breaks its schema",
-    "unchecked_call": "a call could not be checked",
-    "call_count": "another number of calls",
-    "no_matching_call": "no call is the expected one",
-    "no_response": "no response",
-    "empty_text": "a text is empty",
-    "state_mismatch": "the simulators' state differs",
-    "response_mismatch": "a result of the ground truth is missing",
-    "empty_turn": "no call in a turn that needs one",
-    "forced_quit": "the conversation was ended by force",
-    "step_limit": "the step limit was reached",
-    "overflow": "the conversation no longer fits into the context window",
-    "cut_off": "an answer was cut off at the token limit",
-    **{code: CAUSES[code].title for code in ("loop", "skipped_lookup", "against_state", "gave_up", "unfounded_value")},
-    "needless_step": "took a needless step",
-    "invalid_entry": "the row itself cannot be judged",
-    "below_threshold": "below the threshold",
-    "below_threshold.rouge_l": "ROUGE-L F below the threshold",
-    "not_remembered": "not remembered",
-    "judged": "a difference that a judge found",
-    "own": "another reason",
-}
-"""Every code of our own evaluators, with its name in headings and counts; what stands behind a dot is its kind."""
 
 MAX_FAULTS = 20
 """Most faults that a row's properties hold, besides the first of each further code."""
@@ -83,7 +39,7 @@ Verdict: TypeAlias = dict[str, JSON]
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is wrong with a row.
 
-    `code` is one of `CODES`, or an evaluator's own. `call` is the name of the function it is about; `path` the place
+    `code` is one of codes.toml, or an evaluator's own. `call` is the name of the function it is about; `path` the place
     in its arguments, or in a state (`a.b[0]`); `turn` the turn of a conversation, from 1. `expected` and `actual` are
     what stands there: an argument's value, the arguments of a missing or extra call, a whole call as `{"name",
     "arguments"}` where its name is wrong, a threshold and a score; unset where there is none. `any_of` says that
@@ -174,7 +130,7 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
 
 def title(code: str) -> str:
     """What headings and counts call a code: `wrong argument: number as text`; one of a user is its own name."""
-    known = CODES.get(code)
+    known = fault_titles().get(code)
     if known is not None:
         return known
     if (brought := codes().get(code)) is not None:
@@ -183,7 +139,7 @@ def title(code: str) -> str:
     kind = clean(kind.replace("_", " "), _LONGEST_CODE)
     if head == "judged":
         return kind
-    name = CODES.get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
+    name = fault_titles().get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
     return f"{name}: {kind}" if kind else name
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from tunecheck._causes import Side, cause_named, in_order
+from tunecheck._codes import Side, cause_named, in_order
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._console import progress_bar
@@ -126,10 +126,10 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
     told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
     advised: set[str] = set()
     for side, head in _HEADS.items():
-        causes = [cause_named(code) for code in in_order(failures.causes) if cause_named(code).side == side]
-        cells += [("", "", Words(head, "strong"))] if causes else []
-        for cause in sorted(causes, key=lambda cause: -failures.causes[cause.code].rows):
-            group = failures.causes[cause.code]
+        codes = [code for code in in_order(failures.causes) if cause_named(code).side == side]
+        cells += [("", "", Words(head, "strong"))] if codes else []
+        for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
+            cause, group = cause_named(code), failures.causes[code]
             title = Words(f"  {clean(cause.title, 100)}  ")
             cells.append(_failure_line(title, group, rows, told.get(group.example, "")))
             if cause.advice not in advised:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck._causes import cause_named, in_order
+from tunecheck._codes import cause_named, in_order
 from tunecheck.comparison._comparison import CauseChange
 from tunecheck.comparison._families import corrected
 
@@ -41,7 +41,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
         cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])
-        changes.append(CauseChange(code, cause.title, cause.side, *counts, p_value, p_adjusted or p_value))
+        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_adjusted or p_value))
     return tuple(sorted(changes, key=lambda change: change.base - change.new))
 
 

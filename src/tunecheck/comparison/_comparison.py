@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tunecheck._causes import Side
+from tunecheck._codes import Side
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._files import FORMAT_VERSION

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from tunecheck import plugins
-from tunecheck._causes import cause_named
+from tunecheck._codes import cause_named
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._cause_changes import cause_changes

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import msgspec
 
-from tunecheck._causes import CUT_OFF
 from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._symptoms import CUT_OFF
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking

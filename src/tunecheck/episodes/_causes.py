@@ -9,9 +9,9 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CUT_OFF
-from tunecheck._faults import CODES, Fault, cut, shown_value
+from tunecheck._faults import Fault, cut, shown_value, title
 from tunecheck._json import JSON, canonical, dumps
+from tunecheck._symptoms import CUT_OFF
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import canonical_text
@@ -205,12 +205,12 @@ def _searchable(texts: Iterable[str]) -> str:
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
     """What ended the conversation, and the first answer that was cut off, up to the turn that failed (from 0)."""
     if episode.ended_by is not None:
-        yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=CODES[episode.ended_by])
+        yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
     for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
         reasons = [answer.finish_reason for answer in turn.answers]
         cut = next((reason for reason in reasons if isinstance(reason, str) and reason in CUT_OFF), None)
         if cut is not None:
-            yield Fault(code="cut_off", turn=number, message=f"{CODES['cut_off']} (finish_reason {cut})")
+            yield Fault(code="cut_off", turn=number, message=f"{title('cut_off')} (finish_reason {cut})")
             return
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from tunecheck._causes import METRIC, in_order
+from tunecheck._codes import CAUSE_METRIC, in_order
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import (
@@ -247,7 +247,7 @@ def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
     """`cause.<code>` of each cause that some row has: its share of all rows."""
     rows = sum(cell.count for cell in cells)
     counts = sum((cell.causes for cell in cells), Counter[str]())
-    return {f"{METRIC}{code}": counts[code] / rows for code in in_order(counts)}
+    return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in in_order(counts)}
 
 
 def _keys(tallies: Iterable[_Tally]) -> list[str]:

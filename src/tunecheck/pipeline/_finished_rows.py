@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, overload
 
 import msgspec
 
-from tunecheck._causes import cause_named
+from tunecheck._codes import cause_named
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
 from tunecheck._faults import Fault, checked, read_faults, sentence, title

@@ -47,7 +47,7 @@ class RowState:
     outputs: dict[str, Output] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
     cause: Fault | None = None
-    """Why it failed: a fault whose code is one of `CAUSES`."""
+    """Why it failed: a fault whose code is one of codes.toml."""
     readings: RowCache | None = None
     """What pure evaluators have worked out from its values."""
 

@@ -1,6 +1,6 @@
 """Why a row failed: the first cause that holds, from its answer, its errors and the faults that evaluators found.
 
-A cause is a `Fault` whose code is one of `CAUSES`; its other fields say what it is about. A fault that an evaluator
+A cause is a `Fault` whose code is one of codes.toml; its other fields say what it is about. A fault that an evaluator
 gives with such a code counts as that cause. A row that passes is not looked at: deciding costs it nothing.
 """
 
@@ -16,9 +16,10 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CUT_OFF, asks_back, causes, error_cause, place_of, refuses, repeats_itself
+from tunecheck._codes import cause_of_fault, causes, place_of
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, canonical, value_of
+from tunecheck._symptoms import CUT_OFF, asks_back, error_cause, refuses, repeats_itself
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
@@ -26,21 +27,6 @@ from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
-
-_CAUSES = {
-    "answered_instead_of_calling": "answered_instead_of_calling",
-    "call_out_of_order": "wrong_function",
-    "called_instead_of_answering": "extra_call",
-    "empty_turn": "answered_instead_of_calling",
-    "missing_argument": "wrong_argument.missing",
-    "misnamed_call": "wrong_function",
-    "no_matching_call": "wrong_argument.other",
-    "no_response": "server_fault",
-    "schema_violation": "wrong_argument.schema",
-    "unexpected_argument": "wrong_argument.unexpected",
-    "wrong_argument": "wrong_argument.other",
-}
-"""The cause that a fault is, where its code is another one."""
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, say that calls differ, and not how."""
@@ -135,7 +121,7 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
-    code = _CAUSES.get(fault.code, fault.code)
+    code = cause_of_fault(fault.code)
     if code in causes() or code.startswith("wrong_argument."):
         yield fault if code == fault.code else replace(fault, code=code)
 

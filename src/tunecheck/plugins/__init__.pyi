@@ -1,12 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from .._causes import (
-    CAUSES as CAUSES,
-    cause_named as cause_named,
-    causes as causes,
-    in_order as in_order,
-    refuses as refuses,
-)
+from .._codes import cause_named as cause_named, causes as causes, in_order as in_order
 from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
 from .._disk import (
     cache_folder as cache_folder,
@@ -58,6 +52,7 @@ from .._messages import (
     printable as printable,
 )
 from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
+from .._symptoms import refuses as refuses
 from .._targets import (
     CallsMade as CallsMade,
     CostTracker as CostTracker,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tunecheck._causes import cause_named
+from tunecheck._codes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared

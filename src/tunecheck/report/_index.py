@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck._causes import cause_named
+from tunecheck._codes import cause_named
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._parts import tags_of

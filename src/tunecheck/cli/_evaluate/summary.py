@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tunecheck._causes import METRIC
+from tunecheck._codes import CAUSE_METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
@@ -243,4 +243,4 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
         for code, rows in summary.failures.by_code(name).items():
             yield f"failed.{name}.{code}", str(rows)
     for code, group in summary.failures.causes.items():
-        yield f"{METRIC}{code}", str(group.rows)
+        yield f"{CAUSE_METRIC}{code}", str(group.rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._causes import METRIC
+from tunecheck._codes import CAUSE_METRIC
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, GateOutcome
@@ -277,7 +277,7 @@ def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collecti
     decided = {*evaluators, *(base.metrics or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
-        if named.isdisjoint(decided) and not gate.metric.startswith(METRIC):
+        if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
             raise ConfigurationError(
                 f"--until-decided: {gate.metric} is a figure of the whole run, which a part of its rows does not tell: "
                 "leave out its --fail-under, or --until-decided"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._causes import METRIC, causes
+from tunecheck._codes import CAUSE_METRIC, causes
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -84,7 +84,7 @@ class Gate:
 
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
         """See before the run that the gate's names can mean something."""
-        if self.metric.startswith(METRIC):
+        if self.metric.startswith(CAUSE_METRIC):
             self._check_cause()
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
@@ -113,7 +113,7 @@ class Gate:
         from tunecheck.evaluators._base import Evaluator
         from tunecheck.pipeline._scoring import declared_metrics
 
-        if self.metric.startswith(METRIC) or self.metric.endswith(".binary_aggregate"):
+        if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(".binary_aggregate"):
             return True
         if self.metric in evaluators:  # all of ours have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
@@ -126,7 +126,7 @@ class Gate:
         return self.metric.removesuffix("_score") in shares
 
     def _check_cause(self) -> None:
-        code = self.metric.removeprefix(METRIC)
+        code = self.metric.removeprefix(CAUSE_METRIC)
         if code not in causes():
             hint = did_you_mean(code, causes())
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no cause {code!r}{hint}")
@@ -147,8 +147,8 @@ class Gate:
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
-        key = self.metric if self.metric.startswith(METRIC) else self._key(metrics, primaries)
-        value = chosen.get(key, 0 if key.startswith(METRIC) else None) if key is not None else None
+        key = self.metric if self.metric.startswith(CAUSE_METRIC) else self._key(metrics, primaries)
+        value = chosen.get(key, 0 if key.startswith(CAUSE_METRIC) else None) if key is not None else None
         if value is None:
             return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):

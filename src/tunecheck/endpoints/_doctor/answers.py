@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from tunecheck._causes import CUT_OFF
 from tunecheck._errors import (
     ContentFilterError,
     EndpointError,
@@ -17,6 +16,7 @@ from tunecheck._errors import (
 )
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
+from tunecheck._symptoms import CUT_OFF
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tunecheck._causes import CAUSES, repeats_itself
+from tunecheck._codes import cause_named
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck._symptoms import repeats_itself
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._doctor import call_checks, questions
@@ -81,7 +82,7 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     evidence += f" (the definition allows {limit})" * (limit is not None)
     if repeats_itself(cut.text):
-        return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", CAUSES["loop"].advice)
+        return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", cause_named("loop").advice)
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     change: Mapping[str, JSON] = {"parameters": {**sent, key: max(4096, 2 * (limit or 0))}}
