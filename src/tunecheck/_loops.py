@@ -15,11 +15,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,7 +79,7 @@ class Threads:
         self._lock = threading.Lock()
         self._count = 0
         self._idle = 0
-        self._waiting = 0
+        """Threads without work; below 0, calls without a thread."""
         self._closed = False
         self.left = 0
         """Calls that were left behind and have not come back."""
@@ -97,27 +95,22 @@ class Threads:
             if self._closed:
                 raise RuntimeError("the threads were let go")
             self._work.put(call)
-            self._waiting += 1
+            self._idle -= 1
             self._start_where_needed()
         return call
 
     def _start_where_needed(self) -> None:
-        if self._waiting > self._idle and self._count < self._most:
+        if self._idle < 0 and self._count < self._most:
             self._count += 1
             self._idle += 1
             threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
 
     def _serve(self) -> None:
         while (call := self._work.get()) is not None:
-            with self._lock:
-                self._idle -= 1
-                self._waiting -= 1
             call.run()
             with self._lock:
                 if call.left:  # another thread has this one's place
                     self.left -= 1
-                    self._count -= 1
-                    self._most -= 1
                     return
                 self._idle += 1
             del call  # else its result lives until the next one comes
@@ -125,34 +118,25 @@ class Threads:
     async def call(
         self, function: Callable[[], T], limit_s: float, begun: Callable[[], float | None] | None = None
     ) -> T:
-        """What the function returns; its limit counts since `begun`, by default since its thread took it up.
+        """Return what the function returns; its limit counts since `begun`, by default since a thread took it up.
 
         Raises:
             LateError: it takes longer, and its thread is left behind; or too many have been before.
         """
         if self.left >= MOST_LEFT:
             raise LateError(f"is not called: {self.left} calls before have not come back")
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = loop.create_future()
         call = self.submit(function)
-
-        def end() -> None:
-            if not ended.done():
-                ended.set_result(None)
-
-        def tell(_: Future[T]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
-                loop.call_soon_threadsafe(end)
-
-        call.add_done_callback(tell)
+        ended = asyncio.wrap_future(call)
         left_s = limit_s
         try:
             while not ended.done() and left_s > 0:
-                await asyncio.wait((ended,), timeout=left_s)
+                await asyncio.wait([ended], timeout=left_s)
                 since = call.begun if begun is None else begun()
                 left_s = limit_s if since is None else since + limit_s - time.monotonic()
+            if ended.done():
+                return ended.result()
         finally:
-            call.cancel()  # where it has not begun
+            ended.cancel()  # and with it the call, unless a thread has begun it
         if self._leave(call):
             raise LateError(f"took longer than {limit_s:g} s")
         return call.result()
@@ -163,7 +147,7 @@ class Threads:
             call.left = not call.done()
             if call.left:
                 self.left += 1
-                self._most += 1
+                self._count -= 1
                 self._start_where_needed()
             return call.left
 
@@ -185,12 +169,15 @@ _PATIENCE_S = 5.0
 
 _CLOSING_S = 2.0
 
-_FOREIGN = ContextVar("_FOREIGN", default=False)
+_MOST_ALONE = 16
+"""Calls that are made once more at a time: each has a loop and a thread."""
+
+_IN_USER_LOOP = ContextVar("_IN_USER_LOOP", default=False)
 
 
-def is_in_foreign_loop() -> bool:
-    """Whether this code was called through a `ForeignLoop`."""
-    return _FOREIGN.get()
+def is_in_user_loop() -> bool:
+    """True if a `UserLoop` runs this code."""
+    return _IN_USER_LOOP.get()
 
 
 class PerLoop(Generic[T]):
@@ -213,7 +200,7 @@ class PerLoop(Generic[T]):
         return self._made.pop(asyncio.get_running_loop(), None)
 
     def all(self) -> list[T]:
-        """Each loop's."""
+        """Return each loop's."""
         return [*self._made.values()]
 
 
@@ -224,6 +211,7 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(_DaemonPool())
         self.ended: Future[None] = Future()
+        self.ended.set_running_or_notify_cancel()  # so that no waiting task can cancel it
         self._is_over = False
         self.thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self.thread.start()
@@ -272,84 +260,41 @@ class _DaemonPool(ThreadPoolExecutor):
         self._threads_of_our_own.shutdown()
 
 
-@dataclass(eq=False)
-class _Call:
-    """One call of somebody's function in the shared loop; `reply` is in the loop of whoever waits for it."""
-
-    who: str
-    function: Callable[[], object]
-    reply: asyncio.Future[Any]
-    task: asyncio.Task[None] | None = None
-    blocks: bool = False
-    """It was left behind with its loop."""
-
-    async def run(self) -> None:
-        """Call the function, in the shared loop."""
-        _FOREIGN.set(True)
-        process = os.getpid()
-        try:
-            settle = partial(self.reply.set_result, await _awaited(self.function))
-        except asyncio.CancelledError:
-            end_if_forked(process)
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit, too, is for whoever waits, and not for the loop
-            settle = partial(self.reply.set_exception, error)
-        end_if_forked(process)
-        self._settle(settle)
-
-    def ended(self, task: asyncio.Task[None]) -> None:
-        """Say so where it was cancelled, which it may have been before it began."""
-        self.task = None  # a task in the loop's table of owners is kept by the call that stands there for it
-        if task.cancelled():
-            self._settle(self.reply.cancel)
-
-    def _settle(self, settle: Callable[[], object]) -> None:
-        with contextlib.suppress(RuntimeError):  # nobody waits any longer: their loop is closed
-            self.reply.get_loop().call_soon_threadsafe(lambda: None if self.reply.done() else settle())
+class _LoopBlockedError(Exception):
+    """The loop that the call ran in no longer answers: this call blocks it, or another one."""
 
 
-async def _awaited(function: Callable[[], object]) -> object:
-    value = function()
-    return await value if inspect.isawaitable(value) else value
-
-
-class _Shared(LoopThread):
-    """A loop and the calls in it."""
+class _CallLoop(LoopThread):
+    """An event loop for users' coroutines, and the calls in it."""
 
     def __init__(self) -> None:
         super().__init__("tunecheck-async")
-        self.calls: set[_Call] = set()
-        self.left = False
-        self._owners: WeakKeyDictionary[asyncio.Task[Any], _Call | None] = WeakKeyDictionary()
-        self.loop.set_task_factory(self._task)  # type: ignore[arg-type]  # who still makes tasks of generators?
+        self._replies: set[asyncio.Future[Any]] = set()
+        self._blocked = False
 
-    def _task(
-        self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], **settings: object
-    ) -> asyncio.Task[T]:
-        """A task that belongs to the call which begins it."""
-        task, begun_by = asyncio.Task(coroutine, loop=loop, **settings), asyncio.current_task()  # type: ignore[arg-type]
-        self._owners[task] = None if begun_by is None else self._owners.get(begun_by)
-        return task
+    async def call(self, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
+        """Return what the function returns.
 
-    def begin(self, call: _Call) -> None:
-        """Run a call; in this thread."""
-        call.task = self.loop.create_task(call.run())
-        self._owners[call.task] = call
-        call.task.add_done_callback(call.ended)
+        Raises:
+            LateError: it takes longer.
+            _LoopBlockedError: something blocks the loop, which is left behind with all its calls.
+        """
+        reply = asyncio.wrap_future(self.submit(_awaited(function)))
+        self._replies.add(reply)
+        try:
+            await asyncio.wait([reply], timeout=limit_s)
+            if not reply.done() and not await self._answers(min(limit_s, _PATIENCE_S)):
+                self._leave()
+            if self._blocked:
+                raise _LoopBlockedError
+            if not reply.done():
+                raise LateError(f"took longer than {limit_s:g} s")
+            return reply.result()
+        finally:
+            self._replies.discard(reply)
+            reply.cancel()
 
-    def cancel(self, call: _Call) -> None:
-        """Give a call up that has begun; in this thread."""
-        if call.task is not None:
-            call.task.cancel()
-
-    @property
-    def running(self) -> _Call | None:
-        """The call whose task has the loop now; None where there is none, or a callback has it."""
-        task = asyncio.current_task(self.loop)
-        return None if task is None else self._owners.get(task)
-
-    async def answers(self, within_s: float) -> bool:
-        """Whether the loop comes to something else in time."""
+    async def _answers(self, within_s: float) -> bool:
         answer = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
         try:
             await asyncio.wait([answer], timeout=within_s)
@@ -357,83 +302,72 @@ class _Shared(LoopThread):
         finally:
             answer.cancel()
 
+    def _leave(self) -> None:
+        self._blocked = True
+        for reply in self._replies:
+            reply.cancel()
+        self.end()  # where it ever comes to it
 
-class ForeignLoop:
-    """The event loop of coroutines that are not ours, apart from our own: one that blocks it keeps nothing of ours.
 
-    They share it, for they may share a client. A call that blocks it for longer than its limit is left behind with the
-    loop; the others that were in it are made again in a new one.
+async def _awaited(function: Callable[[], Awaitable[T] | T]) -> T:
+    _IN_USER_LOOP.set(True)
+    process = os.getpid()
+    try:
+        value = function()
+        return await value if inspect.isawaitable(value) else value
+    finally:
+        end_if_forked(process)
+
+
+class UserLoop:
+    """The event loop of users' coroutines, in a thread of its own: one that blocks it holds up nothing of ours.
+
+    They share it, for they may share a client. When a call blocks it, each call that was in it is made once more, in a
+    loop of its own, so that only the call that blocks is charged.
     """
 
     def __init__(self) -> None:
-        self._shared: _Shared | None = None
+        self._shared: _CallLoop | None = None
+        self._alone = asyncio.Semaphore(_MOST_ALONE)
         self._blocked: Counter[str] = Counter()
 
     async def call(self, who: str, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
-        """What the function returns, or raises; awaited where that can be.
+        """Return what the function returns, awaited if possible; raise what it raises.
 
         Raises:
-            CancelledError: other code in its loop cancelled it, or the caller's own task is.
+            CancelledError: other code in its loop cancelled it, or the caller's own task is cancelled.
             LateError: it takes longer, or too many calls of `who` before it have blocked a loop for good.
         """
-        while self._blocked[who] < _MOST_BLOCKED:
-            shared = self._shared = self._shared or _Shared()
-            call = _Call(who, function, asyncio.get_running_loop().create_future())
-            shared.calls.add(call)
-            shared.loop.call_soon_threadsafe(shared.begin, call)
+        shared = self._shared = self._shared or _CallLoop()
+        try:
+            self._check(who)
+            return await shared.call(function, limit_s)
+        except _LoopBlockedError:
+            if self._shared is shared:
+                self._shared = None
+        async with self._alone:
+            self._check(who)
+            alone = _CallLoop()
             try:
-                await asyncio.wait([call.reply], timeout=limit_s)
-                if call.blocks or not await self._done_after_all(shared, call, limit_s):
-                    raise LateError(f"took longer than {limit_s:g} s")
+                return await alone.call(function, limit_s)
+            except _LoopBlockedError:
+                self._blocked[who] += 1
+                raise LateError(f"took longer than {limit_s:g} s") from None
             finally:
-                shared.calls.discard(call)
-                if call.reply.cancel() and not shared.left:
-                    shared.loop.call_soon_threadsafe(shared.cancel, call)
-            if not (shared.left and call.reply.cancelled()):
-                return call.reply.result()  # type: ignore[no-any-return]
-        raise LateError(f"is not called: {_MOST_BLOCKED} calls before have blocked its event loop for good")
+                alone.end()
 
-    async def _done_after_all(self, shared: _Shared, call: _Call, limit_s: float) -> bool:
-        """Whether a call has ended; one that has not, though the loop answers, is late."""
-        while not call.reply.done():
-            if await shared.answers(min(limit_s, _PATIENCE_S)):
-                return call.reply.done()
-            culprit = shared.running
-            if culprit in (None, call):  # another one is held to its own limit
-                self._leave(shared, {culprit} if culprit else set(shared.calls))
-        return not call.blocks
-
-    def _leave(self, shared: _Shared, culprits: set[_Call]) -> None:
-        if self._shared is shared:
-            self._shared = None
-        shared.left = True
-        self._blocked.update({culprit.who for culprit in culprits})
-        for culprit in culprits:
-            culprit.blocks = True
-        for call in shared.calls:
-            call.reply.cancel()
-        shared.end()  # where it ever comes to it
-
-    def running(self) -> tuple[asyncio.AbstractEventLoop, str] | None:
-        """The loop, where there is one, and whose call has it now, as far as that is known; from any thread."""
-        shared = self._shared
-        if shared is None:
-            return None
-        return shared.loop, call.who if (call := shared.running) is not None else ""
+    def _check(self, who: str) -> None:
+        if self._blocked[who] >= _MOST_BLOCKED:
+            raise LateError(f"is not called: {_MOST_BLOCKED} calls before have blocked its event loop for good")
 
     async def close(self) -> None:
         """Cancel what is left in the loop and wait for it to end, for some seconds."""
         shared, self._shared = self._shared, None
         if shared is None:
             return
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-
-        def tell(_: Future[None]) -> None:
-            with contextlib.suppress(RuntimeError):  # nobody waits any longer
-                loop.call_soon_threadsafe(ended.set)
-
-        shared.ended.add_done_callback(tell)
         shared.end()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSING_S):
-                await ended.wait()
+        ended = asyncio.wrap_future(shared.ended)
+        try:
+            await asyncio.wait([ended], timeout=_CLOSING_S)
+        finally:
+            ended.cancel()

@@ -6,8 +6,7 @@ import functools
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from tunecheck._errors import TimedOutError
 from tunecheck._json import JSON, content_hash, whole_number
-from tunecheck._loops import ForeignLoop, LateError, PerLoop, is_in_foreign_loop
+from tunecheck._loops import LateError, PerLoop, UserLoop, is_in_user_loop
 from tunecheck._version import is_shipped
 
 T = TypeVar("T")
@@ -210,25 +209,17 @@ class Apart:
         """Release connections."""
 
 
-def loops_of(apart: Apart) -> Iterator[AbstractEventLoop]:
-    """The loops in which calls of it run apart."""
-    loops: PerLoop[ForeignLoop] | None = vars(apart).get(_LOOPS)
-    for foreign in loops.all() if loops is not None else ():
-        if (running := foreign.running()) is not None:
-            yield running[0]
-
-
 def _apart(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
     """The method, its calls made apart."""
 
     @functools.wraps(method)
     async def called(self: Apart, *args: object, **kwargs: object) -> T:
         call = functools.partial(method, self, *args, **kwargs)
-        if self.tracks_each_call or is_in_foreign_loop():  # the first speaks with the run's loop while it answers
+        if self.tracks_each_call or is_in_user_loop():  # the first speaks with the run's loop while it answers
             return await call()
-        loops: PerLoop[ForeignLoop] = vars(self).setdefault(_LOOPS, PerLoop())
+        loops: PerLoop[UserLoop] = vars(self).setdefault(_LOOPS, PerLoop())
         try:
-            return await loops.here(ForeignLoop).call(self.name, call, self.limit_s)
+            return await loops.here(UserLoop).call(self.name, call, self.limit_s)
         except LateError as late:
             raise TimedOutError(f"{self.name!r} {late}") from None
 
@@ -244,7 +235,7 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
         try:
             await close_apart(self)
         finally:
-            loops: PerLoop[ForeignLoop] | None = vars(self).get(_LOOPS)
+            loops: PerLoop[UserLoop] | None = vars(self).get(_LOOPS)
             if loops is not None and (foreign := loops.take()) is not None:
                 await foreign.close()
             if loops is not None and not loops.all():

@@ -30,7 +30,7 @@ from tunecheck.pipeline import (
     counted_metric,
     is_of_workspace,
 )
-from tunecheck.plugins import JSON, Failure, ForeignLoop
+from tunecheck.plugins import JSON, Failure, UserLoop
 from tunecheck_azure import as_verdict
 from tunecheck_serve._middleware import Middleware, Service, json_reply
 from tunecheck_serve._wire import BadRequestError, read_object
@@ -60,7 +60,7 @@ class ServedEvaluator(Service):
         self.name, self.about = name, f"the evaluator {name}"
         self._bound = bound = bind_evaluator(name, evaluator, {})
         self._executor: Executor = (
-            AsyncExecutor(bound, _MOST_ROWS, limit_s, ForeignLoop())
+            AsyncExecutor(bound, _MOST_ROWS, limit_s, UserLoop())
             if bound.asynchronous and not bound.asks_models
             else ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
@@ -97,7 +97,7 @@ class ServedEvaluator(Service):
             arguments = self._bound.bind(_columns(asked.get("data")), {})
         except ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
-        ((outcome,),), _ = await self._executor.run([Work([arguments], None)])
+        ((outcome,),) = (await self._executor.run([Work([arguments], None)])).outcomes
         return self._told(outcome)
 
     def _told(self, outcome: Outcome) -> dict[str, JSON]:

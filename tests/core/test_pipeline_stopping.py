@@ -30,11 +30,11 @@ from tunecheck import (
     StopRunError,
     Target,
 )
-from tunecheck.pipeline import Budget, Outcome, Work, bind_evaluator
+from tunecheck.pipeline import Budget, Work, bind_evaluator
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._engine import AnswerQueue, Engine
 from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._lanes import Job, Lane, Spent
+from tunecheck.pipeline._lanes import Job, Lane, Reply
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
@@ -322,12 +322,12 @@ class Broken:
 
     async def close(self) -> None: ...
 
-    async def run(self, batch: Any) -> tuple[list[list[Outcome]], Spent]:
+    async def run(self, batch: Any) -> Reply:
         raise RunError("a worker process cannot be replaced")
 
 
 async def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck.pipeline._executors.ThreadExecutor", lambda *_: Broken())
+    monkeypatch.setattr("tunecheck.pipeline._workers.ThreadExecutor", lambda *_: Broken())
     bench = Bench(tmp_path, lambda: iter(some_rows(3000)), {"e": one, "f": one_later}, target=Answering())
     assert str(await stopped(bench)) == "a worker process cannot be replaced"
 
@@ -342,10 +342,10 @@ class Counting(Broken):
         self.largest = largest
         self.batches: list[int] = []
 
-    async def run(self, batch: Any) -> tuple[list[list[Outcome]], Spent]:
+    async def run(self, batch: Any) -> Reply:
         self.batches.append(len(batch))
         await asyncio.sleep(0)
-        return [[{"n": 1}] for _ in batch], Spent(0.0001, 0.0001)
+        return Reply([[{"n": 1}] for _ in batch])
 
 
 def jobs(count: int) -> list[Job]:

@@ -22,10 +22,6 @@ from tests.platforms import posix_only
 
 from tunecheck import CallContext, Row, Target, _loops
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluation import _loop as loop
-from tunecheck.pipeline import ThreadExecutor, Work, _lanes
-from tunecheck.pipeline._lanes import Spent, _BatchSize, _Together
-from tunecheck.pipeline._scoring import Scorer
 from tunecheck.plugins import JSON, TargetOutput
 
 DATA = [{"n": number} for number in range(30)]
@@ -95,31 +91,6 @@ def test_an_asynchronous_evaluator_that_hangs_is_an_error_of_its_row(tmp_path: P
     assert errors(result, "e") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
 
 
-def test_an_asynchronous_evaluator_that_blocks_all_calls_is_named_and_held_to_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "_BLOCKED_S", 0.05)
-    shown: list[str] = []
-
-    async def blocks(n: int) -> int:
-        until = time.monotonic() + 60
-        while n == 3 and not any("blocked" in remark for remark in shown) and time.monotonic() < until:
-            time.sleep(0.01)
-        time.sleep(0.1 if n == 3 else 0)
-        return n
-
-    result = run(
-        tmp_path,
-        DATA[:5],
-        evaluators={"stuck": blocks},
-        evaluator_timeout=0.1,
-        progress=lambda progress: shown.append(progress.remark),
-    )
-    assert any(remark.startswith("evaluator 'stuck' has blocked its event loop for") for remark in shown)
-    assert errors(result, "stuck")[3]["type"] == "EvaluatorTimeoutError"
-    assert any(note.startswith("evaluator 'stuck' blocked its event loop for") for note in result.notes)
-
-
 def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path, released: threading.Event) -> None:
     loops = set()
 
@@ -137,7 +108,7 @@ def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path,
     assert errors(result, "stuck") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
     assert column(result, "outputs.other.other") == list(range(30))
     assert not errors(result, "target")
-    assert len(loops) == 2, "target and evaluators share one loop; the one that was blocked was left behind"
+    assert len(loops) >= 2, "the loop that was blocked was left behind"
 
 
 def test_an_asynchronous_target_that_blocks_for_good_is_an_error_of_its_row(
@@ -179,7 +150,7 @@ def test_a_task_that_holds_the_loop_is_charged_to_the_row_that_began_it(
     assert list(errors(result, "e")) == [3]
 
 
-def test_a_callback_that_holds_the_loop_is_charged_to_all_rows_that_were_in_it(
+def test_a_callback_that_holds_the_loop_is_charged_to_the_row_that_began_it(
     tmp_path: Path, released: threading.Event
 ) -> None:
     async def calls_later(n: int) -> int:
@@ -188,10 +159,8 @@ def test_a_callback_that_holds_the_loop_is_charged_to_all_rows_that_were_in_it(
             await asyncio.sleep(0.01)
         return n
 
-    late = errors(run(tmp_path, DATA, evaluators={"e": calls_later}, evaluator_timeout=0.1, concurrency=4), "e")
-    assert 3 in late
-    assert len(late) <= 4
-    assert {error["type"] for error in late.values()} == {"EvaluatorTimeoutError"}
+    result = run(tmp_path, DATA, evaluators={"e": calls_later}, evaluator_timeout=0.1, concurrency=4)
+    assert {n: error["type"] for n, error in errors(result, "e").items()} == {3: "EvaluatorTimeoutError"}
 
 
 @pytest.mark.filterwarnings("default::ResourceWarning")
@@ -417,47 +386,6 @@ def test_errors_that_have_nothing_to_do_with_threads_stay_errors_and_are_not_tri
     assert list(errors(result, "e")) == list(range(1, 100, 2))
     assert sum(called.values()) <= 100 + 3 + 10, "an error of one type is tried again three times, and no more"
     assert result.notes == []
-
-
-async def test_a_call_that_is_tried_again_is_alone() -> None:
-    running = 0
-    alone: list[bool] = []
-
-    def call(n: int) -> int:
-        nonlocal running
-        running += 1
-        time.sleep(0.02)
-        try:
-            if running > 1:
-                raise RuntimeError("not alone")
-            alone.append(True)
-            return n
-        finally:
-            running -= 1
-
-    together = _Together(ThreadExecutor([Scorer("e", call, pure=True)], 8, 30))
-    replies = await asyncio.gather(*(together.run([Work([{"n": n}], None)]) for n in range(40)))
-    assert [outcomes for outcomes, _ in replies] == [[[{"e": n}]] for n in range(40)]
-    assert together.one_at_a_time
-    assert len(alone) == 40
-
-
-async def test_a_thread_that_gets_no_core_is_not_taken_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_lanes, "_queued_s", time.perf_counter)
-    _, spent = await ThreadExecutor([Scorer("e", lambda: time.sleep(0.02), pure=True)], 8, 30).run([Work([{}], None)])
-    size = _BatchSize(128)
-    size.learn(1, spent, alone=True)
-    assert not size.waits
-
-
-def test_who_computes_alone_takes_longer_batches_than_who_shares_or_waits() -> None:
-    taken = {}
-    for who, cpu, alone in (("computes", 0.002, True), ("shares", 0.002, False), ("waits", 0.0, True)):
-        size = _BatchSize(128)
-        for _ in range(2):
-            size.learn(1, Spent(0.002, cpu), alone=alone)
-        taken[who] = size.rows
-    assert taken == {"computes": 50, "shares": 10, "waits": 10}
 
 
 # -- forks

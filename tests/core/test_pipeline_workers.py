@@ -166,7 +166,7 @@ def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: P
 def test_where_no_process_can_be_started_everything_runs_in_threads(
     tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tunecheck.pipeline._processes.sys.executable", "/bin/false")
+    monkeypatch.setattr("tunecheck._worker_process.sys.executable", "/bin/false")
     result = run(tmp_path, DATA, evaluators={"e": judges.length}, workers=2)
     assert pids(result, "e") == {os.getpid()}
     assert len(result.notes) == 1

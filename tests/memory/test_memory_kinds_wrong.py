@@ -31,6 +31,7 @@ class Own(Kind):
     title = "Own"
 
     def __init__(self):
+        self.arguments = {}
         <init>
 
     def definitions(self, count, making):

@@ -19,7 +19,7 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
-from tunecheck._loops import ForeignLoop, LateError, PerLoop, Threads
+from tunecheck._loops import LateError, PerLoop, Threads, UserLoop
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
@@ -109,7 +109,7 @@ class PythonEndpoint(Endpoint):
         most = self.concurrency or 1
         # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
         threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
-        return _PythonState(asyncio.Semaphore(most), threads, ForeignLoop(), process)
+        return _PythonState(asyncio.Semaphore(most), threads, UserLoop(), process)
 
     async def _called(self, request: ChatRequest, live: _PythonState) -> object:
         values: dict[str, object] = {
@@ -145,7 +145,7 @@ class _PythonState:
 
     free: asyncio.Semaphore
     threads: Threads
-    loop: ForeignLoop
+    loop: UserLoop
     process: FunctionProcess
 
 

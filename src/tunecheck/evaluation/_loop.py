@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -53,18 +52,11 @@ class RunsPlan(Protocol):
         """A remark for the progress line; may be empty."""
         ...
 
-    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
-        """The event loops to watch, with the user code that each runs now."""
-        ...
-
 
 _GRACE_S = 10.0
 """How long calls under way may take after Ctrl-C."""
 
 _PROGRESS_EVERY_S = 0.1
-
-_BLOCKED_S = 5.0
-"""From when on it is said whose code keeps the event loop, and with it every call."""
 
 
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
@@ -170,13 +162,12 @@ async def _run(
     engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None, stopper: _Stopper
 ) -> None:
     stopper.bind()
-    ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
+    ticker = asyncio.create_task(_tick(engine, show))
     try:
-        with _interruptible(stopper), _watched(engine, show):
+        with _interruptible(stopper):
             await engine.run()
     finally:
-        if ticker is not None:
-            ticker.cancel()
+        ticker.cancel()
         if show is not None:
             _show(engine, show)
             if isinstance(show, LiveProgress):
@@ -187,49 +178,17 @@ async def _run(
             await _close(name, each, engine.tally.notes)
 
 
-async def _tick(engine: RunsPlan, show: ProgressCallback) -> None:
-    while _show(engine, show):  # noqa: ASYNC110 - the moment is what counts, not what happened in it
+async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
+    while True:  # without a function to show progress, too: a signal to another thread does not wake the loop
+        if show is not None and not _show(engine, show):
+            show = None
         await asyncio.sleep(_PROGRESS_EVERY_S)
 
 
-@contextlib.contextmanager
-def _watched(engine: RunsPlan, show: ProgressCallback | None) -> Iterator[None]:
-    """Say whose code blocks an event loop: from a thread, for the loop itself says nothing meanwhile."""
-    own, ended = asyncio.get_running_loop(), threading.Event()
-    turns: dict[asyncio.AbstractEventLoop, tuple[threading.Event, float]] = {}
-    blocked: dict[str, float] = {}
-
-    def watch() -> None:
-        while not ended.wait(_PROGRESS_EVERY_S):
-            for loop, culprit in engine.loops(own).items():
-                turn, begun = turns.get(loop, (None, 0.0))
-                took = time.monotonic() - begun
-                if turn is None or turn.is_set():
-                    turns[loop] = turn, _ = threading.Event(), time.monotonic()
-                    with contextlib.suppress(RuntimeError):  # the loop is closed
-                        loop.call_soon_threadsafe(turn.set)
-                elif took > _BLOCKED_S and culprit:
-                    blocked[culprit] = max(blocked.get(culprit, 0), took)
-                    if show is not None:
-                        _show(engine, show, f"{culprit} has blocked its event loop for {took:.0f} s")
-
-    threading.Thread(target=watch, name="tunecheck-watch", daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()
-        engine.tally.notes += [
-            f"{culprit} blocked its event loop for {took:.0f} s: it computes, or waits without `await`; "
-            "a plain `def` may"
-            for culprit, took in list(blocked.items())
-        ]
-
-
-def _show(engine: RunsPlan, show: ProgressCallback, remark: str | None = None) -> bool:
+def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally, load = engine.tally, engine.load()
-    if remark is None:
-        remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
+    remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly

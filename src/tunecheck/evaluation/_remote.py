@@ -5,7 +5,6 @@ Execution ──ChunkSource──► Runner ──Portion──► RemoteEngine 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -102,10 +101,6 @@ class RemoteEngine:
     def waiting_for(self) -> str:
         """What the runner says about its tasks."""
         return self._runner.status()
-
-    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
-        """No user code runs in the driver."""
-        return {own: ""}
 
 
 def spent_before(plan: Plan, journal: Journal, cached: CachedResults) -> float:

@@ -38,11 +38,6 @@ from ._mapping import (
     parse_mapping as parse_mapping,
 )
 from ._own_aggregates import EvaluatorRow as EvaluatorRow
-from ._processes import (
-    ProcessExecutor as ProcessExecutor,
-    can_be_sent as can_be_sent,
-    is_of_workspace as is_of_workspace,
-)
 from ._results import check_output_path as check_output_path, write_azure_results as write_azure_results
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,
@@ -51,3 +46,4 @@ from ._scoring import (
     Partial as Partial,
     bind_evaluator as bind_evaluator,
 )
+from ._workers import ProcessExecutor as ProcessExecutor, can_be_sent as can_be_sent, is_of_workspace as is_of_workspace

@@ -96,8 +96,8 @@ class Aggregator:
         self.failed_rows = 0
 
     def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
-        """Have the `__aggregate__` of these called in worker processes, until `close`."""
-        self._own.isolate(evaluators)
+        """Have the `__aggregate__` of these evaluators called in worker processes, until `close`."""
+        self._own.isolated |= {evaluator.name for evaluator in evaluators}
 
     def close(self) -> None:
         """End those processes."""
@@ -192,7 +192,7 @@ class Aggregator:
             found = _evaluator_metrics(evaluator.name, tallies, counted[position])
             metrics |= found
             if found[f"{evaluator.name}.scored_count"]:
-                metrics |= self._own.of(evaluator, rows, _keys(tallies))
+                metrics |= self._own.metrics(evaluator, rows, _keys(tallies))
         return metrics | _shares_of_causes(cells)
 
     def _counted(self) -> list[str | None]:

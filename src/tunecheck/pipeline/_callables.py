@@ -8,7 +8,7 @@ from functools import partial
 from tunecheck._errors import TimedOutError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
-from tunecheck._loops import ForeignLoop, LateError, Threads
+from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
 from tunecheck.pipeline._scoring import private_copies
@@ -31,7 +31,7 @@ class CallableTarget(Target):
         self._bind: Binder = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
         self._threads = None if is_async(function) else Threads(concurrency, "target")
-        self.loop = ForeignLoop()
+        self.loop = UserLoop()
         """For the run's evaluators as well, which may share a client with the function; closed by the run."""
 
     def _arguments(self, row: Row) -> dict[str, object]:

@@ -16,19 +16,19 @@ from typing import Protocol, cast
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
-from tunecheck._loops import ForeignLoop
-from tunecheck._targets import Apart, CallContext, Load, Row, Target, group_of, loops_of
+from tunecheck._loops import UserLoop
+from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.formats._reading import RowCache, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
-from tunecheck.pipeline._executors import opened
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import LATE, Arguments, AsyncExecutor, Job, Lane, Work
+from tunecheck.pipeline._lanes import LATE, Arguments, Job, Lane, Work
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
+from tunecheck.pipeline._workers import open_executors
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""
@@ -142,12 +142,11 @@ class Engine:
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
-        self._foreign = plan.target.loop if isinstance(plan.target, CallableTarget) else ForeignLoop()
+        self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Where coroutines run that are not ours."""
         self._ready = asyncio.Event()
         """The lanes are open."""
         self._queue = AnswerQueue()
-        self._answering: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._changed = asyncio.Event()
         self._stop: BaseException | None = None
@@ -164,14 +163,14 @@ class Engine:
             async with asyncio.TaskGroup() as group:
                 opening = group.create_task(self._open_lanes(group))
                 for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
-                    self._answering.add(group.create_task(self._answer_rows()))
+                    group.create_task(self._answer_rows())
                 await group.create_task(self._feed())
                 await opening
                 for lane in self._lanes:
                     lane.close()
         finally:
-            await asyncio.gather(self._foreign.close(), *(lane.executor.close() for lane in self._lanes))
-            alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
+            await asyncio.gather(self._user_loop.close(), *(lane.executor.close() for lane in self._lanes))
+            alone = [lane.evaluators[0].name for lane in self._lanes if lane.one_at_a_time]
             self.tally.notes += [
                 f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone
             ]
@@ -201,9 +200,8 @@ class Engine:
     async def _open_lanes(self, group: asyncio.TaskGroup) -> None:
         """Open the lanes, worker processes first, which start while the target is being asked already."""
         try:
-            async for evaluators, executor in opened(
-                self.plan, self._calls, self._foreign, self.tally, self._aggregator
-            ):
+            opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
+            async for evaluators, executor in opened:
                 self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
@@ -217,18 +215,6 @@ class Engine:
         name, begun = min(calls, key=lambda call: call[1], default=("", math.inf))
         took = time.monotonic() - begun
         return f"waiting for evaluator {name!r} for {took:.0f} s" if took > _LONG_S else ""
-
-    def loops(self, own: asyncio.AbstractEventLoop) -> dict[asyncio.AbstractEventLoop, str]:
-        """The run's `own` event loop and that of coroutines which are not ours; whose code each runs now, if any's."""
-        task, foreign = asyncio.current_task(own), self._foreign.running()
-        held = [lane for lane in self._lanes if isinstance(lane.executor, AsyncExecutor) and lane.executor.runs(task)]
-        evaluator = f"evaluator {held[0].evaluators[0].name!r}" if held else ""
-        target = self.plan.target
-        owners = {"the target": target, "the target's endpoint": getattr(target, "endpoint", None)}
-        owners |= {f"the endpoint of evaluator {each.name!r}": each.endpoint for each in self.plan.evaluators}
-        apart = {loop: who for who, of in owners.items() if isinstance(of, Apart) for loop in loops_of(of)}
-        mine = {own: "the target" if task in self._answering else evaluator}
-        return mine | apart | dict([foreign] if foreign else [])
 
     # -- reading
 

@@ -5,24 +5,25 @@ A workspace file's is called in a worker process, any other in a thread.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._json import JSON
-from tunecheck._loops import Threads
+from tunecheck._loops import LoopThread
 from tunecheck.pipeline._finished_rows import RowsSelection, RowsView
-from tunecheck.pipeline._lanes import LATE, Work
-from tunecheck.pipeline._processes import CRASHED, ProcessExecutor
-from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Output, Partial, as_output, failure
+from tunecheck.pipeline._lanes import LATE, Executor, ThreadExecutor, Work
+from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output
+from tunecheck.pipeline._workers import CRASHED, ProcessExecutor
 
 Metrics: TypeAlias = dict[str, JSON]
 
 _AGGREGATE_S = 3_600.0
 """How long an evaluator's own aggregation may take: it goes over a whole run."""
+
+_CLOSING_S = 5.0
 
 
 class EvaluatorRow(dict[str, JSON]):
@@ -76,83 +77,52 @@ class _Aggregation:
         return as_output(aggregate(EvaluatorRows(self.name, rows, keys)), "aggregate")
 
 
-class _Process:
-    """A worker process for one evaluator's aggregation, started when it is first called and kept for all groups."""
-
-    def __init__(self, evaluator: BoundEvaluator) -> None:
-        aggregation = _Aggregation(evaluator.name, evaluator.function)
-        self._executor = ProcessExecutor([replace(evaluator, function=aggregation, pure=True)], _AGGREGATE_S, workers=1)
-        self._runner = asyncio.Runner()
-        self._thread = Threads(1, "aggregate")  # the caller's may have an event loop already
-        self._at_work = False
-
-    def call(self, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Outcome:
-        batch = [Work([{"rows": rows, "keys": keys}], None)]
-        self._at_work = True
-        (((outcome,),), _) = self._thread.submit(lambda: self._runner.run(self._executor.run(batch))).result()
-        self._at_work = False
-        return outcome
-
-    def close(self) -> None:
-        def end() -> None:
-            self._runner.run(self._executor.close())
-            self._runner.close()
-
-        if not self._at_work:  # a call that was interrupted ends with this process
-            self._thread.submit(end).result()
-        self._thread.shutdown()
-
-
 class OwnAggregates:
-    """Calls them, and says what came of it; one that hangs or crashes is not called again for the groups."""
+    """Calls them, and keeps what went wrong; one that hangs or crashes is not called again for the groups."""
 
     def __init__(self) -> None:
-        self._apart: dict[str, _Process] = {}
+        self.isolated: set[str] = set()
+        """The names of evaluators whose aggregation runs in a process."""
+        self._executors: dict[str, Executor] = {}
+        self._loop: LoopThread | None = None
         self._given_up: set[str] = set()
         self.errors: dict[str, Failure] = {}
         """By evaluator, why its aggregation failed, or lost keys, where it first did."""
 
-    def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
-        """Have those of these called in processes."""
-        self._apart |= {each.name: _Process(each) for each in evaluators if each.aggregate is not None}
-
-    @property
-    def isolated(self) -> Iterable[str]:
-        """Whose are called in processes."""
-        return self._apart.keys()
-
-    def of(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
-        """What its aggregation makes of these rows; nothing where it has none."""
+    def metrics(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
+        """Return what the evaluator's aggregation makes of these rows; empty if it has none."""
         name = evaluator.name
         if evaluator.aggregate is None or name in self._given_up:
             return {}
-        process = self._apart.get(name)
-        found = _in_thread(evaluator, rows, keys) if process is None else process.call(rows, keys)
-        if isinstance(found, Failure):
-            self.errors.setdefault(name, found)
-            if found.type in (_HANGING, LATE, CRASHED):
+        executor = self._executors.get(name) or self._open(evaluator)
+        self._loop = self._loop or LoopThread("aggregate")  # the caller may have an event loop already
+        reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
+        outcome = reply.outcomes[0][0]
+        if isinstance(outcome, Failure):
+            self.errors.setdefault(name, outcome)
+            if outcome.type in (LATE, CRASHED):
                 self._given_up.add(name)
             return {}
-        if isinstance(found, Partial):
-            self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(found.lost.values())))
-        output = found.output if isinstance(found, Partial) else found or {}
+        if isinstance(outcome, Partial):
+            self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(outcome.lost.values())))
+        output = outcome.output if isinstance(outcome, Partial) else outcome or {}
         return {f"{name}.{key}": value for key, value in output.items()}
+
+    def _open(self, evaluator: BoundEvaluator) -> Executor:
+        call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
+        if evaluator.name in self.isolated:
+            executor: Executor = ProcessExecutor([call], _AGGREGATE_S, workers=1)
+        else:
+            executor = ThreadExecutor([call], 1, _AGGREGATE_S)
+        self._executors[evaluator.name] = executor
+        return executor
+
+    async def _close(self) -> None:
+        for executor in self._executors.values():
+            await executor.close()
 
     def close(self) -> None:
         """End the processes."""
-        for process in self._apart.values():
-            process.close()
-
-
-_HANGING = TimeoutError.__name__
-
-
-def _in_thread(evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Outcome:
-    aggregation = _Aggregation(evaluator.name, evaluator.function)
-    call: Future[Output | Partial] = Threads(1, "aggregate").submit(lambda: aggregation(rows=rows, keys=keys))
-    if not wait([call], _AGGREGATE_S).done:
-        return Failure(_HANGING, f"took longer than {_AGGREGATE_S:g} s")
-    try:
-        return call.result()
-    except BaseException as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
-        return failure(error)
+        if self._loop is not None:
+            self._loop.end(self._close)
+            wait([self._loop.ended], _CLOSING_S)

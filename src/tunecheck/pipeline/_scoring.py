@@ -213,12 +213,15 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
 
     `runner` runs the asynchronous form of one that has both.
     """
+    process = os.getpid()
     try:
         values = guarded(evaluator, arguments)
         result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
         return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
     except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
         return failure(error)
+    finally:
+        end_if_forked(process)
 
 
 async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None) -> Outcome:
@@ -237,15 +240,15 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
             result = evaluator.function.call_with(calls, **values)  # type: ignore[attr-defined]
         if inspect.isawaitable(result):
             result = await result
-        end_if_forked(process)
         return as_output(result, evaluator.name)
     except RunError:
         raise
     except BaseException as error:  # noqa: BLE001 - an evaluator may raise anything; what is our own goes on
-        end_if_forked(process)
         if is_our_own(error):
             raise
         return failure(error)
+    finally:
+        end_if_forked(process)
 
 
 def is_our_own(error: BaseException) -> bool:

@@ -1,0 +1,164 @@
+"""A Python process that answers numbered requests, many at once: seen from the one that starts it, and from inside.
+
+Each frame of its pipes is a length and a number (8 bytes each, big-endian) and a pickle. Both ends are this package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import pickle
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from tunecheck._messages import how_it_ended
+
+_HEADER = struct.Struct(">QQ")
+
+_BUFFER = 1 << 22
+
+_LONGEST = 1 << 36
+"""Bytes of a reply; a frame that claims more was not written by `Pipes`."""
+
+_PATIENCE_S = 2.0
+
+
+class ProcessEndedError(Exception):
+    """The process ended before it answered a request."""
+
+
+class WorkerProcess:
+    """A process that runs `python -m MODULE`, whose code serves `Pipes`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._reader = asyncio.create_task(self._read())
+        self.ended = False
+
+    @classmethod
+    async def start(cls, module: str) -> Self:
+        """Start a process; its package is found where this process found it."""
+        here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # the current folder may hold a module that is called like one of Python's
+            "-m",
+            module,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_BUFFER,
+            env=os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{known}" if known else here},
+        )
+        return cls(process)
+
+    @property
+    def requests(self) -> int:
+        """The number of requests without a reply."""
+        return len(self._waiting)
+
+    async def ask(self, request: bytes) -> object:
+        """Send a pickled request and return the reply.
+
+        Raises:
+            ProcessEndedError: the process ended, or something else wrote to its pipe.
+        """
+        if self.ended:
+            raise ProcessEndedError
+        number, pipe = next(self._numbers), self._process.stdin
+        assert pipe is not None
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            with contextlib.suppress(ConnectionError):  # the reader sees the end, too, and fails what waits
+                pipe.write(_HEADER.pack(len(request), number) + request)
+                await pipe.drain()
+            return await reply
+        finally:
+            self._waiting.pop(number, None)
+
+    async def _read(self) -> None:
+        pipe = self._process.stdout
+        assert pipe is not None
+        try:
+            while True:
+                length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
+                if length > _LONGEST:
+                    raise ValueError("no frame begins like this")
+                value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - from our own process
+                if number in self._waiting and not self._waiting[number].done():
+                    self._waiting[number].set_result(value)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        except Exception:  # noqa: BLE001 - a user's code wrote to the pipe, and pickles hold anything
+            self.kill()
+        self.ended = True
+        for reply in self._waiting.values():
+            if not reply.done():
+                reply.set_exception(ProcessEndedError())
+
+    def kill(self) -> None:
+        """Kill the process."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def how_it_ended(self) -> str:
+        """Return the exit code or the signal of a process that was asked to end; kill it if it goes on."""
+        try:
+            code = await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
+        except TimeoutError:
+            self.kill()
+            code = await self._process.wait()
+        return how_it_ended(code)
+
+    async def close(self) -> None:
+        """End the process: its input ends, and it is killed if it goes on."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self.how_it_ended()
+        await self._reader
+
+
+class Pipes:
+    """The pipes of a worker process to the one that started it.
+
+    What users' code prints goes to standard error, and it reads nothing. A child that it forks gets no pipe.
+    """
+
+    def __init__(self) -> None:
+        self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+        self._lock = threading.Lock()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for pipe in (self._requests, self._replies):
+            os.dup2(nothing, pipe.fileno())
+
+    def requests(self) -> Iterator[tuple[int, bytes]]:
+        """Yield each request with its number until the other process ends or closes the pipe."""
+        while len(header := self._requests.read(_HEADER.size)) == _HEADER.size:
+            length, number = _HEADER.unpack(header)
+            body = self._requests.read(length)
+            if len(body) == length:
+                yield number, body
+
+    def reply(self, number: int, value: object) -> None:
+        """Answer a request."""
+        body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        with self._lock:
+            try:
+                self._replies.write(_HEADER.pack(len(body), number) + body)
+                self._replies.flush()
+            except OSError:  # the run was killed, or users' code closed the pipe: nobody can be answered
+                os._exit(1)

@@ -1,0 +1,288 @@
+"""Where a plan's evaluators run: in worker processes, in threads, or in the event loop.
+
+A worker process that dies or hangs is replaced. Its evaluators are charged only for a call that was alone in a process,
+so the calls of a process that ended are made again, one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from tunecheck._errors import RunError
+from tunecheck._files import Failure
+from tunecheck._loops import LateError, UserLoop
+from tunecheck._version import is_shipped
+from tunecheck._worker_process import ProcessEndedError, WorkerProcess
+from tunecheck.pipeline._lanes import (
+    DEFAULT_TIMEOUT_S,
+    Arguments,
+    AsyncExecutor,
+    Executor,
+    Reply,
+    ThreadExecutor,
+    Work,
+    late,
+)
+from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._plan import Plan, Tally
+from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
+from tunecheck.pipeline._worker import Loadable, Setup
+from tunecheck.plugins import WORKSPACE_MODULES
+
+if TYPE_CHECKING:
+    from tunecheck.pipeline._aggregate import Aggregator
+
+_AHEAD = 2
+"""Batches that a worker has at once: it works on one while the next one is on its way."""
+
+CRASHED = "WorkerDied"
+"""The error type of a call that ended its process."""
+
+
+async def open_executors(
+    plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
+) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
+    """Yield the evaluators of each lane and what runs them, worker processes first, which are started."""
+    limit_s = plan.evaluator_timeout
+    sent: set[str] = set()
+    for process in await _processes(plan, tally, aggregator):
+        sent |= {evaluator.name for evaluator in process.evaluators}
+        yield process.evaluators, process
+    here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
+    together = [e for e in here if e.pure]
+    if together:
+        yield together, ThreadExecutor(together, 1, limit_s)
+    for evaluator in here:
+        if not evaluator.pure:
+            yield [evaluator], ThreadExecutor([evaluator], plan.concurrency, limit_s)
+    for evaluator in plan.evaluators:
+        if evaluator.asynchronous and evaluator.name not in sent:
+            asked = calls.of(evaluator.name) if evaluator.asks_models else None
+            slots = evaluator.concurrency or plan.concurrency
+            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, asked)
+
+
+async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
+    """Start the worker processes that have something to run."""
+    isolate = plan.isolates_files
+    shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
+    apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
+    stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
+    limit_s = plan.evaluator_timeout
+    executors = [
+        ProcessExecutor([e], limit_s, workers=1, threads=plan.concurrency) for e in apart if e.name not in stay
+    ]
+    if together := [e for e in shared if e.name not in stay]:
+        executors.insert(0, ProcessExecutor(together, limit_s, workers=plan.workers))
+    stay += [name for names in await asyncio.gather(*(e.start() for e in executors)) for name in names]
+    if stay:
+        tally.notes.append(f"in this process, because a worker process cannot import them: {', '.join(stay)}")
+    aggregator.isolate(e for executor in executors for e in executor.evaluators if e in apart)
+    known = {e.name for executor in executors for e in executor.evaluators} | {*stay}
+    risky = [e.name for e in plan.evaluators if not is_shipped(_module(e)) and e.name not in known]
+    if risky and isolate:
+        tally.notes.append(
+            f"evaluators in this process, whose crash would end it: {', '.join(risky)}; "
+            "workers=N (--workers N) runs those that can be sent there in processes"
+        )
+    return [executor for executor in executors if executor.evaluators]
+
+
+def _module(evaluator: BoundEvaluator) -> str:
+    return str(getattr(evaluator.function, "__module__", ""))
+
+
+def is_of_workspace(evaluator: BoundEvaluator) -> bool:
+    """True if the evaluator is a file of the workspace."""
+    return _module(evaluator).startswith(f"{WORKSPACE_MODULES}.")
+
+
+def can_be_sent(evaluator: BoundEvaluator) -> bool:
+    """True if a worker process can make the same evaluator: importable, and made of things that can be pickled.
+
+    One that asks models does so from here, where its calls are counted and recorded.
+    """
+    if evaluator.asks_models:
+        return False
+    try:
+        pickled = _pickled(evaluator)
+    except Exception:  # noqa: BLE001 - pickling runs the object's own code, which may raise anything
+        return False
+    return b"__main__" not in pickled  # the worker's own __main__ is another one
+
+
+def _pickled(evaluator: Scorer) -> bytes:
+    return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
+
+
+def _loadable(evaluator: BoundEvaluator) -> Loadable:
+    pickled = _pickled(evaluator)
+    files = [
+        (name, file)
+        for name, module in sys.modules.items()
+        if name.startswith(f"{WORKSPACE_MODULES}.") and (file := getattr(module, "__file__", None))
+    ]
+    return Loadable(pickled, [(name, file) for name, file in files if name.encode() in pickled])
+
+
+def _refuse(failure: Failure, **arguments: object) -> Failure:
+    return failure
+
+
+class _NotLoadedError(RunError):
+    """A worker process cannot load an evaluator, or ended while it did."""
+
+    def __init__(self, evaluator: BoundEvaluator, said: str, *, ended: bool) -> None:
+        super().__init__(f"evaluator {evaluator.name!r} {said}")
+        self.evaluator, self.ended = evaluator, ended
+
+
+class ProcessExecutor:
+    """Runs batches in worker processes."""
+
+    largest = 256
+
+    def __init__(self, evaluators: Sequence[BoundEvaluator], limit_s: float, *, workers: int, threads: int = 1) -> None:
+        """`limit_s` is how long one call may take, `threads` how many batches a process may run at once."""
+        self.evaluators = list(evaluators)
+        self._limit_s = limit_s
+        self._threads = threads
+        self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
+        """The last one makes calls one by one."""
+        self._starting, self._one = asyncio.Lock(), asyncio.Lock()
+        self._begun: list[float] = []
+        self._here: ThreadExecutor | None = None
+        self.slots = threads if threads > 1 else workers * _AHEAD
+        self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
+
+    async def start(self) -> list[str]:
+        """Start all processes; return the names of the evaluators that cannot be loaded there.
+
+        Those are left out of `evaluators`; if none is left, no process runs. An evaluator that ends the process which
+        loads it is replaced by that failure.
+        """
+        refused: list[str] = []
+        while self.evaluators:
+            try:
+                await self._worker(0)
+            except _NotLoadedError as error:
+                position = self.evaluators.index(error.evaluator)
+                if error.ended:
+                    broken = partial(_refuse, Failure(CRASHED, str(error)))
+                    self.evaluators[position] = replace(error.evaluator, function=broken, awaited=None)
+                else:
+                    refused.append(self.evaluators.pop(position).name)
+            except RunError:  # no process can be started
+                refused += [evaluator.name for evaluator in self.evaluators]
+                self.evaluators.clear()
+            else:
+                await asyncio.gather(*(self._worker(place) for place in range(1, len(self._workers) - 1)))
+                break
+        return refused
+
+    async def _worker(self, place: int) -> WorkerProcess:
+        """The worker of a place, started anew if it has ended."""
+        worker = self._workers[place]
+        if worker is None or worker.ended:
+            if worker is not None:
+                await worker.close()
+            worker = self._workers[place] = await self._start()
+        return worker
+
+    async def _start(self) -> WorkerProcess:
+        worker = await WorkerProcess.start("tunecheck.pipeline._worker")
+        try:
+            async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
+                await worker.ask(pickle.dumps(Setup(list(sys.path), self._threads)))
+                for evaluator in self.evaluators:
+                    await self._load(worker, evaluator)
+        except ProcessEndedError:
+            raise RunError(
+                f"no worker process can be started ({await worker.how_it_ended()}); run with workers=0"
+            ) from None
+        except BaseException:  # noqa: BLE001 - the run is cancelled, say: leave no process behind
+            worker.kill()
+            await worker.close()
+            raise
+        return worker
+
+    async def _load(self, worker: WorkerProcess, evaluator: BoundEvaluator) -> None:
+        try:
+            problem = await worker.ask(pickle.dumps(_loadable(evaluator)))
+        except ProcessEndedError:
+            how = await worker.how_it_ended()
+            raise _NotLoadedError(
+                evaluator, f"ended its worker process while it was loaded: {how}", ended=True
+            ) from None
+        if problem is not None:
+            raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
+
+    async def run(self, batch: Sequence[Work]) -> Reply:
+        """Run one batch; the calls of a worker that ends are made again one by one, so that only the guilty one fails.
+
+        A batch with a row that cannot be sent runs here, in a thread.
+
+        Raises:
+            RunError: a worker that ended cannot be replaced.
+        """
+        try:
+            body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
+            self._here = self._here or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
+            return await self._here.run(batch)
+        async with self._starting:
+            workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
+        try:
+            # Twice the limit of a call: the batch may wait for another one.
+            return await self._ask(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
+        except ProcessEndedError:
+            return Reply([await self._one_by_one(work) for work in batch])
+
+    async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> Reply:
+        """Have a worker run a batch; kill it if it takes too long."""
+        begun = time.monotonic()
+        self._begun.append(begun)
+        killer = asyncio.get_running_loop().call_later(limit_s, worker.kill)
+        try:
+            return cast("Reply", await worker.ask(body))
+        finally:
+            killer.cancel()
+            self._begun.remove(begun)
+
+    async def _one_by_one(self, work: Work) -> list[Outcome]:
+        outcomes = []
+        for position, arguments in enumerate(work.arguments):
+            only: list[Arguments] = [None] * len(work.arguments)
+            only[position] = arguments
+            outcomes.append(None if arguments is None else await self._alone(position, only))
+        return outcomes
+
+    async def _alone(self, position: int, only: list[Arguments]) -> Outcome:
+        """Make one call in a process that has nothing else to do."""
+        name = self.evaluators[position].name
+        async with self._one:
+            worker, begun = await self._worker(-1), time.monotonic()
+            try:
+                return (await self._ask(worker, pickle.dumps([only]), self._limit_s)).outcomes[0][position]
+            except ProcessEndedError:
+                if time.monotonic() - begun >= self._limit_s:
+                    return late(name, LateError(f"took longer than {self._limit_s:g} s"))
+                how = await worker.how_it_ended()
+                return Failure(CRASHED, f"evaluator {name!r} ended its worker process: {how}")
+
+    def under_way(self) -> Iterator[tuple[str, float]]:
+        names = ", ".join(evaluator.name for evaluator in self.evaluators)
+        return ((names, begun) for begun in self._begun)
+
+    async def close(self) -> None:
+        """End all processes."""
+        await asyncio.gather(*(worker.close() for worker in self._workers if worker is not None))
+        if self._here is not None:
+            await self._here.close()
