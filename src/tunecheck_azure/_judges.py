@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators import JudgeLoop, Judgement, ModelConfig, given, shown, tokens_of
+from tunecheck.evaluators import Judgement, ModelConfig, given, shown, tokens_of
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure._calling import AzureEvaluator, Inputs
@@ -51,6 +51,10 @@ class _PromptJudge(PromptyEvaluator):
     judge: type[AzureJudge]
     named_threshold: float
     """The threshold as it was given: 3 stays a whole number in verdicts, as Azure AI Evaluation's do."""
+
+    def run(self, work: Coroutine[object, object, Verdict]) -> Verdict:
+        """Run a coroutine for a caller in any thread."""
+        return self._loop.run(work)
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         result, key = super()._verdict(judgements, note), self._output.metric
@@ -161,10 +165,6 @@ class AzureJudge(AzureEvaluator):
                 return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
         raise missing_package(f"{type(self).__name__} asks with Azure AI Evaluation's own prompt", self.error_target)
 
-    @cached_property
-    def _loop(self) -> JudgeLoop:
-        return JudgeLoop(self._asked.endpoint.close)
-
     # -- as the pipeline sees it
 
     @property
@@ -184,7 +184,6 @@ class AzureJudge(AzureEvaluator):
 
     async def close(self) -> None:
         """Close connections."""
-        await asyncio.to_thread(self._loop.close)
         await self._asked.close()
 
     # -- judging
@@ -193,7 +192,7 @@ class AzureJudge(AzureEvaluator):
         """The verdict on single inputs or a conversation: the metric's eight keys."""
         turns = self._turns(inputs)
         with as_evaluation_exception(self.error_target):
-            return self._loop.run(self._over(DirectCalls(), turns))
+            return self._asked.run(self._over(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """The same; `calls` asks the model."""

@@ -752,7 +752,7 @@ FRIENDLY = """\
 name: Friendliness
 model:
   api: chat
-  configuration: {type: openai, model: gpt, api_key: none}
+  configuration: {type: openai, model: gpt, api_key: "${env:OPENAI_API_KEY}"}
   parameters: {max_tokens: 20%s}
 inputs:
   response: {type: string}
@@ -782,7 +782,10 @@ def test_an_evaluator_of_one_s_own_asks_with_a_prompt_file(tmp_path: Path, param
     assert "[blue sky] []?" in " ".join(str(request.messages[0]["content"]) for request in model.requests)
 
 
-def test_a_prompt_file_names_the_inputs_that_it_declares_and_lacks(tmp_path: Path) -> None:
+def test_a_prompt_file_names_the_inputs_that_it_declares_and_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
     with pytest.raises(azure.EvaluationException, match=r"Missing required inputs: \['response'\]"):
         azure.Prompty.load(tmp_path / "friendly.prompty").render(undeclared="x")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -65,17 +65,18 @@ class Usage:
         )
 
     def as_json(self) -> dict[str, JSON]:
-        """As it stands in the column `usage`."""
-        told = {"cached_input_tokens": self.cached_input_tokens, "reasoning_tokens": self.reasoning_tokens}
-        more: dict[str, JSON] = {name: count for name, count in told.items() if count is not None}
-        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, **more}
+        """Return the value of the column `usage`: input and output always, the others if the service counts them."""
+        counts = asdict(self)
+        return {name: count for name, count in counts.items() if count is not None or name in _ALWAYS_COUNTED}
 
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
-        """The usage that such a value was made of; what is no whole number counts as absent."""
+        """Return the usage that such a value was made of; anything but a whole number counts as absent."""
         counts = value if isinstance(value, dict) else {}
-        names = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
-        return cls(*(whole_number(counts.get(name)) for name in names))
+        return cls(*(whole_number(counts.get(each.name)) for each in fields(cls)))
+
+
+_ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 
 class Price(Written, frozen=True):
@@ -129,18 +130,13 @@ class Completion:
     def columns(self) -> dict[str, JSON]:
         """The completion as a target's output columns; `response` is the calls where it called, else the text."""
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
-        some = (self.reasoning or None, self.raw_text, self.first_token_ms, self.masked or None)
-        return {
-            "response": calls or self.text,
-            "text": self.text,
-            "tool_calls": calls or None,
-            "usage": self.usage.as_json(),
-            "latency_ms": self.latency_ms,
-            "finish_reason": self.finish_reason,
-            "request_id": self.request_id,
-            "simulated": self.simulated,
-            **{name: value for name, value in zip(SOME_COLUMNS, some, strict=True) if value is not None},
-        }
+        columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
+        columns["usage"] = self.usage.as_json()
+        for name in ("latency_ms", "finish_reason", "request_id", "simulated", *SOME_COLUMNS):
+            value: JSON = getattr(self, name)
+            if name not in SOME_COLUMNS or not (value is None or value is False or value == ""):
+                columns[name] = value
+        return columns
 
     def journaled(self) -> dict[str, JSON]:
         """What `of_columns` makes the same completion of, reasoning that is sent back included."""
@@ -151,21 +147,19 @@ class Completion:
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
         """The completion that such columns were made of; a value of another type counts as absent."""
-        calls, fields = columns.get("tool_calls"), columns.get("reasoning_fields")
+        calls, thoughts = columns.get("tool_calls"), columns.get("reasoning_fields")
+        known: dict[str, Any] = {name: text_or_none(columns.get(name)) for name in _TEXTS}
+        known |= {name: real_number(columns.get(name)) for name in ("latency_ms", "first_token_ms")}
+        known |= {name: columns.get(name) is True for name in ("simulated", "masked")}
         return cls(
-            text=text_or_none(columns.get("text")),
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             usage=Usage.of_json(columns.get("usage")),
-            latency_ms=real_number(columns.get("latency_ms")),
-            finish_reason=text_or_none(columns.get("finish_reason")),
-            request_id=text_or_none(columns.get("request_id")),
-            simulated=columns.get("simulated") is True,
-            masked=columns.get("masked") is True,
-            reasoning=text_or_none(columns.get("reasoning")),
-            raw_text=text_or_none(columns.get("raw_text")),
-            first_token_ms=real_number(columns.get("first_token_ms")),
-            reasoning_fields=fields if isinstance(fields, dict) else {},
+            reasoning_fields=thoughts if isinstance(thoughts, dict) else {},
+            **known,
         )
+
+
+_TEXTS = ("text", "finish_reason", "request_id", "reasoning", "raw_text")
 
 
 def masked(answer: Completion, redactor: Redactor) -> Completion:

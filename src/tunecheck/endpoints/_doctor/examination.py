@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
 from tunecheck._json import JSON, dumps
@@ -28,14 +28,7 @@ class DoctorFinding:
     verdict: Diagnosis
 
     def as_json(self) -> dict[str, JSON]:
-        verdict = self.verdict
-        return {
-            "check": self.check,
-            "status": verdict.status,
-            "evidence": verdict.evidence,
-            "advice": verdict.advice,
-            "change": dict(verdict.change),
-        }
+        return {"check": self.check, **asdict(self.verdict)}
 
 
 @dataclass(frozen=True, slots=True)
