@@ -102,29 +102,23 @@ class AdaptiveGate:
     """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
 
     It starts at `start` and doubles after each round without a cut, as long as its callers use what there is; a round
-    is as many outcomes as the limit, four at least, or twenty where some were refused. Services refuse a call now and
-    then whatever their load, so what counts is the share of refusals in a round. Beyond `TOLERATED`, and `CHANCE`
-    standard deviations more, the limit is cut by that share; where a cut did not help (the share stays, and is below
-    `RANDOM`), it is taken back, and only what exceeds this share counts from then on. After a cut the limit grows by a
-    tenth, and faster with each round.
+    is as many outcomes as the limit, ten at least. Services refuse a call now and then whatever their load, so what
+    counts is the share of refusals in a round. Beyond `TOLERATED` the limit is cut by that share; where a cut did not
+    help (the share stays, and is below `RANDOM`), it is taken back, and only what exceeds this share counts from then
+    on. After the first cut the limit grows by a quarter.
     """
 
-    TOLERATED = 0.05
-    CHANCE = 2.0
+    TOLERATED = 0.1
     RANDOM = 0.4
     HELPED = 0.7
-    SLOW_GROWTH = 0.1
-    FASTER = 1.5
-    USED = 0.8
-    LEAST_ROUND = 4
-    SAMPLE = 20
+    SLOW_GROWTH = 0.25
+    LEAST_ROUND = 10
 
     def __init__(self, most: int, *, start: int = 10) -> None:
         self.most = most
         self.limit = min(most, start)
         self.under_way = 0
         self.cuts = 0
-        self._growth = 1.0
         self._random_share = 0.0
         self._cut_from: tuple[int, float] | None = None
         self._peak = 0
@@ -135,13 +129,8 @@ class AdaptiveGate:
 
     @property
     def _room(self) -> int:
-        """Each refusal shows that one place is too many; until its round ends, that place stays empty.
-
-        A single one shows nothing, nor do as many as were refused at random before.
-        """
-        at_random = self._random_share * (self._refusals + self._successes)
-        excess = round(self._refusals - at_random) if self._refusals > 1 else 0
-        return max(1, self.limit - max(0, excess))
+        """Each refusal but a single one shows that one place is too many; it stays empty until the round ends."""
+        return max(1, self.limit - (self._refusals if self._refusals > 1 else 0))
 
     async def __aenter__(self) -> None:
         await self._enter(self._waiting)
@@ -206,25 +195,22 @@ class AdaptiveGate:
 
     def _count(self) -> None:
         outcomes = self._successes + self._refusals
-        if outcomes >= max(self.limit, self.SAMPLE if self._refusals else self.LEAST_ROUND):
+        if outcomes >= max(self.limit, self.LEAST_ROUND):
             self._end_round(outcomes)
 
     def _end_round(self, outcomes: int) -> None:
         share = self._refusals / outcomes
         before, self._cut_from = self._cut_from, None
-        self._random_share = min(self._random_share, (3 * self._random_share + share) / 4)
-        tolerated = (self.TOLERATED + self._random_share) * outcomes
-        if self._refusals <= tolerated + self.CHANCE * math.sqrt(tolerated):
-            if self._peak >= self.USED * self.limit:
-                self.limit = min(self.most, self.limit + max(1, int(self.limit * self._growth)))
-                self._growth = min(1.0, self._growth * self.FASTER)
+        self._random_share = min(self._random_share, share)
+        if share <= self.TOLERATED + self._random_share:
+            if self._peak >= self.limit:
+                growth = self.SLOW_GROWTH if self.cuts else 1.0
+                self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
         elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:
             self.limit, self._random_share = max(before[0], self.limit), share
         else:
             self._cut_from = self.limit, share
-            # Where nothing at all was answered nobody knows how many would be: the service may be down for a moment.
-            self.limit = max(1, int(self.limit * (1 - share)) if self._successes else self.limit // 2)
-            self._growth = self.SLOW_GROWTH
+            self.limit = max(1, int(self.limit * (1 - share)))
             self.cuts += 1
         self._successes = self._refusals = 0
         self._peak = self.under_way
