@@ -18,13 +18,12 @@ from tunecheck._errors import ConfigurationError, DataError, PluginError, told_a
 from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
-from tunecheck_memory._configuration import UNIVERSAL
+from tunecheck_memory._configuration import UNIVERSAL, find_kind, is_kind_file
 from tunecheck_memory._definitions import SUFFIX, read_definition
 from tunecheck_memory._effects import Effect, Outcome
 from tunecheck_memory._filler import FillerPool
 from tunecheck_memory._goodai import EventType, log_lines
 from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._kinds.registry import find_kind, is_kind_file
 from tunecheck_memory._model import Definition
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings
 from tunecheck_memory._tasks import Test

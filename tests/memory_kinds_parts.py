@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tunecheck.plugins import JSON
 from tunecheck_memory import Definition, GenerationContext
-from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._configuration import find_kind
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
     from tunecheck_memory._clock import ClockName
     from tunecheck_memory._evaluation import MemoryOutcome
-    from tunecheck_memory._files import MemorySummary
+    from tunecheck_memory._run_files import MemorySummary
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -22,12 +22,21 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck.plugins import JSON, Document, Trust, Written, did_you_mean, read_as, read_yaml
-from tunecheck_memory._kind import Kind
-from tunecheck_memory._kinds.registry import argument_names, is_kind_file, kind_class, make_kind
-
-_OLD = ("filler_tokens_low", "filler_tokens_high", "pre_question_filler")
-"""What configurations of the reference's versions 1 and 2 say, which its present version does not read either."""
+from tunecheck.plugins import (
+    JSON,
+    Candidate,
+    Document,
+    Trust,
+    Written,
+    did_you_mean,
+    discover,
+    find,
+    load,
+    offered_by,
+    read_as,
+    read_yaml,
+)
+from tunecheck_memory._kind import GROUP, Kind
 
 _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
 
@@ -78,9 +87,6 @@ class Configuration:
     incompatibilities: tuple[frozenset[str], ...] = ()
     isolated: bool = False
     incompatible_names: tuple[tuple[str, ...], ...] = ()
-
-    def data_set(self, title: str) -> DataSet | None:
-        return next((each for each in self.data_sets if each.title == title), None)
 
     def settings(self) -> dict[str, JSON]:
         together: list[JSON] = [list(names) for names in self.incompatible_names]
@@ -199,10 +205,9 @@ class _Reader:
         entry, kind = self._file.datasets.datasets[number], self._kinds[number]
         path: _Path = ("datasets", "datasets", number, "args")
         universal = self._universal(msgspec.to_builtins(shared) | (entry.args or {}), path)
-        accepted = argument_names(kind)
+        accepted = kind.argument_names()
         arguments = {key: value for key, value in shared_arguments.items() if key in accepted}
         arguments |= {key: value for key, value in (entry.args or {}).items() if key not in UNIVERSAL}
-        self._refuse_old(arguments, accepted, path)
         try:
             made = make_kind(kind, arguments)
         except ConfigurationError as error:
@@ -220,19 +225,12 @@ class _Reader:
     def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         """The arguments for all data sets; each must be one that some data set has."""
         arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
-        known = {argument for kind in self._kinds for argument in argument_names(kind)}
-        self._refuse_old(arguments, frozenset(), _SHARED)
+        known = {argument for kind in self._kinds for argument in kind.argument_names()}
         for key in arguments:
             if key not in known:
                 meant = did_you_mean(key, {*known, *UNIVERSAL})
                 raise self._mistake((*_SHARED, key), f"no data set here has an argument {key!r}{meant}")
         return arguments
-
-    def _refuse_old(self, arguments: Mapping[str, JSON], accepted: frozenset[str], path: _Path) -> None:
-        for key in arguments:
-            if key in _OLD and key not in accepted:
-                problem = f"{key!r} is of the benchmark's versions 1 and 2; give a memory_span instead"
-                raise self._mistake((*path, key), problem)
 
     def _titles(self, names: tuple[str, ...], place: int) -> frozenset[str]:
         listed = {entry.name: kind for entry, kind in zip(self._file.datasets.datasets, self._kinds, strict=True)}
@@ -247,6 +245,66 @@ class _Reader:
 
     def _mistake(self, path: _Path, problem: str) -> ConfigurationError:
         return ConfigurationError(f"{self.document.where(*path)}: {problem}")
+
+
+def find_kind(
+    name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, trust: Trust | None = None
+) -> Kind:
+    """Make the kind of this name ("colours"), or of this file ("kinds/haiku.py", relative to `folder`).
+
+    `trust` says who gives the name; by default somebody who may load any file.
+
+    Raises:
+        PluginError: No kind has this name, or its code does not load.
+        ConfigurationError: An argument is unknown or wrong.
+    """
+    return make_kind(kind_class(name, folder=folder, trust=trust), arguments or {})
+
+
+def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
+    """Return the class of a kind; arguments and errors as of `find_kind`."""
+    if is_kind_file(name):
+        loaded = _of_file((folder or Path()) / name, trust)
+    else:
+        installed = discover(GROUP)
+        names = [each.name for each in installed]
+        if name not in names:
+            raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
+        loaded = find(GROUP, name, among=installed, trust=trust)
+    if isinstance(loaded, type) and issubclass(loaded, Kind):
+        return loaded
+    raise PluginError(f"{name!r} is not a kind of memory test: it must be a class derived from tunecheck_memory.Kind")
+
+
+def is_kind_file(name: str) -> bool:
+    return name.lower().endswith(".py")
+
+
+def _of_file(path: Path, trust: Trust | None) -> object:
+    if not path.is_file():
+        raise PluginError(f"{path}: there is no such file; a data set's file is looked for beside the configuration")
+    path = path.resolve()
+    if trust is not None:
+        trust.check(path, "run its code as a kind of memory test", folder=GROUP)
+    return load(Candidate(GROUP, path.stem, str(path), partial(offered_by, path), path))
+
+
+def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
+    """Make a kind with the arguments of a configuration; errors as of `find_kind`."""
+    known = kind.argument_names()
+    for name in arguments:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; it takes none"
+            raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
+    try:
+        made = kind(**arguments)
+        dict(made.arguments)  # fails if the kind does not keep them
+        return made
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
 
 
 def settings_text(settings: Mapping[str, JSON]) -> bytes:

@@ -16,11 +16,17 @@ from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
-from tunecheck_memory._files import LeftOut, MemorySummary
 from tunecheck_memory._filler import load_filler
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
-from tunecheck_memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
+from tunecheck_memory._run_files import (
+    ISOLATED,
+    LeftOut,
+    MemorySummary,
+    benchmark_folder,
+    keep_definitions,
+    write_run_files,
+)
 from tunecheck_memory._scheduler import Settings
 from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck import ConfigurationError
@@ -48,6 +48,8 @@ class Scene:
 class Kind:
     """Base of all kinds. Made with the arguments of its data set in the configuration, as keywords.
 
+    A kind keeps each argument as an attribute of the same name.
+
     `name` is what configurations say ("colours"), `title` the folder name and the ids' beginning ("Colours").
     Two kinds that share a topic are never active at once; each kind is its own topic. `resets` says that the wording
     has a message that makes the agent forget the test when it is over.
@@ -68,8 +70,18 @@ class Kind:
     needs_texts: ClassVar[bool] = False
     """True if its tests are made from texts of the user's; a run without `--texts` leaves the data set out."""
 
-    arguments: Mapping[str, JSON] = MappingProxyType({})
-    """What it was made with, for definitions, rows and fingerprints."""
+    @classmethod
+    def argument_names(cls) -> tuple[str, ...]:
+        """Return the names of the arguments that a configuration may give: those of `__init__`."""
+        if cls.__init__ is object.__init__:
+            return ()
+        parameters = inspect.signature(cls).parameters.values()
+        return tuple(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
+
+    @property
+    def arguments(self) -> Mapping[str, JSON]:
+        """The arguments it was made with, for definitions, rows and fingerprints: attributes of the same names."""
+        return {name: getattr(self, name) for name in self.argument_names()}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         """Make the first `count` tests, always the same for the same arguments and seed; by default one by one.

@@ -16,9 +16,9 @@ from tunecheck.plugins import FORMAT_VERSION, JSON, plain, read_object, told_as,
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet, settings_text
 from tunecheck_memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
-from tunecheck_memory._files import LeftOut
 from tunecheck_memory._kind import GenerationContext
 from tunecheck_memory._model import Definition
+from tunecheck_memory._run_files import LeftOut
 
 Mode = Literal["reuse", "regenerate"]
 

@@ -15,21 +15,70 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from tunecheck import Run, RunError
-from tunecheck.plugins import JSON, real_number, write_file
+from tunecheck.plugins import FORMAT_VERSION, JSON, real_number, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
-from tunecheck_memory._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
 from tunecheck_memory._model import Definition
 from tunecheck_memory._session_state import SessionState
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tasks import conflicts
+
+
+class MemoryFigures(msgspec.Struct, frozen=True):
+    """One data set of a memory run; `mean` and `std` are null where none of its tests has a score."""
+
+    tests: int
+    scored: int
+    mean: float | None
+    std: float | None
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A data set that is not in a memory run, and why."""
+
+    title: str
+    reason: str
+
+
+class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory/summary.json`: the figures of a memory run, all sessions together.
+
+    score: the sum of the data sets' means, of at most `max_score`, one for each data set that has a score.
+    std: the sum of their standard deviations.
+    accuracy: score / max_score.
+    tokens_per_second: what the agent generated in the time that it took to.
+    verbosity: tokens of the agent in one session, on average, ready-made replies included.
+    memory_span: mean of the tokens over which a test with the full score was remembered.
+    tokens, messages, fillers: of one session, on average. `longest_span` is the longest of a test.
+    """
+
+    format_version: int = FORMAT_VERSION
+    score: float
+    max_score: int
+    std: float
+    accuracy: float | None
+    tokens_per_second: float | None
+    verbosity: float
+    memory_span: float | None
+    longest_span: int
+    tokens: float
+    messages: float
+    fillers: float
+    sessions: int
+    datasets: dict[str, MemoryFigures]
+    usage: dict[str, Any] = {}
+    left_out: list[LeftOut] = []
+    isolated: bool = False
+
 
 ISOLATED = " (isolated)"
 

@@ -10,14 +10,14 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Annotated
 
+import msgspec
 from aiohttp import web
+from msgspec import Meta
 
-from tunecheck.plugins import JSON, canonical
+from tunecheck.plugins import JSON, canonical, converted
 from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, json_reply, read_object
-
-_MOST_NAME = 200
-"""Longest name of a conversation, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,10 @@ class _AgentServer:
         return json_reply({"status": "ok", "model": self._agent.name, **counts})
 
     async def reply(self, request: web.Request) -> web.Response:
-        body = _Body(await request.read())
-        text = body.text("message")
-        if text is None:
+        body = await _read(request)
+        if body.message is None:
             raise BadRequestError("message: is missing")
-        message = AgentMessage(body.conversation, text, body.time(), body.text("suggested_reply"))
+        message = AgentMessage(body.conversation, body.message, body.at, body.suggested_reply)
 
         async def reply() -> dict[str, JSON]:
             answer = await self._agent.reply(message)
@@ -82,15 +81,14 @@ class _AgentServer:
         return await self._once(request, [body.conversation, message.text, message.suggested], reply)
 
     async def reset(self, request: web.Request) -> web.Response:
-        body = _Body(await request.read())
-        body.time()
+        body = await _read(request)
         return await self._told(request, body, functools.partial(self._agent.reset, body.conversation))
 
     async def advance(self, request: web.Request) -> web.Response:
-        body = _Body(await request.read())
-        return await self._told(request, body, functools.partial(self._agent.advance, body.conversation, body.time()))
+        body = await _read(request)
+        return await self._told(request, body, functools.partial(self._agent.advance, body.conversation, body.at))
 
-    async def _told(self, request: web.Request, body: _Body, tell: Callable[[], Awaitable[None]]) -> web.Response:
+    async def _told(self, request: web.Request, body: _AgentBody, tell: Callable[[], Awaitable[None]]) -> web.Response:
         async def reply() -> dict[str, JSON]:
             await tell()
             return {}
@@ -106,32 +104,25 @@ class _AgentServer:
         return json_reply(body, headers=headers)
 
 
-class _Body:
-    """A request's body. What is wrong with it is a BadRequestError."""
+class _AgentBody(msgspec.Struct, frozen=True):
+    """The body of a request."""
 
-    def __init__(self, body: bytes) -> None:
-        self._values = read_object(body)
-        self.conversation = self.text("conversation") or ""
-        if len(self.conversation) > _MOST_NAME:
-            raise BadRequestError(f"conversation: at most {_MOST_NAME} characters")
+    conversation: Annotated[str, Meta(max_length=200)] = ""
+    message: str | None = None
+    suggested_reply: str | None = None
+    time: Annotated[datetime, Meta(tz=True)] | None = None
 
-    def text(self, name: str) -> str | None:
-        value = self._values.get(name)
-        if value is not None and not isinstance(value, str):
-            raise BadRequestError(f"{name}: must be a text")
-        return value
+    @property
+    def at(self) -> datetime:
+        return self.time or datetime.now(UTC)
 
-    def time(self) -> datetime:
-        text = self.text("time")
-        if text is None:
-            return datetime.now(UTC)
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError:
-            at = None
-        if at is None or at.tzinfo is None:
-            raise BadRequestError("time: must be ISO 8601 with a time zone, such as 2026-03-05T09:30:00Z")
-        return at
+
+async def _read(request: web.Request) -> _AgentBody:
+    """Return the body of a request; what is wrong with it is a BadRequestError."""
+    try:
+        return converted(read_object(await request.read()), _AgentBody)
+    except msgspec.ValidationError as error:
+        raise BadRequestError(str(error)) from None
 
 
 MAX_CONVERSATIONS = 256

@@ -17,8 +17,9 @@ from tests.core.test_schemas import check
 from tunecheck import ConfigurationError
 from tunecheck.cli import main
 from tunecheck_authoring import AuthorReport
+from tunecheck_authoring._author.files import Weakness
 from tunecheck_authoring._author.graph import names_agree
-from tunecheck_authoring._author.trial import Trial, Weakness
+from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
 from tunecheck_bfcl import CallCheckEvaluator
 
@@ -324,7 +325,7 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
 
 
 def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness("it answers by chance"))
+    monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness(reason="it answers by chance"))
     monkeypatch.setattr("tunecheck_authoring._author.paths._WALKS", 5)
     with pytest.raises(ConfigurationError, match=r"only 0 tasks of 4 can be found .*: it answers by chance"):
         authored(tasks=4)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck_authoring._mcp.folder import files_in
+from tunecheck_authoring._mcp.client import files_in
 
 
 @pytest.fixture

@@ -23,10 +23,23 @@ class Office(Simulator):
         self.door = str(config.get("door", "shut"))
         self.limit: object = config.get("limit", 0)
         self.orders: object = config.get("orders", [])
+        self.folders: dict[str, dict[str, str]] = {"desk": {"plan": "Paint it."}, "attic": {}}
         self._open = False
 
     def state(self) -> dict[str, object]:
-        return {"sent": self.sent, "door": self.door, "limit": self.limit, "orders": self.orders}
+        return {"sent": self.sent, "door": self.door, "limit": self.limit, "orders": self.orders, "f": self.folders}
+
+    @tool
+    def copy_page(self, page: str, to: str) -> dict[str, bool]:
+        """Copy a page of the desk into a folder."""
+        self.folders[to][page] = self.folders["desk"][page]
+        return {"done": True}
+
+    @tool
+    def rename_page(self, folder: str, page: str, name: str) -> dict[str, bool]:
+        """Rename a page in a folder."""
+        self.folders[folder][name] = self.folders[folder].pop(page)
+        return {"done": True}
 
     @tool
     def send_message(self, text: str) -> dict[str, str]:
@@ -234,6 +247,20 @@ def test_a_call_that_is_made_twice_can_be_left_out() -> None:
     row = _row(("Set the door to 'ajar'.", ["set_door(to='ajar')", "set_door(to='ajar')", "get_city_code('Bergen')"]))
     [found] = [each for each in _found(row) if each.kind == "superfluous_call"]
     assert (found.turn, found.fix) == (0, "leave out set_door(to='ajar')")
+
+
+def test_an_original_that_is_renamed_in_place_of_its_copy_is_found() -> None:
+    asked, copied = "Copy the plan of the desk into the attic as idea.", "copy_page(page='plan', to='attic')"
+    wrong = _row((asked, [copied, "rename_page(folder='desk', page='plan', name='idea')"]))
+    right = _row((asked, [copied, "rename_page(folder='attic', page='plan', name='idea')"]))
+    assert _kinds(wrong) == ["renamed_original"]
+    assert _kinds(right) == []
+
+
+def test_a_folder_that_the_user_quotes_and_no_call_names_is_found() -> None:
+    start = {"limit": {"cellar": {"shelf": {}}}}
+    row = _row(("Send 'We are late' to the 'cellar'.", ["send_message(text='We are late')"]), initial_config=start)
+    assert [(found.kind, "'cellar'" in found.evidence) for found in _found(row)] == [("unused_text", True)]
 
 
 def test_a_call_that_is_made_twice_for_a_reason_is_not_left_out() -> None:

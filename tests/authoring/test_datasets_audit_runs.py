@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.report_parts import make_run, small_rows, tool_call
 
-from tunecheck_authoring._audit.failing import failing_alike
+from tunecheck_authoring._audit.audit import failing_alike
 
 
 def test_a_row_that_every_run_answers_with_the_same_wrong_calls_is_found(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from tests.memory_kinds_parts import test_of, tests_of, texts
 from tests.memory_scoring_parts import score_by_words
 
 from tunecheck_memory import Definition, FinishedTest, Scene
-from tunecheck_memory._data import read_words
 from tunecheck_memory._kinds.instructions import ProspectiveMemory, expected_reply
 from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
 from tunecheck_memory._wording import load_wording
 

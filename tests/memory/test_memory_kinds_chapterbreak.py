@@ -12,8 +12,8 @@ from tests.memory_scoring_parts import score_by_words
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import JSON
 from tunecheck_memory import Definition, FinishedTest, GenerationContext
+from tunecheck_memory._configuration import find_kind
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
-from tunecheck_memory._kinds.registry import find_kind
 
 
 def sentence(book: str, chapter: int, number: int) -> str:
@@ -111,7 +111,7 @@ def test_other_books_give_wrong_options_where_one_has_too_few_chapters(tmp_path:
 
 def test_a_lonely_book_of_few_chapters_is_refused(tmp_path: Path) -> None:
     write_book(tmp_path, "A", 3)
-    with pytest.raises(DataError, match="needs 5 other chapters"):
+    with pytest.raises(DataError, match="needs 5 other beginnings, and has 2"):
         make(tmp_path)
 
 
@@ -138,10 +138,10 @@ def test_a_split_takes_the_lines_that_name_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("{}\n", r"a\.jsonl, line 1: 'context' must be a text|line 1: 'others' must be"),
-        ("[1]\n", r"a\.jsonl, line 1: must be an object"),
+        ("{}\n", r"a\.jsonl, line 1: Object missing required field `context`"),
+        ("[1]\n", r"a\.jsonl, line 1: Expected `object`, got `array`"),
         ("\n\nnot json\n", r"a\.jsonl, line 3: not JSON"),
-        ('{"context": "a", "next": "b", "others": ["c"]}\n', r"line 1: 'others' must be a list of at least 5 texts"),
+        ('{"context": "a", "next": "b", "others": ["c"]}\n', r"line 1: a passage needs 5 other beginnings, and has 1"),
     ],
 )
 def test_a_line_that_is_no_passage_is_named(tmp_path: Path, content: str, problem: str) -> None:

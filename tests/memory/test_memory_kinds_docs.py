@@ -57,7 +57,7 @@ def made(configuration: Configuration, title: str) -> list[Definition]:
 
 
 def score(configuration: Configuration, definition: Definition, *replies: str) -> float | None:
-    data_set = configuration.data_set(definition.title)
+    data_set = next(each for each in configuration.data_sets if each.title == definition.title)
     assert data_set is not None
     found = data_set.kind.score(FinishedTest(definition.title, definition.expected, replies))
     return None if found is None else found.score
@@ -130,7 +130,7 @@ def test_the_dynamic_kind_asks_its_judge_by_the_pages_prompt(workspace: Path) ->
 
 
 def test_the_dynamic_kind_keeps_score_itself(configuration: Configuration) -> None:
-    data_set = configuration.data_set("Limerick")
+    data_set = next(each for each in configuration.data_sets if each.title == "Limerick")
     assert data_set is not None
     for judged, points in (('{"is_limerick": true}', 1), ('{"is_limerick": 1}', 0), ("?", 0), ("[]", 0)):
         scene = Scene(lambda: 0, GenerationContext(1, 1).random("Limerick", "0"), load_wording())
@@ -151,7 +151,7 @@ def test_the_workspaces_memory_folder_holds_kinds_by_name(workspace: Path) -> No
     (workspace / "kinds" / "birthdays.py").rename(workspace / "memory" / "birthdays.py")
     file = workspace / "benchmark.yml"
     file.write_text(file.read_text().replace("kinds/birthdays.py", "birthdays"))
-    assert read_configuration(file).data_set("Birthdays") is not None
+    assert "Birthdays" in {each.title for each in read_configuration(file).data_sets}
     done = subprocess.run(
         command("plugins"), cwd=workspace, env=environment(), capture_output=True, text=True, timeout=60
     )

@@ -13,7 +13,7 @@ from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, tes
 from tests.memory_scoring_parts import score_by_words
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext
-from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._configuration import find_kind
 from tunecheck_memory._rules import shipped_kind
 
 kinds = st.sampled_from(SCRIPTED)

@@ -8,7 +8,7 @@ import pytest
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck_memory import Definition, GenerationContext, Kind
-from tunecheck_memory._kinds.registry import find_kind
+from tunecheck_memory._configuration import find_kind
 
 HAIKU = """
 from tunecheck_memory._kind import Kind
@@ -21,7 +21,6 @@ class Haiku(Kind):
 
     def __init__(self, *, lines: int = 3) -> None:
         self.lines = lines
-        self.arguments = {"lines": lines}
 
     def definitions(self, count, making):
         return [scripted_test(self, str(n), ["Frog."] * self.lines, ["Recite."], ["Frog."]) for n in range(count)]

@@ -31,7 +31,6 @@ class Own(Kind):
     title = "Own"
 
     def __init__(self):
-        self.arguments = {}
         <init>
 
     def definitions(self, count, making):

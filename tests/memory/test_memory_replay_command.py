@@ -16,9 +16,9 @@ from tests.cli_parts import Said
 from tests.memory_core_parts import logged, run, settings
 
 from tunecheck_memory import Definition, Wait
+from tunecheck_memory._configuration import find_kind
 from tunecheck_memory._definitions import write_definitions
 from tunecheck_memory._filler import load_filler
-from tunecheck_memory._kinds.registry import find_kind
 from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import load_tokenizer
 from tunecheck_memory._wording import load_wording

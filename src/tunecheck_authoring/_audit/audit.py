@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck import Run
-from tunecheck.episodes import CheckedRow, EntryCheck
+from tunecheck.calls import FunctionCall, canonical_text
+from tunecheck.datasets import SOURCE_ID, TRIAL
+from tunecheck.episodes import Change, CheckedRow, EntryCheck
+from tunecheck.formats import read_calls
+from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
+from tunecheck.runs import value_reader
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
-from tunecheck_authoring._audit.failing import failing_alike
 from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first
 from tunecheck_authoring._audit.repeats import KnownRows, known_row
 from tunecheck_authoring._audit.requests import request_findings
 from tunecheck_authoring._audit.values import value_findings
+
+FEWEST_RUNS = 2
+"""Runs that are needed to see that all fail alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class _Auditing:
             evidence = "its calls leave the state as it was, and nothing else is judged"
             yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
         if row.replayed is not None:
+            yield from renamed_originals(row.name, row.replayed)
             yield from self._repeated_calls(row.name, row.replayed)
 
     def _repeated_calls(self, name: str, check: EntryCheck) -> Iterator[AuditFinding]:
@@ -114,6 +123,28 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
             yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
 
 
+def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
+    """Yield each call that renames what an earlier call of its turn copied elsewhere: the copy may be meant."""
+    for at, each in enumerate(check.played):
+        copied = [
+            (one, change)
+            for one in check.played[:at]
+            if one.turn == each.turn
+            for change in one.step.changes
+            if change.is_new
+        ]
+        for gone in each.step.changes:
+            same = [(one, copy) for one, copy in copied if copy.path[-1] == gone.path[-1] and copy.path != gone.path]
+            if gone.is_gone and _is_renamed(gone, each.step.changes) and same and same[-1][1].after == gone.before:
+                evidence = f"{same[-1][0].text} copies {gone.path[-1]!r}, and {each.text} renames it where it was"
+                yield found(name, "renamed_original", evidence, each.turn, fix="is the copy meant?")
+
+
+def _is_renamed(gone: Change, changes: Sequence[Change]) -> bool:
+    beside = (change for change in changes if change.is_new and change.path[:-1] == gone.path[:-1])
+    return any(change.after == gone.before for change in beside)
+
+
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:
     others = [each for number, each in enumerate(check.played) if number != at]
     whole, shorter = (check.replay(check.entry.config) for _ in range(2))
@@ -121,3 +152,52 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
         whole.call(each.call)
     results = [shorter.call(each.call).result.text for each in others]
     return results == [each.step.result.text for each in others] and shorter.state == whole.state
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a run answered to a row that it failed, in one wording for equal calls, and why."""
+
+    answer: str
+    cause: str
+    evidence: str
+
+
+def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditFinding]:
+    """Of each of these rows that all runs failed: whether most gave the same calls, or all have the same cause."""
+    failed: dict[str, list[_Failure]] = {}
+    for run in runs:
+        for name, failure in ((name, failure) for name, failure in _failures(run) if name in names):
+            failed.setdefault(name, []).append(failure)
+    for name, failures in failed.items():
+        if len(failures) >= FEWEST_RUNS and len(failures) == len(runs):
+            yield from _alike(name, failures)
+
+
+def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
+    manifest = run.manifest()
+    response = value_reader(manifest, "response", ("response",))
+    primaries = {name: entry.primary for name, entry in manifest.evaluators.items()}
+    readers = [VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()]
+    for row in run.rows():
+        if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
+            data, target = (
+                {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+                for prefix in ("inputs.", "outputs.")
+            )
+            name = str(data.get(SOURCE_ID, row.get("row_id")))
+            calls = sorted(read_calls(response(data, target)).calls, key=lambda call: call.name)
+            answer = [FunctionCall(call.name, dict(sorted(call.arguments.items()))) for call in calls]
+            yield name, _Failure(canonical_text(answer), str(row.get("cause") or ""), evidence_of(row))
+
+
+def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
+    [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
+    first = next(each for each in failures if each.answer == answer)
+    why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
+    if answer and 2 * count > len(failures) and count > 1:
+        who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail it, {count} of them"
+        yield found(name, "fails_alike", f"{who} answer {answer} ({why})", fix=f"is {answer} right?")
+    elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
+        text = f"all {len(failures)} runs fail it for the same cause ({why})"
+        yield found(name, "fails_alike", text, certainty="look")

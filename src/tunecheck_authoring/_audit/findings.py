@@ -22,6 +22,7 @@ _LIKELY: Final = {
     "unanswered_request": "the user asks for something that no call does",
     "unused_text": "the user quotes something that no call has",
     "superfluous_call": "the same call is made twice, with nothing changed between",
+    "renamed_original": "something is copied and then renamed itself, not its copy",
     "conflicting_answers": "the same request has other right calls in another row",
     "in_training_data": "the row is in the training data",
     "passes_idle": "an agent that does nothing passes the row",

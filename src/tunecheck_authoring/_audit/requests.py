@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tunecheck_authoring._audit.dialogue import Dialogue, argument_values, texts_in
 from tunecheck_authoring._audit.findings import AuditFinding, Certainty, found
@@ -72,12 +72,12 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Quoted texts that are in no argument, in nothing that a call answered, and in nothing that was configured."""
     if not dialogue.calls or dialogue.is_source:
         return
-    used = KnownValues()
-    used.add(dialogue.start)
+    of_calls = KnownValues()
     for call in dialogue.calls:
-        used.add([*call.right.accepted.values()])
-        used.add(call.result)
-        used.add(call.name)
+        of_calls.add([*call.right.accepted.values(), call.result, call.name])
+    used = KnownValues()
+    used.add([dialogue.start, *((call.right.accepted, call.result, call.name) for call in dialogue.calls)])
+    places = {*_places(dialogue.start)}
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
     for turn, asked in enumerate(dialogue.asked):
@@ -85,10 +85,23 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         quoted = dict.fromkeys(quotes(kept))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
             is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
-            if dialogue.of_turn(turn) and not is_all and not _is_used(quote, used, texts, dialogue):
+            is_missed = quote in places and not of_calls.has_text(quote)
+            if dialogue.of_turn(turn) and not is_all and (is_missed or not _is_used(quote, used, texts, dialogue)):
                 evidence = f"the user quotes {quote!r}, which no call has"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
+
+
+def _places(value: object) -> Iterator[str]:
+    """Yield the names of what holds other things in a state, as folders do."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if isinstance(each, Mapping) and any(isinstance(inner, Mapping) for inner in each.values()):
+                yield str(name)
+            yield from _places(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _places(each)
 
 
 def _is_used(quote: str, used: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:

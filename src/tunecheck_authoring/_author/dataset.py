@@ -13,7 +13,7 @@ import msgspec
 from tunecheck import ConfigurationError
 from tunecheck.datasets import DatasetDefaults, sidecar_path, sidecar_text
 from tunecheck.plugins import counted, dumps_line, told_as, write_file
-from tunecheck_authoring._author.files import GraphFile, Line, RejectedLine, RowLine
+from tunecheck_authoring._author.files import GraphFile, Line, RowLine, Weakness
 from tunecheck_authoring._author.paths import Coverage
 
 _MOST_LISTED = 20
@@ -27,7 +27,7 @@ class Authored:
     """
 
     rows: list[Line] = field(default_factory=list)
-    rejected: list[RejectedLine] = field(default_factory=list)
+    rejected: list[Weakness] = field(default_factory=list)
     train: list[Line] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
     plain: Counter[str] = field(default_factory=Counter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import field
@@ -17,15 +17,7 @@ else:
 Variant: TypeAlias = Literal[
     "missing_parameter", "missing_function", "long_context", "composite", "distractors", "irrelevant", "change_of_mind"
 ]
-VARIANTS: tuple[Variant, ...] = (
-    "missing_parameter",
-    "missing_function",
-    "long_context",
-    "composite",
-    "distractors",
-    "irrelevant",
-    "change_of_mind",
-)
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 class StageRecord(msgspec.Struct, frozen=True):
@@ -204,14 +196,14 @@ class QuestionLine(Written, frozen=True, kw_only=True):
 Line: TypeAlias = RowLine | QuestionLine
 
 
-class RejectedLine(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `rejected.jsonl`: a row that did not hold, and why; one of variant "task" was not made a task.
+class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `rejected.jsonl`: a row that does not hold, and why; one of variant "task" was not made a task.
 
     `reason` says what sort of thing is wrong, `detail` what it is, `function` which one it is about.
     """
 
-    id: str
-    variant: str
+    id: str = ""
+    variant: str = ""
     reason: str
     detail: str = ""
     function: str | None = None

@@ -11,9 +11,8 @@ from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called
 from tunecheck.plugins import JSON, counted
-from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall
+from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
 from tunecheck_authoring._author.graph import available, succeeded
-from tunecheck_authoring._author.trial import Weakness
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
 from tunecheck_authoring._author.world import Function, World, require_known
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, told_as, write_file
@@ -18,19 +20,18 @@ from tunecheck_authoring._author.files import (
     GraphFile,
     Line,
     QuestionLine,
-    RejectedLine,
     RowLine,
     Variant,
+    Weakness,
     WorldFile,
 )
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
-from tunecheck_authoring._author.shipped import shipped
 from tunecheck_authoring._author.stages import Workbench
 from tunecheck_authoring._author.tasks import render_task
-from tunecheck_authoring._author.trial import Trial, Weakness
+from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.variants import RowAuthor, question_row
-from tunecheck_authoring._author.world import World, described, find_world
+from tunecheck_authoring._author.world import World, described, find_world, shipped
 from tunecheck_authoring._author.writing import reworded, set_aside
 
 if TYPE_CHECKING:
@@ -96,17 +97,11 @@ def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
         ConfigurationError: a simulator or a stage's file cannot be used, or a file is there already.
     """
     _check_files(plan)
-    pipeline = AuthorPipeline(plan, backends)
-    makers: Mapping[Stage, Callable[[], None]] = {
-        "world": pipeline.make_world,
-        "graph": pipeline.make_graph,
-        "tasks": pipeline.make_tasks,
-        "variants": pipeline.make_variants,
-        "rows": pipeline.make_rows,
-    }
-    for stage in STAGES[: STAGES.index(plan.last) + 1]:
-        makers[stage]()
-    return pipeline.report
+    made = AuthorPipeline(plan, backends)
+    makers = (made.make_world, made.make_graph, made.make_tasks, made.make_variants, made.make_rows)
+    for make in makers[: STAGES.index(plan.last) + 1]:
+        make()
+    return made.report
 
 
 class AuthorPipeline:
@@ -145,20 +140,20 @@ class AuthorPipeline:
         inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
-        refused: list[RejectedLine] = []
+        refused: list[Weakness] = []
         tasks = self._bench.lines("tasks.jsonl", AuthoredTask, inputs, lambda: self._sampled(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
-        self._refused = self._bench.lines("refused.jsonl", RejectedLine, None, lambda: refused)
+        self._refused = self._bench.lines("refused.jsonl", Weakness, None, lambda: refused)
 
-    def _sampled(self, refused: list[RejectedLine]) -> list[AuthoredTask]:
+    def _sampled(self, refused: list[Weakness]) -> list[AuthoredTask]:
         plan, models = self._plan, self._plan.models
 
         def weakness(task: AuthoredTask) -> Weakness | None:
             row = next(self._rows_of(render_task(self._world, task, plan.seed), ()))
             found = self._trial.weakness(row)
             if found is not None:
-                refused.append(_rejected(row, "task", found))
+                refused.append(msgspec.structs.replace(found, variant="task"))
             return found
 
         sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
@@ -211,20 +206,14 @@ class AuthorPipeline:
             if weakness is None:
                 authored.rows.append(row)
             else:
-                authored.rejected.append(_rejected(row, row.variant, weakness))
-        self._bench.lines("rejected.jsonl", RejectedLine, None, lambda: authored.rejected)
+                authored.rejected.append(weakness)
+        self._bench.lines("rejected.jsonl", Weakness, None, lambda: authored.rejected)
         if plan.models is not None:
             authored.rows, review = set_aside(authored.rows, plan.models)
-            self._bench.lines("review.jsonl", RejectedLine, [each.id for each in review], lambda: review)
+            self._bench.lines("review.jsonl", Weakness, [each.id for each in review], lambda: review)
             authored.rejected += review
         authored.rejected += self._refused
         return authored
-
-
-def _rejected(row: Line, variant: str, weakness: Weakness) -> RejectedLine:
-    return RejectedLine(
-        id=row.id, variant=variant, reason=weakness.reason, detail=weakness.detail, function=weakness.function
-    )
 
 
 def _check_files(plan: AuthorPlan) -> None:

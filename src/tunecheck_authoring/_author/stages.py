@@ -119,15 +119,13 @@ def _hash_of(path: Path) -> str:
 def _lines(path: Path, kind: type[T]) -> Iterator[T]:
     with told_as(ConfigurationError, path), open_regular(path) as file:
         for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            try:
+                value = loads(line) if line.strip() else None
+            except ValueError as error:
+                raise ConfigurationError(f"{where}: no JSON: {error}") from None
             if line.strip():
-                yield read_as(_json(line, path, number), kind, f"{path}, line {number}")
-
-
-def _json(line: bytes, path: Path, number: int) -> JSON:
-    try:
-        return loads(line)
-    except ValueError as error:
-        raise ConfigurationError(f"{path}, line {number}: no JSON: {error}") from None
+                yield read_as(value, kind, where)
 
 
 def _yaml_text(content: msgspec.Struct) -> bytes:

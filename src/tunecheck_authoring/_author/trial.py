@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias, cast
 
@@ -14,7 +13,7 @@ from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
 from tunecheck.datasets import right_calls
 from tunecheck.episodes import PROBLEMS, Given, GroundTruth, Services, StateCheck, Turn, findings
 from tunecheck.plugins import JSON, canonical, dumps, find
-from tunecheck_authoring._author.files import Line, QuestionLine, RowLine
+from tunecheck_authoring._author.files import Line, QuestionLine, RowLine, Weakness
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said
 from tunecheck_authoring._author.world import World
@@ -27,17 +26,8 @@ _CHANGES = 3
 """Most other values that are tried in an argument's place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weakness:
-    """Why a row does not hold: the sort of thing, what it is, and the function it is about, if it is about one."""
-
-    reason: str
-    detail: str = ""
-    function: str | None = None
-
-
-_NOT_PASSED = Weakness("its own ground truth does not pass")
-_IDLE_PASSES = Weakness("an agent that does nothing passes")
+_NOT_PASSED = Weakness(reason="its own ground truth does not pass")
+_IDLE_PASSES = Weakness(reason="an agent that does nothing passes")
 
 
 class Trial:
@@ -50,10 +40,11 @@ class Trial:
         self._services = Services(classes)
 
     def weakness(self, row: Line) -> Weakness | None:
-        """Why the row does not hold; None: it does."""
+        """Return why the row does not hold; None if it does."""
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
-            self._known[content] = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
+            found = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
+            self._known[content] = found and msgspec.structs.replace(found, id=row.id, variant=row.variant)
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
@@ -78,7 +69,7 @@ class Trial:
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
-            return Weakness(PROBLEMS[found.problem], f"{found.call or ''} {found.text}".strip())
+            return Weakness(reason=PROBLEMS[found.problem], detail=f"{found.call or ''} {found.text}".strip())
         truth, check = GroundTruth.read(content), StateCheck(self._services)
         turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
 
@@ -112,7 +103,7 @@ class Trial:
     def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> Weakness | None:
         mistakes = self._mistakes(row, turns)
         found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
-        return found and Weakness("a mistake passes", found[1], found[0].name)
+        return found and Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
         """The turns with one call left out, or one argument of it changed."""
@@ -146,7 +137,7 @@ class Trial:
                 swapped = [*turn[:at], turn[at + 1], turn[at], *turn[at + 2 :]]
                 changed = [*turns[:number], swapped, *turns[number + 1 :]]
                 if outcome == self._outcome(row, changed) and not passes(changed):
-                    return Weakness("another order that comes to the same fails", canonical_text(swapped))
+                    return Weakness(reason="another order that comes to the same fails", detail=canonical_text(swapped))
         return None
 
     def _outcome(self, row: RowLine, turns: Turns) -> JSON:
@@ -162,4 +153,5 @@ class Trial:
 def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
     for name, value in call.arguments.items():
         if not said(value, words):
-            yield Weakness("nobody says a value", f"{name}={value!r} of {call.name}", call.name)
+            detail = f"{name}={value!r} of {call.name}"
+            yield Weakness(reason="nobody says a value", detail=detail, function=call.name)

@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import cast
 
 from tunecheck.plugins import JSON
-from tunecheck_authoring._author.shipped import shipped
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._author.world import Function, Schema, World
+from tunecheck_authoring._author.world import Function, Schema, World, shipped
 
 Place = tuple["str | int", ...]
 Held = Mapping[str, Sequence[JSON]]

@@ -11,11 +11,10 @@ from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.paths import as_call
-from tunecheck_authoring._author.shipped import shipped
 from tunecheck_authoring._author.tasks import RequestWriter, TaskOutcome, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import details_of, format_targets, format_values, said
-from tunecheck_authoring._author.world import Function, World
+from tunecheck_authoring._author.world import Function, World, shipped
 
 _NOTES = 120
 _READS = "read_only"

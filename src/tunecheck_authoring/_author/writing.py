@@ -18,7 +18,7 @@ import msgspec
 from tunecheck import ConfigurationError
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, read_as, read_yaml, refuses
-from tunecheck_authoring._author.files import AuthoredTask, Line, RejectedLine
+from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness
 from tunecheck_authoring._author.wording import said
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ def _problem(words: str, request: WritingRequest) -> str | None:
     return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
-def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[RejectedLine]]:
+def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
     """The rows that were solved as they are meant, and the others with what was done instead."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
-        RejectedLine(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
+        Weakness(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
         for row in rows
         if row.id in reasons
     ]

@@ -51,8 +51,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     """
     from tunecheck import find_run
     from tunecheck.datasets import open_dataset
-    from tunecheck_authoring._audit.audit import audit as audit_rows
-    from tunecheck_authoring._audit.failing import FEWEST_RUNS
+    from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
         raise ConfigurationError("--runs compares what runs answer: name another run, too")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import http.client
 import os
 import queue
@@ -28,10 +29,13 @@ from typing import IO, cast
 from tunecheck import ConfigurationError, __version__
 from tunecheck.endpoints import MASK, looks_secret
 from tunecheck.plugins import JSON, clean, dumps, loads
-from tunecheck_authoring._mcp.folder import FOLDER
 
 PROTOCOL = "2025-06-18"
+FOLDER = "/service"
+"""What a server's own folder is called in calls and answers: its real name differs each time."""
+
 _MOST_BYTES = 4_000_000
+_MOST_FILE_BYTES = 1_000_000
 _MOST_PAGES = 100
 _SPARE = 2
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
@@ -324,3 +328,39 @@ def _object(text: str) -> Message:
     if not isinstance(value, dict):
         raise ValueError("an answer that is no JSON object")
     return value
+
+
+def files_in(folder: Path) -> dict[str, JSON] | None:
+    """Return what each file holds, by the path that calls and answers have; a folder holds None.
+
+    Returns None if the folder holds more than a megabyte, or anything but files and folders.
+    """
+    found: dict[str, JSON] = {}
+    left = _MOST_FILE_BYTES
+    for path in _below(folder):
+        name = f"{FOLDER}/{path.relative_to(folder).as_posix()}"
+        if _is_folder(path):
+            found[name] = None
+        elif path.is_symlink() or not path.is_file() or (left := left - path.stat().st_size) < 0:
+            return None
+        else:
+            found[name] = _file_text(path.read_bytes(), folder)
+    return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        yield path
+        if _is_folder(path):
+            yield from _below(path)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _file_text(content: bytes, folder: Path) -> str:
+    try:
+        return content.decode().replace(str(folder), FOLDER)
+    except UnicodeDecodeError:
+        return f"sha256:{hashlib.sha256(content).hexdigest()}"

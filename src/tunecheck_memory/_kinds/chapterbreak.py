@@ -16,14 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.plugins import JSON, loads, told_as
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck.plugins import loads, read_as, told_as
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
-from tunecheck_memory._kinds.scripts import choice, scripted_test, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score, Wait
+from tunecheck_memory._kinds.scripts import choice, whole
 
 OPTIONS = 6
 """How many beginnings there are to choose from."""
@@ -50,12 +52,8 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     books = [_read_book(each) for each in files if each.suffix.lower() == ".txt"]
     if not lines and not books:
         raise ConfigurationError(f"{path}: holds no texts; they are .txt files (books) or .jsonl files (passages)")
-    chapters: list[_Passage] = []
-    if split is None:
-        for book in books:
-            others = [text for other in books if other is not book for text in other.chapters]
-            chapters += [_Chapter(book, number, others) for number in range(1, len(book.chapters))]
-    return chapters + [passage for file in lines for passage in _read_passages(file, split)]
+    found = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
+    return found + [passage for file in lines for passage in _read_passages(file, split)]
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -71,59 +69,56 @@ def pages_of(text: str, size: int) -> list[str]:
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
 
 
-class _Passage(Protocol):
-    """A context, the beginning of what comes next, and beginnings that do not."""
-
-    @property
-    def context(self) -> str: ...
-    @property
-    def beginning(self) -> str: ...
-    def others(self, random: Random, count: int) -> list[str]: ...
-
-
 @dataclass(frozen=True)
-class _Line:
-    """A passage of a `.jsonl` file."""
+class _Passage:
+    """A context, the beginning of what comes next, and texts that begin otherwise, in groups: the best ones first."""
 
     where: str
-    value: dict[str, JSON]
+    context: str
+    beginning: str
+    others: Sequence[Sequence[str]]
 
-    @property
-    def context(self) -> str:
-        return _tail(self._text("context", "ctx"))
-
-    @property
-    def beginning(self) -> str:
-        return _head(self._text("next", "pos"))
-
-    def others(self, random: Random, count: int) -> list[str]:
-        given = self.value.get("others", self.value.get("negs"))
-        texts = [each for each in given if isinstance(each, str) and each.strip()] if isinstance(given, list) else []
-        if len(texts) < count:
-            raise DataError(f"{self.where}: 'others' must be a list of at least {count} texts")
-        return [_head(each) for each in random.sample(texts, count)]
-
-    def _text(self, name: str, alias: str) -> str:
-        value = self.value.get(name, self.value.get(alias))
-        if not isinstance(value, str) or not value.strip():
-            raise DataError(f"{self.where}: {name!r} must be a text")
-        return value
+    def wrong_options(self, random: Random, count: int) -> list[str]:
+        """Draw other beginnings; a group is used once the groups before it are used up."""
+        chosen: list[str] = []
+        for group in self.others:
+            beginnings = dict.fromkeys(map(_head, group))
+            fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
+            chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
+        if len(chosen) < count:
+            raise DataError(f"{self.where}: a passage needs {count} other beginnings, and has {len(chosen)}")
+        return chosen
 
 
-def _read_passages(file: Path, split: str | None) -> Iterator[_Line]:
+_NAMES = {"ctx": "context", "pos": "next", "negs": "others"}
+_Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A line of a `.jsonl` file."""
+
+    context: _Text
+    next: _Text
+    others: list[str]
+    split: str | None = None
+
+
+def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
     with told_as(DataError, file):
         lines = file.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         where = f"{file}, line {number}"
-        if line.strip():
-            try:
-                value = loads(line)
-            except ValueError as error:
-                raise DataError(f"{where}: not JSON: {error}") from None
-            if not isinstance(value, dict):
-                raise DataError(f"{where}: must be an object with 'context', 'next' and 'others'")
-            if split is None or value.get("split") == split:
-                yield _Line(where, value)
+        try:
+            value = loads(line)
+        except ValueError as error:
+            raise DataError(f"{where}: not JSON: {error}") from None
+        named = {_NAMES.get(name, name): each for name, each in value.items()} if isinstance(value, dict) else value
+        read = read_as(named, _Line, where, error=DataError)
+        if split in (None, read.split):
+            others = [each for each in read.others if each.strip()]
+            yield _Passage(where, _tail(read.context), _head(read.next), [others])
 
 
 @dataclass(frozen=True)
@@ -152,33 +147,14 @@ def _read_book(file: Path) -> _Book:
     return _Book(file, text, chapters, [start for start, _ in spans])
 
 
-@dataclass(frozen=True)
-class _Chapter:
-    """A chapter of a book, not its first; `elsewhere` are the chapters of other books."""
-
-    book: _Book
-    number: int
-    elsewhere: Sequence[str]
-
-    @property
-    def context(self) -> str:
-        return _tail(self.book.text[self.book.starts[0] : self.book.starts[self.number]])
-
-    @property
-    def beginning(self) -> str:
-        return _head(self.book.chapters[self.number])
-
-    def others(self, random: Random, count: int) -> list[str]:
-        """Beginnings of later chapters first: the agent may have read earlier ones."""
-        later, earlier = self.book.chapters[self.number + 1 :], self.book.chapters[: self.number]
-        chosen: list[str] = []
-        for group in (later, self.elsewhere if len(later) < count else (), earlier):
-            beginnings = dict.fromkeys(map(_head, group))
-            fresh = [each for each in beginnings if each != self.beginning and each not in chosen]
-            chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
-        if len(chosen) < count:
-            raise DataError(f"{self.book.file}: a passage needs {count} other chapters, in this book or in others")
-        return chosen
+def _passages_in(book: _Book, books: Sequence[_Book]) -> Iterator[_Passage]:
+    """Yield a passage for each chapter but the first; later chapters go first: the agent may have read earlier ones."""
+    elsewhere = [text for other in books if other is not book for text in other.chapters]
+    for number in range(1, len(book.chapters)):
+        later, earlier = book.chapters[number + 1 :], book.chapters[:number]
+        others = (later, elsewhere if len(later) < OPTIONS - 1 else (), earlier)
+        context = book.text[book.starts[0] : book.starts[number]]
+        yield _Passage(str(book.file), _tail(context), _head(book.chapters[number]), others)
 
 
 def _tail(text: str) -> str:
@@ -225,7 +201,6 @@ class ChapterBreak(Kind):
     def __init__(self, *, split: str = "all", max_message_size: int = 1024) -> None:
         self.split = choice("split", split, SPLITS)
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
-        self.arguments = {"split": split, "max_message_size": max_message_size}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         """See Kind; the texts are shuffled by the seed, and each is used once."""
@@ -241,7 +216,7 @@ class ChapterBreak(Kind):
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
     def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> Definition:
-        options = passage.others(making.random(self.title, example), OPTIONS - 1)
+        options = passage.wrong_options(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)
         pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))

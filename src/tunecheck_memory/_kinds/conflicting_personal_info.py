@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, ReplyError
-from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import Definition
+from tunecheck_memory import Definition, GenerationContext, Kind, read_lenient, scripted_test
+from tunecheck_memory._kinds.scripts import read_words
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -89,7 +87,6 @@ class ConflictingPersonalInfo(Kind):
 
 def read_content(text: str) -> tuple[list[str], str, str]:
     """The statements, question and answer of a generator's reply."""
-    from tunecheck_memory._lenient_json import read_lenient
 
     value = read_lenient(text[:_MOST_CHARACTERS])
     if not isinstance(value, dict):

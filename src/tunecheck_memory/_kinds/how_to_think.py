@@ -7,10 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import Definition
+from tunecheck_memory import Definition, GenerationContext, Kind, scripted_test
+from tunecheck_memory._kinds.scripts import read_words
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from tunecheck.evaluators import rouge_l, rouge_tokens
-from tunecheck_memory._data import read_data, read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
@@ -17,8 +16,7 @@ from tunecheck_memory._kinds.replies import (
     replies,
     texts,
 )
-from tunecheck_memory._kinds.scripts import scripted_test, share, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import read_data, read_words, share, whole
 
 FEWEST, MOST = 2, 8
 """The reply that must hold the saying is one of these; the one to the instruction counts as the first."""
@@ -111,10 +109,6 @@ class TriggerResponse(Kind):
     def __init__(self, *, trigger_activations: int = 3, rouge_score_threshold: float = 0.75) -> None:
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
         self.rouge_score_threshold = share("rouge_score_threshold", rouge_score_threshold)
-        self.arguments = {
-            "trigger_activations": trigger_activations,
-            "rouge_score_threshold": self.rouge_score_threshold,
-        }
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)

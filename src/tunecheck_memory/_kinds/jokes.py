@@ -7,12 +7,10 @@ from itertools import islice
 
 from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
-from tunecheck_memory._data import read_words
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Scene, Score, scripted_test
 from tunecheck_memory._definitions import default_waits
-from tunecheck_memory._kind import GenerationContext, Kind, Scene
 from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
-from tunecheck_memory._kinds.scripts import scripted_test, text, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import read_words, text, whole
 from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
@@ -38,12 +36,6 @@ class Jokes(Kind):
         if minutes_low > minutes_high:
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
         self.joke_prefix = text("joke_prefix", joke_prefix, longest=500)
-        self.arguments = {
-            "jokes_told": jokes_told,
-            "minutes_low": minutes_low,
-            "minutes_high": minutes_high,
-            "joke_prefix": joke_prefix,
-        }
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """Ask for the joke by the hours and minutes since it was said, days counted as hours."""

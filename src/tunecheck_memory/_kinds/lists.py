@@ -4,13 +4,10 @@ import re
 from random import Random
 
 from tunecheck.plugins import JSON
-from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
-from tunecheck_memory._kinds.scripts import scripted_test, whole
+from tunecheck_memory._kinds.scripts import read_words, whole
 from tunecheck_memory._kinds.statements import NamesKind
-from tunecheck_memory._lenient_json import read_lenient
-from tunecheck_memory._model import Definition, FinishedTest, Score
 
 
 class NameList(NamesKind):
@@ -75,7 +72,6 @@ class Shopping(Kind):
 
     def __init__(self, *, item_changes: int = 3) -> None:
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
-        self.arguments = {"item_changes": item_changes}
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)

@@ -16,10 +16,8 @@ from tunecheck.plugins import JSON, read_as
 DRINKS = "Beverages"
 """The section whose entries are not dishes."""
 
-_MOST_ENTRIES = 1_000
-_MOST_CHARACTERS = 500
 _MOST_TEXT = 200_000
-_Entry: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
+_Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]*\S[^\r\n]*$", max_length=500)]
 _ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
 
 
@@ -36,21 +34,14 @@ class Menu:
         Raises:
             ConfigurationError: it is not a menu, or no mix-up can be made with it; names `source` and the section.
         """
-        sections = read_as(value, dict[str, list[_Entry]], source)
+        sections = read_as(value, dict[_Line, list[_Line]], source)
         for section, entries in sections.items():
             if section != DRINKS and len(set(entries)) < 3:
                 raise ConfigurationError(
                     f"{source}: the section {section!r} needs three entries or more: one that runs out, "
                     "one in its place, and one that the waiter brings by mistake"
                 )
-            for text in (section, *entries):
-                if len(text) > _MOST_CHARACTERS or not text.isprintable():
-                    raise ConfigurationError(
-                        f"{source}: {text[:40]!r}… must be one line of {_MOST_CHARACTERS} characters at most"
-                    )
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
-        if len(menu.entries) > _MOST_ENTRIES:
-            raise ConfigurationError(f"{source}: more than {_MOST_ENTRIES:,} entries")
         if not menu.dishes:
             raise ConfigurationError(f"{source}: no section but {DRINKS!r}, so there is nothing to eat")
         return menu

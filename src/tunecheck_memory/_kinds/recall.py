@@ -7,11 +7,9 @@ from uuid import UUID
 import msgspec
 
 from tunecheck.plugins import JSON, dumps
-from tunecheck_memory._data import read_data
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, in_reply, last_reply
-from tunecheck_memory._kinds.scripts import Fact, draw_values, scripted_test, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, whole
 
 _FACTS, _ASKED = 10, 3
 
@@ -99,7 +97,6 @@ class KeyValuePairs(Kind):
     def __init__(self, *, num_kv_pairs: int = 140, nested_levels: int = 0) -> None:
         self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
         self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
-        self.arguments = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)

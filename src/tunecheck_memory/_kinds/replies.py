@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck.plugins import JSON
-from tunecheck_memory._model import FinishedTest, Score
+from tunecheck_memory import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
 """As much of a reply as is looked at; the longest recorded one has 8,000."""

@@ -13,12 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from tunecheck_memory._data import read_data, read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply
-from tunecheck_memory._kinds.scripts import choice, scripted_test
-from tunecheck_memory._lenient_json import read_lenient
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import choice, read_data, read_words
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """What may be asked: where the thing is or was, where somebody believes that it is, or either."""
@@ -185,7 +182,6 @@ class SallyAnne(Kind):
 
     def __init__(self, *, question_type: str = "any") -> None:
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
-        self.arguments = {"question_type": question_type}
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         story = tell_story(making.random(self.title, example), self.question_type)

@@ -1,18 +1,35 @@
-"""What kinds are made of: checked arguments, scripts with even waits, facts with values put in, invented names."""
+"""What kinds are made of: checked arguments, scripts with even waits, data files, facts, invented names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import msgspec
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, did_you_mean
+from tunecheck.plugins import JSON, did_you_mean, loads
+from tunecheck_memory import Definition, Kind, Wait
 from tunecheck_memory._definitions import default_waits
-from tunecheck_memory._kind import Kind
-from tunecheck_memory._model import Definition, Wait
 from tunecheck_memory._wording import fill
+
+DATA = Path(__file__).parents[1] / "data"
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=32)
+def read_words(name: str) -> tuple[str, ...]:
+    lines = (DATA / f"{name}.txt").read_text("utf-8").splitlines()
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+@lru_cache(maxsize=32)
+def read_data(name: str, form: type[T]) -> T:
+    return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tunecheck_memory._data import read_data, read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
-from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import read_data, read_words
 
 _OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
 _MESSAGE = "Message from {name}: {message}"

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, in_reply, is_denied, last_reply, named, plain_words
-from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import read_words, whole
 
 _COLOUR_STATEMENTS = (
     "These days the colour I like best is {colour}.",
@@ -29,7 +27,6 @@ class Colours(Kind):
 
     def __init__(self, *, colour_changes: int = 3) -> None:
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
-        self.arguments = {"colour_changes": colour_changes}
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
@@ -78,7 +75,6 @@ class NamesKind(Kind):
 
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
-        self.arguments = {"name_changes": name_changes}
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)

@@ -9,12 +9,10 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from tunecheck_memory._data import read_words
-from tunecheck_memory._kind import GenerationContext, Kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
-from tunecheck_memory._kinds.scripts import scripted_test, whole
-from tunecheck_memory._model import Definition, FinishedTest, Score
+from tunecheck_memory._kinds.scripts import read_words, whole
 
 LONGEST_TOWN = 40
 """Most places of one town; the list of names has as many and more."""
@@ -56,7 +54,6 @@ class TownKind(Kind):
 
     def __init__(self, *, known_locations: int = 5) -> None:
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
-        self.arguments = {"known_locations": known_locations}
 
     def is_verbatim(self, given: FinishedTest) -> bool:
         """False: routes can be worded in many ways."""
