@@ -43,15 +43,12 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._filler import load_filler
 from tunecheck_memory._goodai import EventType
-from tunecheck_memory._kind import Scene
+from tunecheck_memory._kind import Definition, Say, Scene, Step, Wait
 from tunecheck_memory._kinds.jokes import Jokes
-from tunecheck_memory._model import Definition, Say, Step, Wait
-from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings
-from tunecheck_memory._tasks import Task, Test
+from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings, Task, Test
 from tunecheck_memory._tokens import load_tokenizer
-from tunecheck_memory._wording import fill, load_wording
+from tunecheck_memory._wording import fill, load_filler, load_wording
 
 _DAY = 86_400
 _DAY_US = _DAY * 1_000_000

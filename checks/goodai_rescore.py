@@ -31,7 +31,7 @@ from tunecheck._errors import ConfigurationError, DataError, TunecheckError, tol
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.views import console
-from tunecheck_memory._model import FinishedTest
+from tunecheck_memory._kind import FinishedTest
 from tunecheck_memory._rules import Undecided, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20

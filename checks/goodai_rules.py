@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
+from tunecheck_memory._kind import FinishedTest, Score
 from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
@@ -19,7 +20,6 @@ from tunecheck_memory._kinds.replies import (
 )
 from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
 from tunecheck_memory._lenient_json import MAX_CHARACTERS
-from tunecheck_memory._model import FinishedTest, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, plain_title
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")

@@ -14,10 +14,8 @@ from checks.goodai_run import LogEvent, log_events
 from tunecheck.plugins import JSON
 from tunecheck_memory import Definition, GenerationContext, Kind, Scene, Wait
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
-from tunecheck_memory._filler import FillerPool
-from tunecheck_memory._scheduler import Settings, schedule
-from tunecheck_memory._tasks import Test
-from tunecheck_memory._wording import FillerWording, Wording, load_wording
+from tunecheck_memory._scheduler import Settings, Test, schedule
+from tunecheck_memory._wording import FillerPool, FillerWording, Wording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tunecheck.plugins import JSON, CallsMade
-from tunecheck_memory._model import AskJudge, Points
+from tunecheck_memory._kind import AskJudge, Points
 
 
 class Outcome(

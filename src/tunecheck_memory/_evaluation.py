@@ -13,12 +13,10 @@ from tunecheck.evaluation import RESULTS_DIR, RunArguments, result_or_unanswered
 from tunecheck.plugins import is_held
 from tunecheck_memory._clock import ClockName
 from tunecheck_memory._configuration import Configuration, read_configuration
-from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
-from tunecheck_memory._filler import load_filler
 from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
+from tunecheck_memory._making import DefinitionSet, Mode, definition_data, make_definitions
 from tunecheck_memory._run_files import (
     ISOLATED,
     LeftOut,
@@ -27,12 +25,11 @@ from tunecheck_memory._run_files import (
     keep_definitions,
     write_run_files,
 )
-from tunecheck_memory._scheduler import Settings
+from tunecheck_memory._scheduler import Settings, Test
 from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget
-from tunecheck_memory._tasks import Test
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
-from tunecheck_memory._wording import load_wording
+from tunecheck_memory._wording import load_filler, load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""

@@ -10,7 +10,7 @@ from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
 from tunecheck.evaluators import ModelConfig, given, judge_endpoint
 from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
-from tunecheck_memory._model import FinishedTest, Points, Score
+from tunecheck_memory._kind import FinishedTest, Points, Score
 from tunecheck_memory._rules import Undecided, judge_by_words, shipped_kind
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from enum import IntEnum
 from pathlib import Path
 
 from tunecheck.plugins import JSON, dumps_line
-from tunecheck_memory._definitions import safe_name
 from tunecheck_memory._effects import (
     Begin,
     Consult,
@@ -28,7 +27,8 @@ from tunecheck_memory._effects import (
     Waiting,
 )
 from tunecheck_memory._event_log import Event
-from tunecheck_memory._model import Definition
+from tunecheck_memory._kind import Definition
+from tunecheck_memory._making import safe_name
 from tunecheck_memory._session_state import SessionState, TestState
 
 _MICROSECONDS = 1_000_000

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tunecheck_memory._kind import GROUP, Kind
+from tunecheck_memory._kind import GROUP, FinishedTest, Kind, Points, Score
 from tunecheck_memory._kinds.replies import UndecidedError
-from tunecheck_memory._model import FinishedTest, Points, Score
 from tunecheck_memory.plugin import PLUGIN
 
 _ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}

@@ -24,13 +24,13 @@ from tunecheck import Run, RunError
 from tunecheck.plugins import FORMAT_VERSION, JSON, real_number, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, settings_text
-from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
 from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
-from tunecheck_memory._model import Definition
+from tunecheck_memory._kind import Definition
+from tunecheck_memory._making import safe_name, write_definitions
+from tunecheck_memory._scheduler import conflicts
 from tunecheck_memory._session_state import SessionState
 from tunecheck_memory._target import MemoryTarget
-from tunecheck_memory._tasks import conflicts
 
 
 class MemoryFigures(msgspec.Struct, frozen=True):

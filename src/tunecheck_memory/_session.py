@@ -23,7 +23,7 @@ from tunecheck_memory._agents import Agent
 from tunecheck_memory._clock import Clock
 from tunecheck_memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck_memory._event_log import PROMPT_SIZE, Event, EventLog
-from tunecheck_memory._model import AskJudge
+from tunecheck_memory._kind import AskJudge
 from tunecheck_memory._session_state import SessionState, TestState
 
 _YIELD_EVERY = 64

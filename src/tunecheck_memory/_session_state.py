@@ -9,7 +9,7 @@ from tunecheck.plugins import JSON, CallsMade
 from tunecheck_memory._clock import as_iso
 from tunecheck_memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
 from tunecheck_memory._event_log import Event
-from tunecheck_memory._model import Points
+from tunecheck_memory._kind import Points
 
 
 @dataclass(frozen=True, slots=True)

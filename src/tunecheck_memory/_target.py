@@ -19,16 +19,15 @@ from tunecheck.endpoints import Endpoint, EndpointTargetBase
 from tunecheck.plugins import JSON, CallsMade, CostTracker, EndpointUsage, TargetOutput, content_hash, whole_number
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._clock import ClockName, make_clock
-from tunecheck_memory._definitions import definition_data
 from tunecheck_memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
-from tunecheck_memory._model import FinishedTest, Score
+from tunecheck_memory._kind import FinishedTest, Score
+from tunecheck_memory._making import definition_data
 from tunecheck_memory._session import Judge, Session
 from tunecheck_memory._session_state import SessionState, TestState
 from tunecheck_memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
-    from tunecheck_memory._scheduler import Settings
-    from tunecheck_memory._tasks import Test
+    from tunecheck_memory._scheduler import Settings, Test
     from tunecheck_memory._wording import Wording
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from tunecheck import ConfigurationError
-from tunecheck.plugins import Written, read_as, read_yaml, told_as
+from tunecheck import ConfigurationError, DataError
+from tunecheck.plugins import JSON, Written, dumps, loads, read_as, read_yaml, told_as
+from tunecheck_memory._tokens import Tokenizer
 
 if TYPE_CHECKING:
     from tunecheck_memory._kinds.menu import Menu
+
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
@@ -126,3 +131,130 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
                     f"{document.where(section, name)}: {section}.{name} has no {placeholder} in it"
                 )
     return wording
+
+
+SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
+"""The pool that ships."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """`suggested` is the reply that an agent may take as its own, `draws` the places of the message's entries."""
+
+    message: str
+    suggested: str
+    draws: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FillerPool:
+    """Questions with their answers, in the order of their file, which the draws depend on."""
+
+    pairs: Sequence[tuple[str, str]]
+    name: str = "filler"
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(dumps([list(pair) for pair in self.pairs])).hexdigest()
+
+
+def load_filler(path: Path | str | None = None) -> FillerPool:
+    """The pool of a file, by default the one that ships.
+
+    A file holds lines with `question` and `answer`, or is the reference's `trivia.json`, one object whose list `Data`
+    holds `Question` and `AnswerValue`.
+
+    Raises:
+        DataError: the file cannot be read, or an entry of it is none; names file and line or place.
+    """
+    file = Path(path) if path is not None else SHIPPED_FILLER
+    with told_as(DataError, file):
+        raw = file.read_bytes()
+    pairs = tuple(_pairs(raw, str(file)))
+    if not pairs:
+        raise DataError(f"{file}: holds no questions")
+    return FillerPool(pairs, file.name)
+
+
+class _Line(msgspec.Struct):
+    question: str
+    answer: str
+
+
+class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerValue"}):
+    question: str
+    answer: str
+
+
+def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
+    try:
+        whole = loads(raw)
+    except ValueError:
+        whole = None  # JSON Lines
+    if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
+        for place, entry in enumerate(entries):
+            yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
+        return
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            where = f"{name}, line {number}"
+            try:
+                yield _pair(loads(line), _Line, where)
+            except ValueError as error:
+                raise DataError(f"{where}: not JSON: {error}") from None
+
+
+def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[str, str]:
+    read: _Line | _Trivia = read_as(entry, form, where, error=DataError)
+    return read.question, read.answer
+
+
+class _Entry(NamedTuple):
+    """A line, what it weighs, and what its answer does in the middle and at the end of a list."""
+
+    line: str
+    tokens: int
+    inner: int
+    last: int
+
+
+class FillerWriter:
+    """Writes filler messages of a wanted size.
+
+    A message is large enough when its preface, its lines, each counted by itself, and its answers as a Python list come
+    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where encodings
+    never join two tokens: none is counted as a whole again for each entry.
+    """
+
+    def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:
+        self._pairs = pool.pairs
+        self._wording = wording
+        self._count = tokenizer.count
+        self._preface = tokenizer.count(wording.filler.preface)
+        self._entries: dict[int, _Entry] = {}
+
+    def write(self, source: random.Random, tokens: int) -> Filler:
+        draws = [source.randrange(len(self._pairs))]
+        answer = repr(self._pairs[draws[0]][1])
+        before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
+        open_list = self._count(f"[{answer},")
+        while before + size < tokens:
+            draws.append(source.randrange(len(self._pairs)))
+            entry = self._entry(draws[-1])
+            before += entry.tokens
+            size = open_list + entry.last
+            open_list += entry.inner
+        lines = "".join(self._entries[place].line for place in draws)
+        return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
+
+    def _answers(self, draws: list[int]) -> str:
+        return str([self._pairs[place][1] for place in draws])
+
+    def _entry(self, place: int) -> _Entry:
+        entry = self._entries.get(place)
+        if entry is None:
+            question, told = self._pairs[place]
+            line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
+            entry = _Entry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
+            self._entries[place] = entry
+        return entry

@@ -11,13 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck import DataError
 from tunecheck_memory import Definition, Wait
-from tunecheck_memory._definitions import (
-    default_waits,
-    definition_data,
-    definition_path,
-    read_definition,
-    write_definitions,
-)
+from tunecheck_memory._kind import default_waits
+from tunecheck_memory._making import definition_data, definition_path, read_definition, write_definitions
 
 PLAIN: dict[str, object] = {
     "script": ["My favourite colour is red.", "Which one is it?"],

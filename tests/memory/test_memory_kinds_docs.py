@@ -19,8 +19,7 @@ from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
 from tunecheck_memory._judging import EndpointJudge
 from tunecheck_memory._making import make_definitions
-from tunecheck_memory._scheduler import schedule
-from tunecheck_memory._tasks import Test
+from tunecheck_memory._scheduler import Test, schedule
 from tunecheck_memory._wording import load_wording
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")

@@ -24,7 +24,7 @@ datasets:
 KIND = """\
 from tunecheck_memory._kind import Kind
 from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._model import AskJudge, Definition, Points, Say, Score, Wait
+from tunecheck_memory._kind import AskJudge, Definition, Points, Say, Score, Wait
 
 class Own(Kind):
     name = "own"

@@ -14,10 +14,10 @@ from tests.memory_session_parts import Had, have, joined_tests, some_settings, s
 from tests.pipeline_parts import strict_json, strict_lines
 
 from tunecheck_memory._clock import START_US
-from tunecheck_memory._definitions import safe_name, write_definitions
 from tunecheck_memory._effects import Outcome, Send
 from tunecheck_memory._event_log import read_events
 from tunecheck_memory._goodai import EventType, LegacyScore, agent_folder, write_results
+from tunecheck_memory._making import safe_name, write_definitions
 from tunecheck_memory._run_files import Scored, read_scored, run_figures
 from tunecheck_memory._session_state import SessionState
 

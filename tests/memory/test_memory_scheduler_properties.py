@@ -10,8 +10,7 @@ from tests.memory_core_parts import kind, made_test, run, settings
 
 from tunecheck_memory import Wait
 from tunecheck_memory._effects import Begin, Deregister, Effect, End, Outcome, Register, ResetAgent, Send, Waiting
-from tunecheck_memory._scheduler import Settings
-from tunecheck_memory._tasks import Test
+from tunecheck_memory._scheduler import Settings, Test
 
 waits = st.builds(
     Wait,

@@ -19,7 +19,7 @@ from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._tasks import Test
+from tunecheck_memory._scheduler import Test
 
 
 class DiedError(Exception):

@@ -16,8 +16,8 @@ from tunecheck.plugins import JSON, Trust, clean, counted, did_you_mean
 if TYPE_CHECKING:
     from tunecheck.simulators import Backends
     from tunecheck_authoring._author.files import Variant
-    from tunecheck_authoring._author.models import EndpointModels
     from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
+    from tunecheck_authoring._author.writing import EndpointModels
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
@@ -167,7 +167,7 @@ def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
             if value is not None:
                 raise ConfigurationError(f"--{name} is about words by a model; name one with --writer")
         return None
-    from tunecheck_authoring._author.models import EndpointModels
+    from tunecheck_authoring._author.writing import EndpointModels
 
     trust = Trust.of_command(options.trust or ())
     return EndpointModels(options.writer, options.solver or options.writer, work, options.max_cost, trust)

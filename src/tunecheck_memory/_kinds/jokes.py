@@ -8,7 +8,7 @@ from itertools import islice
 from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Scene, Score, scripted_test
-from tunecheck_memory._definitions import default_waits
+from tunecheck_memory._kind import default_waits
 from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
 from tunecheck_memory._kinds.scripts import read_words, text, whole
 from tunecheck_memory._wording import fill

@@ -8,11 +8,24 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from tunecheck.plugins import JSON
-from tunecheck_memory._kind import GenerationContext, Kind, Scene
+from tunecheck_memory._kind import (
+    AskJudge,
+    Definition,
+    FinishedTest,
+    GenerationContext,
+    Kind,
+    Points,
+    Replied,
+    Say,
+    Scene,
+    Score,
+    Step,
+    Steps,
+    Wait,
+)
 from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._kinds.replies import UndecidedError
 from tunecheck_memory._lenient_json import read_lenient
-from tunecheck_memory._model import AskJudge, Definition, FinishedTest, Points, Replied, Say, Score, Step, Steps, Wait
 from tunecheck_memory._wording import fill
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, did_you_mean, loads
 from tunecheck_memory import Definition, Kind, Wait
-from tunecheck_memory._definitions import default_waits
+from tunecheck_memory._kind import default_waits
 from tunecheck_memory._wording import fill
 
 DATA = Path(__file__).parents[1] / "data"
