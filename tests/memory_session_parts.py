@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck_memory import AskJudge, Definition, GenerationContext, Kind, Wait
-from tunecheck_memory._clock import Clock, VirtualClock
+from tunecheck_memory._clock import Clock
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
@@ -136,7 +136,7 @@ def session_in(
 ) -> Had:
     """A session whose log is in the folder; it is taken up where it stands."""
     tests = some_tests() if tests is None else tests
-    clock = clock or VirtualClock()
+    clock = clock or Clock()
     log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})
     chosen = some_settings(start_us=log.start_us) if settings is None else settings
     state = SessionState(chosen.tokenizer.count)

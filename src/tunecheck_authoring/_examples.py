@@ -33,15 +33,6 @@ _UNABLE = "I cannot do that with what I have so far."
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """The failed row behind an example: its id, its id in the data set (not that of a trial), and the known cause."""
-
-    row_id: str = ""
-    source_id: str = ""
-    cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingReply:
     """What an assistant says: a text, calls, or both."""
 
@@ -62,7 +53,8 @@ class TrainingReply:
 class Example:
     """What was asked, what is right, and what was answered instead: None where the model said nothing.
 
-    `parallel` is the row's `parallel_tool_calls`.
+    `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id, `source_id` its id in the data set
+    (not that of a trial), `cause` why it failed, if that is known.
     """
 
     asked: list[Message]
@@ -70,7 +62,9 @@ class Example:
     wanted: TrainingReply
     given: TrainingReply | None = None
     parallel: bool | None = None
-    origin: Origin = Origin()
+    row_id: str = ""
+    source_id: str = ""
+    cause: str = ""
 
 
 def with_objects(message: Message) -> Message:
@@ -120,13 +114,13 @@ class ExampleReader:
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
         row_id, code = str(row.get("row_id")), row.get("cause")
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
-        origin = Origin(row_id, source_id, code if isinstance(code, str) else "")
+        cause = code if isinstance(code, str) else ""
         if is_conversation(row):
             course = RightCourse(data, self._backends)
             found = iter([course.differing(target, turn)]) if self._one else course.from_turn(turn)
         else:
             found = iter([self._question(data, target)])
-        yield from (replace(example, origin=origin) for example in found)
+        yield from (replace(example, row_id=row_id, source_id=source_id, cause=cause) for example in found)
 
     def _question(self, data: Values, target: Values) -> Example:
         try:

@@ -130,9 +130,9 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
-    place = {code: at for at, code in enumerate(in_order({example.origin.cause for example in examples}))}
-    examples.sort(key=lambda example: place[example.origin.cause])
-    report.written.update(example.origin.cause for example in examples)
+    place = {code: at for at, code in enumerate(in_order({example.cause for example in examples}))}
+    examples.sort(key=lambda example: place[example.cause])
+    report.written.update(example.cause for example in examples)
     if plan.rest is not None:
         with told_as(ConfigurationError, plan.rest, "cannot be written"):
             _write_rest(run, plan.rest, report)
@@ -263,7 +263,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
         if paired and example.given is None:
             report.left_out["said nothing that could be rejected"] += 1
             continue
-        report.leaving.add(example.origin.source_id)
+        report.leaving.add(example.source_id)
         key = canonical_key(example, with_given=paired)
         if key in known:
             report.equal += 1
@@ -306,7 +306,7 @@ def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[
         dataset=dataset.path or dataset.name,
         sha256=dataset.sha256,
         left=None if plan.rest is None else str(plan.rest),
-        rows=[ExportedRow(example.origin.row_id, example.origin.cause or None) for example in examples],
+        rows=[ExportedRow(example.row_id, example.cause or None) for example in examples],
     )
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -19,14 +18,15 @@ EXCHANGE_US = 1_000_000
 """What a message and its reply take, in virtual time."""
 
 
-class Clock(ABC):
-    """The time of a conversation, which never goes back."""
+class Clock:
+    """The time of a conversation, which never goes back; virtual: it passes with messages and by jumps alone.
 
-    tells_agent: bool = False
-    """Whether the agent is told of time that passes with nothing said."""
+    If it `tells_agent`, the agent is told of time that passes with nothing said.
+    """
 
-    def __init__(self, start_us: int) -> None:
+    def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
         self._now_us = start_us
+        self.tells_agent = tells_agent
 
     def now(self) -> int:
         return self._now_us
@@ -34,24 +34,13 @@ class Clock(ABC):
     def set(self, at_us: int) -> None:
         self._now_us = max(self._now_us, at_us)
 
-    @abstractmethod
-    def exchanged(self) -> int: ...
-
-    @abstractmethod
-    async def jump(self, until_us: int) -> int:
-        """Let time pass until then; gives the time that it is then."""
-
-
-class VirtualClock(Clock):
-    def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
-        super().__init__(start_us)
-        self.tells_agent = tells_agent
-
     def exchanged(self) -> int:
+        """Return the time after a message and its reply."""
         self._now_us += EXCHANGE_US
         return self._now_us
 
     async def jump(self, until_us: int) -> int:
+        """Let time pass until then; return the time that it is then."""
         self.set(until_us)
         return self._now_us
 
@@ -87,7 +76,7 @@ def make_clock(name: ClockName) -> Clock:
     clocks = get_args(ClockName)
     if name not in clocks:
         raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
-    return RealClock() if name == "real" else VirtualClock(tells_agent=name == "mirrored")
+    return RealClock() if name == "real" else Clock(tells_agent=name == "mirrored")
 
 
 def as_iso(at_us: int) -> str:

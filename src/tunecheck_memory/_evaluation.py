@@ -16,15 +16,8 @@ from tunecheck_memory._configuration import Configuration, read_configuration
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
 from tunecheck_memory._kind import GenerationContext, Kind
-from tunecheck_memory._making import DefinitionSet, Mode, definition_data, make_definitions
-from tunecheck_memory._run_files import (
-    ISOLATED,
-    LeftOut,
-    MemorySummary,
-    benchmark_folder,
-    keep_definitions,
-    write_run_files,
-)
+from tunecheck_memory._making import DefinitionSet, LeftOut, Mode, definition_data, make_definitions
+from tunecheck_memory._run_files import ISOLATED, MemorySummary, benchmark_folder, keep_definitions, write_run_files
 from tunecheck_memory._scheduler import Settings, Test
 from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget

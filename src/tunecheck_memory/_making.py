@@ -15,11 +15,21 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError, NewerFileError, TunecheckError
-from tunecheck.plugins import FORMAT_VERSION, JSON, Written, loads, plain, read_as, read_object, told_as, write_file
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    Written,
+    loads,
+    plain,
+    read_as,
+    read_object,
+    read_regular,
+    told_as,
+    write_file,
+)
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet, settings_text
 from tunecheck_memory._kind import Definition, GenerationContext, Wait, default_waits
-from tunecheck_memory._run_files import LeftOut
 
 SUFFIX = ".def.json"
 
@@ -94,10 +104,8 @@ def read_definition(file: Path | str) -> Definition:
 
 
 def _content(path: Path) -> JSON:
-    with told_as(DataError, path), path.open("rb") as opened:
-        raw = opened.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise DataError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which no definition should be")
+    with told_as(DataError, path):
+        raw = read_regular(path, MAX_BYTES)
     try:
         return loads(raw)
     except ValueError as error:
@@ -157,6 +165,13 @@ _TOKENS_A_LINE = 4
 _ADVICE = "give --regenerate to make them anew, or --reuse to take them as they are"
 
 _ByTitle: TypeAlias = dict[str, list[Definition]]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A data set that is not in a memory run, and why."""
+
+    title: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -316,13 +331,11 @@ def _recipes(configuration: Configuration) -> dict[str, JSON]:
 
 
 def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
-    for title in [*wanted, *(title for title in stored if title not in wanted)]:
+    for title in dict.fromkeys([*wanted, *stored]):
         there, here = stored.get(title), wanted.get(title)
-        if there is None or here is None:
-            return f"{title} is {'new' if there is None else 'not in this one'}"
         if not isinstance(there, dict) or not isinstance(here, dict):
-            return f"{title} cannot be compared"
-        for key in [*here, *(key for key in there if key not in here)]:
+            return f"{title} is {'not in this one' if here is None else 'new'}"
+        for key in dict.fromkeys([*here, *there]):
             if there.get(key) != here.get(key):
                 return f"{title} was made with {key} {_shown(there.get(key))}, not {_shown(here.get(key))}"
     return None

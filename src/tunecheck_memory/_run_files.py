@@ -27,7 +27,7 @@ from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
 from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
 from tunecheck_memory._kind import Definition
-from tunecheck_memory._making import safe_name, write_definitions
+from tunecheck_memory._making import LeftOut, safe_name, write_definitions
 from tunecheck_memory._scheduler import conflicts
 from tunecheck_memory._session_state import SessionState
 from tunecheck_memory._target import MemoryTarget
@@ -40,13 +40,6 @@ class MemoryFigures(msgspec.Struct, frozen=True):
     scored: int
     mean: float | None
     std: float | None
-
-
-class LeftOut(msgspec.Struct, frozen=True):
-    """A data set that is not in a memory run, and why."""
-
-    title: str
-    reason: str
 
 
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -200,7 +200,7 @@ def test_the_same_seed_makes_the_same_set_and_another_one_another(small: Path) -
 
 def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
     report = authored(tasks=3, variants=(), last="variants")
-    assert set(report.files.values()) == {"unchanged"}
+    assert set(report.stages.values()) == {"unchanged"}
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
     tasks[0]["words"][0] = f"Good morning! {tasks[0]['words'][0]}"
     rewritten(small / "tasks.jsonl", tasks)
     report = authored(tasks=3, variants=())
-    assert report.files["tasks.jsonl"] == "edited, and kept"
-    assert report.files["variants.jsonl"] == "made again"
+    assert report.stages["tasks.jsonl"] == "edited, and kept"
+    assert report.stages["variants.jsonl"] == "made again"
     assert lines(Path("datasets/loans.jsonl"))[0]["turns"][0][0]["content"].startswith("Good morning! ")
 
 
@@ -300,7 +300,7 @@ def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -
     world = yaml.safe_load((small / "world.yaml").read_text())
     world["left_out"] = ["open_vault"]
     (small / "world.yaml").write_text(yaml.safe_dump(world))
-    assert authored(tasks=3, last="graph").files == {"world.yaml": "edited, and kept", "graph.yaml": "made again"}
+    assert authored(tasks=3, last="graph").stages == {"world.yaml": "edited, and kept", "graph.yaml": "made again"}
     graph = yaml.safe_load((small / "graph.yaml").read_text())
     assert own in graph["edges"] and "open_vault" not in graph["functions"]
 

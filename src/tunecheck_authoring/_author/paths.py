@@ -219,10 +219,9 @@ class _Walk:
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]
-        for each in earlier:
-            if each.changes and all(_is_within(change.path, changed) for change in each.changes):
-                return True
-        return False
+        return any(
+            each.changes and all(_is_within(change.path, changed) for change in each.changes) for each in earlier
+        )
 
     def _recover(self, turn: int) -> bool:
         """Two calls of which the second is refused before the first: a first attempt gets an error reply."""

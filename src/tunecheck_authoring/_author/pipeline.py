@@ -202,7 +202,7 @@ class AuthorReport:
     """
 
     work: Path
-    files: dict[str, str] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)
     rows: int = 0
     train: int = 0

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from tunecheck import ConfigurationError
 from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument, command, flag, option, print_json
-from tunecheck.plugins import JSON, Trust, clean, counted, did_you_mean
+from tunecheck.plugins import Trust, clean, counted, did_you_mean
 
 if TYPE_CHECKING:
     from tunecheck.simulators import Backends
@@ -79,7 +81,7 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     with _backends(options) as backends:
         report = author_dataset(plan, backends)
     if options.json:
-        print_json(_as_json(report))
+        print_json(to_builtins(report, enc_hook=str))
     else:
         _show(report)
     return DONE
@@ -203,23 +205,10 @@ def _variants(names: list[str] | None) -> list[Variant]:
     return [known for known in VARIANTS if names is None or known in names]
 
 
-def _as_json(report: AuthorReport) -> JSON:
-    return {
-        "work": str(report.work),
-        "stages": {**report.files},
-        "written": [str(path) for path in report.written],
-        "rows": report.rows,
-        "train": report.train,
-        "variants": {**report.variants},
-        "rejected": {**report.rejected},
-        "plain": {**report.plain},
-    }
-
-
 def _show(report: AuthorReport) -> None:
     from tunecheck_authoring._author.dataset import plain_turns
 
-    for file, what in report.files.items():
+    for file, what in report.stages.items():
         print(f"{clean(report.work / file)}: {what}")
     if not report.written:
         return
