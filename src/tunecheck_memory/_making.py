@@ -334,7 +334,7 @@ def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
     for title in dict.fromkeys([*wanted, *stored]):
         there, here = stored.get(title), wanted.get(title)
         if not isinstance(there, dict) or not isinstance(here, dict):
-            return f"{title} is {'not in this one' if here is None else 'new'}"
+            return f"{title} is {'not in this one' if here is None else 'new' if there is None else 'unreadable'}"
         for key in dict.fromkeys([*here, *there]):
             if there.get(key) != here.get(key):
                 return f"{title} was made with {key} {_shown(there.get(key))}, not {_shown(here.get(key))}"

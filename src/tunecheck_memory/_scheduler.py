@@ -35,7 +35,7 @@ from tunecheck_memory._wording import FillerPool, FillerWriter, Wording
 
 @dataclass(frozen=True)
 class Test:
-    """`memory_span` is its data set's, where that differs from the run's.
+    """`memory_span` is its data set's, if that differs from the run's.
 
     `seed` is that of its random numbers, by default its id.
     """

@@ -162,14 +162,7 @@ class MemoryTarget(EndpointTargetBase):
     def _describe_parts(self) -> dict[str, JSON]:
         settings = self._settings
         tests: list[JSON] = [
-            [
-                test.id,
-                definition_data(test.definition),
-                test.kind.name,
-                dict(test.kind.arguments),
-                test.memory_span,
-                test.seed,
-            ]
+            [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
             for test in self._tests.values()
         ]
         return {

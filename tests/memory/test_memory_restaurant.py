@@ -256,11 +256,6 @@ def test_no_reply_of_a_judge_crashes_a_visit(at: int, value: object) -> None:
     assert all(len(reason) < 2_000 for reason in made.points.reasons)
 
 
-def test_a_judge_may_list_only_so_many_items() -> None:
-    total, reason = ends([*FULL[:2], order(*[dish(1)] * 51)])
-    assert (total, reason) == (1, "The judge lists 51 items, and 50 at most are read.")
-
-
 def test_yes_and_no_may_be_words() -> None:
     answers = [json.dumps({"follows_role": "Yes"}), *FULL[1:4], '```json\n{"noticed": "no"}\n```']
     assert ends(answers) == (3, "The agent did not notice the wrong dish.")

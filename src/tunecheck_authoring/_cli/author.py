@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,19 +107,16 @@ def _made_services(options: AuthorOptions) -> list[str]:
     return [name]
 
 
-@contextmanager
-def _backends(options: AuthorOptions) -> Iterator[Backends]:
-    """Who starts the simulators; with `--mcp` the one of the server asks it what is not recorded."""
+def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
+    """Return what starts the simulators; with `--mcp` that of the server asks it what is not recorded."""
     from tunecheck.simulators import Backends
 
     backends = Backends(trust=Trust.of_command(options.trust or ()))
     if options.mcp is None:
-        yield backends
-        return
+        return nullcontext(backends)
     from tunecheck_authoring._mcp.service import recording_backends
 
-    with recording_backends(options.mcp, options.name.replace("-", "_"), backends) as asked:
-        yield asked
+    return recording_backends(options.mcp, options.name.replace("-", "_"), backends)
 
 
 def _shown(options: AuthorOptions, command: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tunecheck.plugins import JSON
+import msgspec
+
+from tunecheck.plugins import JSON, converted
 from tunecheck_memory._kind import (
     AskJudge,
     Definition,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 Wanted = Literal["drinks", "dishes"]
 
-_MOST_ITEMS = 50
 _MOST_NAME = 300
 _NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
 
@@ -53,33 +54,41 @@ def read_yes(text: str, key: str) -> bool:
     return word in ("true", "yes")
 
 
+class _Item(msgspec.Struct, frozen=True):
+    is_drink: bool
+    item: Any = None
+    menu_nr: Any = None
+    off_menu: Any = None
+
+
+class _Order(msgspec.Struct, frozen=True):
+    has_ordered_something: bool
+    order: list[_Item]
+
+
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     """What the guest ordered according to the judge: drinks by their names, dishes by their entries in the menu."""
-    reply = _object(text)
-    items = reply.get("order")
-    if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
-        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
-    if len(items) > _MOST_ITEMS:
-        raise OrderFailedError(f"The judge lists {len(items):,} items, and {_MOST_ITEMS} at most are read.")
-    if not items or reply["has_ordered_something"] is False:
+    try:
+        reply = converted(_object(text), _Order)
+    except msgspec.ValidationError:
+        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}") from None
+    if not (reply.order and reply.has_ordered_something):
         raise OrderFailedError("Nothing was ordered.")
-    return [_named(item, menu, wanted, text) for item in items]
+    return [_named(item, menu, wanted, text) for item in reply.order]
 
 
-def _named(item: JSON, menu: Menu, wanted: Wanted, text: str) -> str:
-    if not isinstance(item, dict) or not isinstance(item.get("is_drink"), bool):
-        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
-    name = str(item.get("item") or "").strip()[:_MOST_NAME]
-    if item["is_drink"] != (wanted == "drinks"):
+def _named(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
+    name = str(item.item or "").strip()[:_MOST_NAME]
+    if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
         raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
     if wanted == "drinks":
         if not name:
             raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
         return name
-    if item.get("off_menu") is True and not (name and menu.has(name)):
+    if item.off_menu is True and not (name and menu.has(name)):
         raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
-    entry = menu.dishes.get(_number(item.get("menu_nr")))
+    entry = menu.dishes.get(_number(item.menu_nr))
     if entry is None:
         raise OrderFailedError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
     return entry
