@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
 from tunecheck import ConfigurationError, Row
-from tunecheck.pipeline import VerdictReader, _aggregate as aggregate, _own_aggregates as own_aggregates, bind_evaluator
+from tunecheck.pipeline import VerdictReader, _aggregate as aggregate, bind_evaluator
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._results import RowState
@@ -409,7 +409,7 @@ def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
 def test_an_aggregate_that_hangs_is_left_behind_once_for_all_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_aggregates, "_AGGREGATE_S", 0.3)
+    monkeypatch.setattr(aggregate, "_AGGREGATE_S", 0.3)
     release, called = threading.Event(), threading.Semaphore(0)
 
     def hangs(rows: Any) -> Any:

@@ -1,5 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._aggregate import EvaluatorRow as EvaluatorRow
 from ._callables import CallableTarget as CallableTarget
 from ._chunk_engine import ChunkRunner as ChunkRunner, run_error as run_error
 from ._chunks import (
@@ -37,7 +38,6 @@ from ._mapping import (
     is_async as is_async,
     parse_mapping as parse_mapping,
 )
-from ._own_aggregates import EvaluatorRow as EvaluatorRow
 from ._results import check_output_path as check_output_path, write_azure_results as write_azure_results
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,

@@ -6,7 +6,6 @@ Rows are read as they are needed. A row is finished when its last evaluator is; 
 """
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -211,10 +210,12 @@ class Engine:
 
     def waiting_for(self) -> str:
         """The evaluator whose present call has taken longest, and for how long, where that is long."""
-        calls = [call for lane in self._lanes for call in lane.executor.under_way()]
-        name, begun = min(calls, key=lambda call: call[1], default=("", math.inf))
-        took = time.monotonic() - begun
-        return f"waiting for evaluator {name!r} for {took:.0f} s" if took > _LONG_S else ""
+        slow = min((lane for lane in self._lanes if lane.begun), key=lambda lane: min(lane.begun), default=None)
+        took = 0 if slow is None else time.monotonic() - min(slow.begun)
+        if slow is None or took <= _LONG_S:
+            return ""
+        names = ", ".join(evaluator.name for evaluator in slow.evaluators)
+        return f"waiting for evaluator {names!r} for {took:.0f} s"
 
     # -- reading
 

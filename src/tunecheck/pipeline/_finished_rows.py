@@ -7,17 +7,16 @@ Pass rates, tables, charts, comparisons, calibration and pass^k all read that on
 
 from __future__ import annotations
 
-import gc
 import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Literal, TypeAlias, overload
+from typing import BinaryIO, Literal, TypeAlias, overload
 
 import msgspec
 
@@ -66,15 +65,9 @@ class RowsView(Sequence[ResultRow]):
         return len(self._starts) if self._count is None else self._count
 
     def __iter__(self) -> Iterator[ResultRow]:
-        return (read_row(line, self.path, number) for number, line in self._lines())
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
-            yield from enumerate(lines(file))
-
-    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
-        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
-        return _picked(self._lines(), columns, unless, self.path)
+            for number, line in enumerate(lines(file)):
+                yield read_row(line, self.path, number)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -92,15 +85,7 @@ class RowsView(Sequence[ResultRow]):
     def loaded(self) -> Sequence[ResultRow]:
         """The rows as a plain list where they are few, so that they are read once; else this view of them."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
-        if not few:
-            return self
-        collects = gc.isenabled()
-        gc.disable()  # it would go through all of them again and again, and there are no cycles among them
-        try:
-            return list(self)
-        finally:
-            if collects:
-                gc.enable()
+        return list(self) if few else self
 
     def only(self, indices: Sequence[int]) -> RowsSelection:
         """Some of the rows, read each time they are asked for."""
@@ -121,47 +106,9 @@ class RowsSelection:
     positions: Sequence[int]
 
     def __iter__(self) -> Iterator[ResultRow]:
-        return (read_row(line, self.path, number) for number, line in self._lines())
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in self.positions:
-                file.seek(self.starts[position])
-                yield position, file.readline()
-
-    def picked(self, columns: Mapping[str, str], *, unless: str) -> Iterator[ResultRow]:
-        """These columns, under the names given, of each row that has any of them and not the column `unless`."""
-        return _picked(self._lines(), columns, unless, self.path)
-
-
-def _picked(
-    lines: Iterable[tuple[int, bytes]], columns: Mapping[str, str], unless: str, path: Path
-) -> Iterator[ResultRow]:
-    read = (unless, *columns)
-    decode, names, unset = _reader_of(read), [*columns.values()], msgspec.UNSET
-    for number, line in lines:
-        try:
-            barred, *values = msgspec.structs.astuple(decode(line))
-        except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
-            row = read_row(line, path, number)
-            barred, *values = (row.get(column, unset) for column in read)
-        output = {name: value for name, value in zip(names, values, strict=True) if value is not unset}
-        if output and barred is unset:
-            yield output
-
-
-def _reader_of(columns: Iterable[str]) -> Callable[[bytes], msgspec.Struct]:
-    """Makes values of these columns only, three times as fast as reading whole rows."""
-    fields = {f"column_{number}": column for number, column in enumerate(columns)}
-    try:
-        kind = msgspec.defstruct("Columns", [(field, Any, msgspec.UNSET) for field in fields], rename=fields)
-    except ValueError:  # a column's name with a quotation mark
-        return _refuse
-    return msgspec.json.Decoder(kind).decode
-
-
-def _refuse(line: bytes) -> msgspec.Struct:
-    raise msgspec.DecodeError("no reader of these columns")
+                yield _row_at(file, self.starts[position], self.path, position)
 
 
 def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:

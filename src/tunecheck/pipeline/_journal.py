@@ -34,7 +34,6 @@ from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import counted
 from tunecheck._records import Damage, RecordFile, WholeRecords
 from tunecheck._targets import Row
-from tunecheck.pipeline._places import ByContent, ByRow, Place
 from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64
@@ -146,6 +145,73 @@ class JournaledParts:
         self._journal.step(self._row.index, self._row.id, self._input_hash, part, value)
 
 
+_FARTHEST_AHEAD = 1 << 20
+_ROOM_A_PLACE = 4
+
+
+class _Place(NamedTuple):
+    offset: int
+    row: int
+
+
+class _ByRow:
+    """Places found by the row's index: 8 bytes a row."""
+
+    def __init__(self) -> None:
+        self._offsets = array("Q")
+        self._far: dict[int, int] = {}
+        self._added = 0
+
+    def add(self, _: str | None, place: _Place) -> None:
+        self._added += 1
+        if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
+            # Many rows before it failed, or somebody made it up: memory goes by what is there, not by what it says.
+            self._far[place.row] = place.offset + 1
+            return
+        if place.row >= len(self._offsets):
+            self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
+        self._offsets[place.row] = place.offset + 1
+
+    def rows(self) -> Iterator[int]:
+        """The rows that have a place."""
+        yield from (row for row, offset in enumerate(self._offsets) if offset)
+        yield from self._far
+
+    def find(self, _: str | None, index: int) -> _Place | None:
+        offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
+        return _Place(offset - 1, index) if offset else None
+
+
+class _ByContent:
+    """Places found by the hash of the inputs.
+
+    Of several places with equal inputs, a row gets the one that was recorded for it; else the n-th asking gets the
+    n-th place, then the last.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place | dict[int, _Place]] = {}
+
+    def add(self, input_hash: str | None, place: _Place) -> None:
+        if input_hash is None:
+            return
+        key = hash(input_hash)
+        known = self._places.get(key)
+        if isinstance(known, dict):
+            known[place.row] = place
+        else:
+            self._places[key] = place if known is None else {known.row: known, place.row: place}
+
+    def find(self, input_hash: str | None, index: int) -> _Place | None:
+        if input_hash is None:
+            return None
+        known = self._places.get(hash(input_hash))
+        if not isinstance(known, dict):
+            return known
+        row = index if index in known else next(iter(known))
+        return known.pop(row) if len(known) > 1 else known[row]
+
+
 class _Record(msgspec.Struct):
     """As much of a record as the index needs."""
 
@@ -202,16 +268,16 @@ class Recorded:
         check_first_record(path)
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
             self._file = open_regular(path)
-        make = ByRow if by_row else ByContent
-        self._answers: ByRow | ByContent = make()
-        self._verdicts: dict[str, ByRow | ByContent] = {name: make() for name in evaluators}
+        make = _ByRow if by_row else _ByContent
+        self._answers: _ByRow | _ByContent = make()
+        self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
         self._calls_by_row: dict[int, list[int]] = {}
         self._paid = array("Q")
         self._since = since
-        self._failures: dict[str, ByRow] = {}
+        self._failures: dict[str, _ByRow] = {}
         self._failed: set[int] = set()
         self._settled: Sequence[int] = ()
         self._asked = answers
@@ -234,18 +300,16 @@ class Recorded:
                 self._index_row(record, record.i, offset, answers)
             elif record.k == "accepted":
                 records.accept(record.lost)
-            elif record.k == "damaged":  # from before there were checksums
-                records.damage.add(1, [(records.line, line)], None)
             self._settled = record.settled or self._settled
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
-                        self._verdicts[name].add(input_hash, Place(offset, index))
+                        self._verdicts[name].add(input_hash, _Place(offset, index))
         return records.damage
 
     def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
         if record.k == "answer" and answers:
-            self._answers.add(record.h, Place(offset, index))
+            self._answers.add(record.h, _Place(offset, index))
             self._steps.pop(index, None)  # the answer holds them all
         elif record.k == "step" and answers:
             self._steps.setdefault(index, []).append(offset)
@@ -253,7 +317,7 @@ class Recorded:
             if record.stage == "target":
                 self._failed.add(index)
             if offset >= self._since:
-                self._failures.setdefault(record.stage, ByRow()).add(None, Place(offset, index))
+                self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
         """The recorded answer to a row with these inputs, if there is one."""
@@ -279,7 +343,7 @@ class Recorded:
     def is_new(self, index: int, evaluator: str | None = None) -> bool:
         """True if this session recorded the row's answer, or an evaluator's verdict on it."""
         places = self._answers if evaluator is None else self._verdicts.get(evaluator)
-        place = places.find(None, index) if isinstance(places, ByRow) else None
+        place = places.find(None, index) if isinstance(places, _ByRow) else None
         return place is not None and place.offset >= self._since
 
     def indices(self, rows: int) -> Sequence[int]:
@@ -288,7 +352,7 @@ class Recorded:
 
     def answered(self) -> Iterator[int]:
         """The indices of the rows that have an answer."""
-        return self._answers.rows() if isinstance(self._answers, ByRow) else iter(())
+        return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
         """The hash of the inputs that a row's answer was recorded under."""
@@ -361,10 +425,10 @@ class Recorded:
 
     def _unanswered(self, rows: int) -> Iterator[int]:
         """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
-        if not self._asked or not isinstance(self._answers, ByRow):
+        if not self._asked or not isinstance(self._answers, _ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
-        judged = {row for places in self._verdicts.values() if isinstance(places, ByRow) for row in places.rows()}
+        judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
         yield from (row for row in settled if row not in known)
         yield from sorted(judged - known - {*settled})
 

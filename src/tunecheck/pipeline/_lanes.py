@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from tunecheck._files import Failure
@@ -77,10 +78,6 @@ class Executor(Protocol):
         """Run one batch; what it raises ends the run."""
         ...
 
-    def under_way(self) -> Iterable[tuple[str, float]]:
-        """The calls under way: who is called, and since when (time.monotonic)."""
-        ...
-
     async def close(self) -> None:
         """Let threads and processes go."""
         ...
@@ -96,10 +93,18 @@ class _BatchInThread:
     """Nobody waits for it any longer."""
 
 
+def _queued_s() -> float:
+    """Return how long this thread could have run and got no core, if the system tells (Linux)."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None) -> Reply:
     """Run synchronous evaluators on some rows, here and now."""
     under_way = under_way or _BatchInThread()
-    wall, cpu = time.perf_counter(), time.thread_time()
+    wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
     with closing(asyncio.Runner()) as runner:  # which has no event loop before its first run
         for work in batch:
             outcomes: list[Outcome] = []
@@ -110,7 +115,8 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _B
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if under_way.left:
                     return Reply(under_way.outcomes)
-    wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+    # On a busy machine, an evaluator that computes would seem to wait, and get slots that fight with it.
+    wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
     waits = wall > _SHORT_S and cpu < _WAITING * wall
     return Reply(under_way.outcomes, wall if waits else cpu, waits)
 
@@ -131,20 +137,16 @@ class ThreadExecutor:
         self._evaluators = evaluators
         self._limit_s = limit_s
         self._threads = Threads(min(_MOST_THREADS, slots), "tunecheck")
-        self._running: list[_BatchInThread] = []
         self.slots = slots
 
     async def run(self, batch: Sequence[Work]) -> Reply:
         under_way = _BatchInThread()
-        self._running.append(under_way)
         try:
             work = partial(copy_context().run, run_batch, self._evaluators, batch, under_way)
             return await self._threads.call(work, self._limit_s, lambda: under_way.begun)
         except LateError as error:
             under_way.left = True
             return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
-        finally:
-            self._running.remove(under_way)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> Reply:
         """Return a batch's outcomes if its last call so far took too long: make the calls that are left."""
@@ -163,12 +165,6 @@ class ThreadExecutor:
         rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
         first, *others = (await self.run(rest)).outcomes
         return Reply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
-
-    def under_way(self) -> Iterator[tuple[str, float]]:
-        for each in self._running:
-            if each.begun is not None and each.outcomes:
-                position = min(len(each.outcomes[-1]), len(self._evaluators) - 1)
-                yield self._evaluators[position].name, each.begun
 
     async def close(self) -> None:
         """Let the threads go."""
@@ -189,15 +185,13 @@ class AsyncExecutor:
         self._limit_s = limit_s
         self._loop = loop
         self._calls = calls
-        self._begun: list[float] = []
         self.slots = slots
 
     async def run(self, batch: Sequence[Work]) -> Reply:
         return Reply([[None if each is None else await self._call(each) for each in work.arguments] for work in batch])
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:
-        called, begun = partial(call_async, self._evaluator, arguments), time.monotonic()
-        self._begun.append(begun)
+        called = partial(call_async, self._evaluator, arguments)
         try:
             if self._calls is not None:
                 return await called(self._calls)
@@ -208,11 +202,6 @@ class AsyncExecutor:
             if is_our_own(error):
                 raise
             return failure(error)
-        finally:
-            self._begun.remove(begun)
-
-    def under_way(self) -> Iterator[tuple[str, float]]:
-        return ((self._evaluator.name, begun) for begun in self._begun)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -271,6 +260,8 @@ class Lane:
         self._rows = 1
         """The rows of a batch; it fits itself to `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
+        self.begun: list[float] = []
+        """Since when each batch in a slot runs, by time.monotonic()."""
         self._batches = 0
         self._turn = asyncio.Lock()
         """Held by a batch that runs alone."""
@@ -311,6 +302,8 @@ class Lane:
             ROW.set(batch[0].state.row.index)  # asynchronous evaluators, which ask models, get one row at a time
             open_slots = partial(self._open_slots, group, self.executor.slots)
             impatient = asyncio.get_running_loop().call_later(_PATIENCE_S, open_slots)
+            begun = time.monotonic()
+            self.begun.append(begun)
             try:
                 reply = await self._run([job.work for job in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
@@ -318,6 +311,7 @@ class Lane:
                 continue
             finally:
                 impatient.cancel()
+                self.begun.remove(begun)
             if self._batches or not self.executor.shares_memory:
                 self._fit(len(batch), reply.took_s)
                 if reply.waits:

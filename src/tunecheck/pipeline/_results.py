@@ -5,14 +5,13 @@ Two other files are made of them: a table that is safe in a spreadsheet, and Azu
 
 from __future__ import annotations
 
-import codecs
 import contextlib
+import csv
 import os
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -28,7 +27,6 @@ from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.pipeline._scoring import Output
 
 _COPY_BLOCK = 1 << 20
-_TABLE_BLOCK = 1 << 16
 
 
 @dataclass(slots=True)
@@ -218,22 +216,15 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
     apostrophe before it, because it is model output; `text_of_cell` takes it away.
     """
-    with replacing(path) as temporary, temporary.open("wb", _TABLE_BLOCK) as file:
-        file.writelines(table_bytes(columns, rows))
-
-
-def table_bytes(columns: Sequence[str], rows: Iterable[ResultRow]) -> Iterator[bytes]:
-    """The table, line by line, its head first."""
     columns = columns[:MAX_COLUMNS]
-    mark = codecs.BOM_UTF8
-    for values in chain([columns], (map(row.get, columns) for row in rows)):
-        line = (",".join(map(_cell, values)) or '""') + "\r\n"  # an empty line would be no row
-        yield mark + line.encode("utf-8", "backslashreplace")
-        mark = b""
+    with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_cell, columns))
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
 
 
 def _cell(value: JSON) -> str:
-    """One field as RFC 4180 has it; the standard library's writer looks up every character several times."""
+    """Return a value as the text of a cell."""
     kind = type(value)
     if kind is float or kind is int:  # as most are
         return repr(value)
@@ -248,9 +239,7 @@ def _cell(value: JSON) -> str:
     else:
         shown = _without_controls(value)
         text = f"'{shown}" if _FORMULA.match(shown) else shown
-    if '"' in text:
-        return '"' + text.replace('"', '""') + '"'
-    return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
+    return text
 
 
 def _without_controls(text: str) -> str:

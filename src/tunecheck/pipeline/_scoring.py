@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import marshal
 import math
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -271,7 +270,7 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
     What is not plain data (somebody's own object in a row made in memory) is passed on as it is.
     """
-    return {name: value if type(value) in _SCALARS else _copy(value) for name, value in arguments.items()}
+    return {name: value if type(value) in _SCALARS else _copied(value, 0) for name, value in arguments.items()}
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -279,26 +278,17 @@ _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _DEEPEST_COPY = 200
 
 
-def _copy(value: object) -> object:
-    if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
-        return value.copy()
-    try:
-        return marshal.loads(marshal.dumps(value))  # type: ignore[arg-type]  # noqa: S302 - written right here
-    except ValueError:  # not plain data throughout, or a deep chain
-        return _copy_nested(value, 0)
-
-
-def _copy_nested(value: object, depth: int) -> object:
+def _copied(value: object, depth: int) -> object:
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
     if isinstance(value, dict):
-        return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
-    copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+        return {key: _copied(item, depth + 1) for key, item in value.items()}
+    copied = [_copied(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
     return copied if type(value) is list else tuple(copied)
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """An evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
+    """Return an evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
 
     A value that has no JSON form, or is no finite number, costs its key only, which becomes null.
 
@@ -306,36 +296,23 @@ def as_output(result: object, name: str) -> Output | Partial:
         TypeError: it is neither.
     """
     output: Output = {}
-    odd: dict[str, object] = {}
-    given = cast("Output", result if isinstance(result, (dict, Mapping)) else {name: _number(result)})
-    for key, value in given.items():
+    lost: dict[str, str] = {}
+    no_numbers = []
+    for key, value in (result if isinstance(result, Mapping) else {name: _number(result)}).items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
-            output[key] = value
-        elif type(key) is str and type(value) is dict and _is_flat(value, lists=True):
-            output[key] = cast("JSON", _copy(value))
-        else:
-            output[key] = None  # its place among the others
-            odd[key] = value
-    return _convert_odd(odd, output, name) if odd else output
-
-
-def _convert_odd(odd: Mapping[str, object], output: Output, name: str) -> Output | Partial:
-    """Put odd values into the output as plain data, as far as they can be; keys that are no text, too."""
-    lost, no_numbers = {}, []
-    for key, value in odd.items():
+            output[key] = cast("JSON", value)
+            continue
         try:
             ((text, found),) = cast("Output", plain({key: value}, path=name)).items()
         except TypeError as error:
             lost[str(key)] = str(error)
+            if type(key) is str:
+                output[key] = None
             continue
-        if type(key) is not str:
-            del output[key]
         output[text] = found
         if found is None and value is not None:
             lost[text] = f"{name}.{text}: no finite number"
             no_numbers.append(text)
-    for key in [key for key in output if type(key) is not str]:
-        del output[key]
     return Partial(output, lost, _not_scored(output, lost, no_numbers, name)) if lost else output
 
 
@@ -375,19 +352,6 @@ def _is_plain_number(value: object) -> bool:
     if type(value) is float:
         return math.isfinite(value)
     return type(value) is int and value.bit_length() <= 64
-
-
-def _is_flat(value: Mapping[str, object], *, lists: bool) -> bool:
-    """Whether it is text, numbers and the like throughout; with `lists`, lists of such objects too, as of faults."""
-    for key, item in value.items():
-        if type(key) is not str:
-            return False
-        if type(item) is list and lists:
-            if not all(type(each) is dict and _is_flat(each, lists=False) for each in item):
-                return False
-        elif not (type(item) in _ALWAYS_PLAIN or _is_plain_number(item)):
-            return False
-    return True
 
 
 def failure(error: BaseException) -> Failure:

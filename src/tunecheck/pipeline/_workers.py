@@ -10,7 +10,7 @@ import asyncio
 import pickle
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -157,7 +157,6 @@ class ProcessExecutor:
         self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
         """The last one makes calls one by one."""
         self._starting, self._one = asyncio.Lock(), asyncio.Lock()
-        self._begun: list[float] = []
         self._here: ThreadExecutor | None = None
         self.slots = threads if threads > 1 else workers * _AHEAD
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
@@ -247,14 +246,11 @@ class ProcessExecutor:
 
     async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> Reply:
         """Have a worker run a batch; kill it if it takes too long."""
-        begun = time.monotonic()
-        self._begun.append(begun)
         killer = asyncio.get_running_loop().call_later(limit_s, worker.kill)
         try:
             return cast("Reply", await worker.ask(body))
         finally:
             killer.cancel()
-            self._begun.remove(begun)
 
     async def _one_by_one(self, work: Work) -> list[Outcome]:
         outcomes = []
@@ -276,10 +272,6 @@ class ProcessExecutor:
                     return late(name, LateError(f"took longer than {self._limit_s:g} s"))
                 how = await worker.how_it_ended()
                 return Failure(CRASHED, f"evaluator {name!r} ended its worker process: {how}")
-
-    def under_way(self) -> Iterator[tuple[str, float]]:
-        names = ", ".join(evaluator.name for evaluator in self.evaluators)
-        return ((names, begun) for begun in self._begun)
 
     async def close(self) -> None:
         """End all processes."""
