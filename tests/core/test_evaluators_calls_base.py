@@ -68,7 +68,7 @@ def test_every_policy_is_a_keyword_of_every_evaluator_of_calls(kind: type[CallEv
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_an_unknown_keyword_is_an_error_that_names_it(kind: type[CallEvaluator]) -> None:
     with pytest.raises(ConfigurationError, match="'ignore_cases'; did you mean 'ignore_case'"):
-        kind(ignore_cases=True)  # type: ignore[call-arg]
+        kind(ignore_cases=True)
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)

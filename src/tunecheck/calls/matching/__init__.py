@@ -1,6 +1,7 @@
 """Typed matching of calls: which were made as expected, which arguments differ, where and how.
 
-_match (the entry: `match_calls`, faults) uses _pairing (which calls go together) and _values (policies, differences);
+_match (the entry: `match_calls`, faults) uses _pairing (which calls go together, by _assignment) and _values (policies,
+differences);
 _kinds and _dates_and_times name how a wrong value is wrong.
 """
 

@@ -1,5 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._assignment import assign as assign
 from ._kinds import KINDS as KINDS
 from ._match import (
     Match as Match,
@@ -11,5 +12,4 @@ from ._match import (
     named_arguments as named_arguments,
     schema_faults as schema_faults,
 )
-from ._pairing import assign as assign
-from ._values import Difference as Difference, MatchPolicy as MatchPolicy, PolicyOptions as PolicyOptions
+from ._values import Difference as Difference, MatchPolicy as MatchPolicy

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -10,13 +10,11 @@ from typing import TypeVar
 from tunecheck._json import JSON, canonical
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import Schema, ToolDefinitions
+from tunecheck.calls.matching._assignment import Positions, align, assign
 from tunecheck.calls.matching._kinds import closeness
-from tunecheck.calls.matching._values import MatchPolicy, ValueComparison, frozen
+from tunecheck.calls.matching._values import MatchPolicy, ValueComparison, pair_equal
 
 _Cost = TypeVar("_Cost", int, int | None)
-
-Positions = list[tuple[int, int]]
-"""Pairs of positions: of an expected call, of an actual one."""
 
 MOST_PAIRS = 40_000
 """200 calls of one function on either side; beyond, calls of one function are taken in the order they stand in."""
@@ -100,7 +98,11 @@ class _Pairs:
             return [(wanted[0], made[0])]
         positions: Positions = []
         if self.policy.transitive:
-            positions, wanted, made = self._identical(wanted, made)
+            # Never a mistake: two calls that each equal a third cost nothing, and no wrong value costs more than two.
+            sides = [self.expected[row].arguments for row in wanted], [self.actual[column].arguments for column in made]
+            positions = [(wanted[row], made[column]) for row, column in pair_equal(*sides)]
+            rows, columns = ({pair[side] for pair in positions} for side in (0, 1))
+            wanted, made = [row for row in wanted if row not in rows], [each for each in made if each not in columns]
         if len(wanted) * len(made) > MOST_PAIRS:
             self.pairing.notes.append(
                 f"{len(wanted)} calls of {name} against {len(made)} are too many to find the best pairs; "
@@ -130,48 +132,18 @@ class _Pairs:
         sides = zip(map(_content, self.actual), map(_content, self.expected), strict=True)
         return next((one < other for one, other in sides if one != other), False)
 
-    def _identical(self, wanted: list[int], made: list[int]) -> tuple[Positions, list[int], list[int]]:
-        """Pair calls with exactly equal arguments; never a mistake where costs obey the triangle inequality: two
-        calls that each equal a third cost nothing, and no wrong value costs more than two others."""
-        waiting: dict[Hashable, list[int]] = defaultdict(list)
-        for position in reversed(made):
-            waiting[frozen(self.actual[position].arguments)].append(position)
-        positions: Positions = []
-        left: list[int] = []
-        for position in wanted:
-            partners = waiting.get(frozen(self.expected[position].arguments))
-            if partners:
-                positions.append((position, partners.pop()))
-            else:
-                left.append(position)
-        return positions, left, sorted(position for places in waiting.values() for position in places)
-
     def align(self) -> None:
         """Pair what can be paired in the order given."""
-        # Equal calls at either end belong together in some best alignment; accepted values equal no actual one.
-        start, stop = (0, 0) if self.policy.alternatives else self._common_ends()
-        rows = range(start, len(self.expected) - stop)
-        columns = range(start, len(self.actual) - stop)
-        if len(rows) * len(columns) > MOST_PAIRS:
-            self.pairing.notes.append(f"{len(rows)} calls against {len(columns)} were aligned by their names alone")
-            names = [self.expected[row].name for row in rows], [self.actual[column].name for column in columns]
-            inner = _turned(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
+        rows, columns = len(self.expected), len(self.actual)
+        if rows * columns > MOST_PAIRS:
+            self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
+            names = [call.name for call in self.expected], [call.name for call in self.actual]
+            pairs = _turned(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
         else:
-            inner = self._solved(align, [[self._cost_in_order(row, column) for column in columns] for row in rows])
-        ends = [(position, position) for position in range(start)]
-        ends += [(len(self.expected) - back, len(self.actual) - back) for back in range(1, stop + 1)]
-        self.pairing.pairs = self._close(sorted(ends + [(rows[row], columns[column]) for row, column in inner]))
-
-    def _common_ends(self) -> tuple[int, int]:
-        """How many identical calls stand at the beginning and at the end of both."""
-        shorter = min(len(self.expected), len(self.actual))
-        start = next((at for at in range(shorter) if not self._is_identical(at, at)), shorter)
-        left = shorter - start
-        return start, next((at for at in range(left) if not self._is_identical(-1 - at, -1 - at)), left)
-
-    def _is_identical(self, row: int, column: int) -> bool:
-        one, other = self.expected[row], self.actual[column]
-        return one.name == other.name and frozen(one.arguments) == frozen(other.arguments)
+            pairs = self._solved(
+                align, [[self._cost_in_order(row, column) for column in range(columns)] for row in range(rows)]
+            )
+        self.pairing.pairs = self._close(pairs)
 
     def by_likeness(self) -> Positions:
         """Pair what is open across names, where one is probably meant for the other."""
@@ -256,103 +228,3 @@ def _cost_of_wrong(expected: JSON, actual: JSON) -> int:
     if isinstance(expected, str) and isinstance(actual, str):
         return _WRONG - int(_CLOSE * closeness(expected, actual))
     return _WRONG
-
-
-_INFINITE = 1 << 62
-
-
-def assign(costs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The pairs (row, column) of least total cost, as many as the shorter side has, in the order of the rows.
-
-    Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of Jonker and Volgenant 1987):
-    time in O(short² × long).
-    """
-    if not costs or not costs[0]:
-        return []
-    rows, columns = len(costs), len(costs[0])
-    if rows > columns:
-        return _turned(assign([list(column) for column in zip(*costs, strict=True)]))
-    row_of = _augmented(costs, rows, columns)
-    return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
-
-
-def _augmented(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """For each column, counted from 1, its row, counted from 1 (0: none). Column 0 holds the row being placed."""
-    row_of = [0] * (columns + 1)
-    row_price = [0] * (rows + 1)
-    column_price = [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        came_from, column = _shortest_path(costs, row_of, row_price, column_price)
-        while column:
-            row_of[column] = row_of[came_from[column]]
-            column = came_from[column]
-    return row_of
-
-
-def _shortest_path(
-    costs: Sequence[Sequence[int]], row_of: list[int], row_price: list[int], column_price: list[int]
-) -> tuple[list[int], int]:
-    """A cheapest way from column 0 to a free column; keeps all reduced costs non-negative by changing the prices."""
-    columns = len(row_of)
-    distance = [_INFINITE] * columns
-    came_from = [0] * columns
-    reached = [0]
-    waiting = list(range(1, columns))
-    column = 0
-    while row_of[column]:
-        row = row_of[column]
-        line, base = costs[row - 1], row_price[row]
-        nearest, step = 0, _INFINITE
-        for other in waiting:
-            reduced = line[other - 1] - base - column_price[other]
-            if reduced < distance[other]:
-                distance[other] = reduced
-                came_from[other] = column
-            if distance[other] < step:
-                nearest, step = other, distance[other]
-        for done in reached:
-            row_price[row_of[done]] += step
-            column_price[done] -= step
-        for other in waiting:
-            distance[other] -= step
-        waiting.remove(nearest)
-        reached.append(nearest)
-        column = nearest
-    return came_from, column
-
-
-def align(costs: Sequence[Sequence[int | None]]) -> list[tuple[int, int]]:
-    """The pairs (row, column), both rising: as many as possible, and of those the least total cost.
-
-    None is a pair that cannot be. The recurrence of the longest common subsequence: time in O(rows × columns).
-    """
-    rows = len(costs)
-    columns = len(costs[0]) if rows else 0
-    best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # (minus pairs, cost) of the parts from there on
-    for row in range(rows - 1, -1, -1):
-        line, below = best[row], best[row + 1]
-        for column in range(columns - 1, -1, -1):
-            choice = min(below[column], line[column + 1])
-            cost = costs[row][column]
-            if cost is not None:
-                pairs, total = below[column + 1]
-                choice = min(choice, (pairs - 1, total + cost))
-            line[column] = choice
-    return _retraced(costs, best)
-
-
-def _retraced(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    pairs: Positions = []
-    row = column = 0
-    while row < len(best) - 1 and column < len(best[0]) - 1:
-        cost = costs[row][column]
-        after, total = best[row + 1][column + 1]
-        if cost is not None and best[row][column] == (after - 1, total + cost):
-            pairs.append((row, column))
-            row, column = row + 1, column + 1
-        elif best[row][column] == best[row + 1][column]:
-            row += 1
-        else:
-            column += 1
-    return pairs

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from math import isfinite
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import Schema
 from tunecheck.calls._strict_json import MAX_DEPTH
+from tunecheck.calls.matching._assignment import Positions, assign
 from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
-
-
-class PolicyOptions(TypedDict, total=False):
-    """`MatchPolicy`'s fields as keywords, for the evaluators that take them."""
-
-    ordered: bool
-    allow_extra_calls: bool
-    int_equals_float: bool
-    ignore_case: bool
-    ignore_whitespace: bool
-    ignore_list_order: bool
-    number_text_equals_number: bool
-    null_equals_absent: bool
-    dots_equal_underscores: bool
-    ignore_functions_prefix: bool
-    absolute_tolerance: float
-    relative_tolerance: float
-    use_defaults: bool
-    alternatives: bool
-    validate_schema: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +68,7 @@ class MatchPolicy:
             _check(field.name, getattr(self, field.name), switch=isinstance(field.default, bool))
 
     @classmethod
-    def of(cls, options: PolicyOptions) -> MatchPolicy:
+    def of(cls, options: Mapping[str, Any]) -> MatchPolicy:
         """A policy from keywords.
 
         Raises:
@@ -109,9 +90,9 @@ class MatchPolicy:
         """Whether two values that equal a third are equal: then calls that are the same can be paired at sight."""
         return not (self.tolerant or self.alternatives or self.number_text_equals_number)
 
-    def options(self) -> PolicyOptions:
+    def options(self) -> dict[str, bool | float]:
         """All policies by name, as plain data."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[return-value]
+        return asdict(self)
 
 
 def _check(name: str, value: object, *, switch: bool) -> None:
@@ -162,7 +143,6 @@ class ValueComparison:
     def __init__(self, policy: MatchPolicy, *, explain: bool = True) -> None:
         self._policy = policy
         self._explain = explain
-        self._scalars = _ScalarRule(policy)
         self._steps = _MOST_STEPS
 
     def arguments(
@@ -222,9 +202,38 @@ class ValueComparison:
             yield from self._members(expected, actual, schema, place, any_of=False)
         elif isinstance(expected, list) and isinstance(actual, list):
             yield from self._items(expected, actual, schema, place, self._value)
-        elif not self._scalars.same(expected, actual, schema):
+        elif not self._same_scalar(expected, actual, schema):
             kind = kind_of_wrong(expected, actual) if self._explain else "other"
             yield Difference(place, "wrong", kind, expected, actual)
+
+    def _same_scalar(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
+        if plainly_same(expected, actual):
+            return True
+        if isinstance(expected, str) and isinstance(actual, str):
+            return self._spelling(expected) == self._spelling(actual)
+        if self._policy.number_text_equals_number and isinstance(expected, str) != isinstance(actual, str):
+            expected = number_of_text(expected) if isinstance(expected, str) else expected
+            actual = number_of_text(actual) if isinstance(actual, str) else actual
+        if isinstance(expected, bool) or isinstance(actual, bool):
+            return False
+        if isinstance(expected, (int, float)) and isinstance(actual, (int, float)):
+            return self._same_number(expected, actual, schema)
+        return False
+
+    def _spelling(self, text: str) -> str:
+        text = text.casefold() if self._policy.ignore_case else text
+        return "".join(text.split()) if self._policy.ignore_whitespace else text
+
+    def _same_number(self, expected: float, actual: float, schema: Schema | None) -> bool:
+        if expected == actual:  # Python compares int and float exactly, beyond 2^53 too
+            if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
+                return True
+            return schema is not None and schema.says_number()
+        if not self._policy.tolerant or not _finite(expected) or not _finite(actual):
+            return False
+        wanted = _decimal(expected)
+        relative = _decimal(self._policy.relative_tolerance) * abs(wanted)
+        return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
     def _any_of(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
         """One of several accepted values, as possible answers have them: objects inside hold lists of values again."""
@@ -262,24 +271,19 @@ class ValueComparison:
             yield Difference(place, "wrong", "other", expected, actual)
             return
         differences = self._items_in_order(expected, actual, schema, place, differ)
+        any_order = self._policy.ignore_list_order
         first = next(differences, None)
         if first is None:
             return
-        if not self._explain and not self._policy.ignore_list_order:
-            yield first
-            return
-        if not self._step(_weight(expected) + _weight(actual)):
-            yield Difference(place, "wrong", "other", expected, actual)
-            return
-        lacking = _left_over(expected, actual)
-        if not lacking:
-            if not self._policy.ignore_list_order:
+        if self._explain or any_order:
+            if not self._step(_weight(expected) + _weight(actual)):
+                yield Difference(place, "wrong", "other", expected, actual)
+                return
+            equal = pair_equal(expected, actual)
+            if len(equal) == len(expected) and not any_order:
                 yield Difference(place, "wrong", "list_order", expected, actual)
-            return
-        if self._policy.ignore_list_order:
-            exact = self._policy.transitive  # else an equal item may be another one's only partner
-            one, other = (lacking, _left_over(actual, expected)) if exact else (expected, actual)
-            if self._same_in_any_order(one, other, schema, place, differ):
+                return
+            if any_order and self._same_in_any_order(expected, actual, equal, schema, place, differ):
                 return
         yield first
         yield from differences
@@ -292,16 +296,25 @@ class ValueComparison:
                 yield from differ(one, other, schema.item(index) if schema else None, (*place, index))
 
     def _same_in_any_order(
-        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
+        self,
+        expected: list[JSON],
+        actual: list[JSON],
+        equal: Positions,
+        schema: Schema | None,
+        place: _Place,
+        differ: _Differ,
     ) -> bool:
+        if self._policy.transitive:  # else an equal item may be another one's only partner
+            rows, columns = ({pair[side] for pair in equal} for side in (0, 1))
+            expected = [item for at, item in enumerate(expected) if at not in rows]
+            actual = [item for at, item in enumerate(actual) if at not in columns]
         if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
             return False
         inner = schema.item(0) if schema else None
-        accepts = [
-            [at for at, other in enumerate(actual) if _none(differ(one, other, inner, (*place, at)))]
-            for one in expected
+        costs = [
+            [not _none(differ(one, other, inner, (*place, at))) for at, other in enumerate(actual)] for one in expected
         ]
-        return _all_find_a_partner(accepts)
+        return not any(costs[row][column] for row, column in assign(costs))
 
     def _step(self, steps: int = 1) -> bool:
         self._steps -= steps
@@ -325,74 +338,6 @@ def _weight(items: list[JSON]) -> int:
     return len(waiting)
 
 
-def _left_over(items: list[JSON], others: list[JSON]) -> list[JSON]:
-    """Return the items without those that the other list holds as well, one for one."""
-    counts = Counter(map(frozen, others))
-    left: list[JSON] = []
-    for item in items:
-        key = frozen(item)
-        if counts[key]:
-            counts[key] -= 1
-        else:
-            left.append(item)
-    return left
-
-
-def _all_find_a_partner(accepts: list[list[int]]) -> bool:
-    """Whether everyone can have a place of their own among those they accept (augmenting paths)."""
-    taken: dict[int, int] = {}
-
-    def settle(one: int, tried: set[int]) -> bool:
-        for place in accepts[one]:
-            if place not in tried:
-                tried.add(place)
-                if place not in taken or settle(taken[place], tried):
-                    taken[place] = one
-                    return True
-        return False
-
-    return all(settle(one, set()) for one in range(len(accepts)))
-
-
-# -- texts, numbers, true, false and null ---------------------------------------------------------------------------
-
-
-class _ScalarRule:
-    """Whether two values that are neither objects nor lists are the same under a policy."""
-
-    __slots__ = ("_policy", "_transform")
-
-    def __init__(self, policy: MatchPolicy) -> None:
-        self._policy = policy
-        self._transform = _transformation(policy)
-
-    def same(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
-        """Whether they are; where the schema says number or integer, `5` and `5.0` are one."""
-        if plainly_same(expected, actual):
-            return True
-        if isinstance(expected, str) and isinstance(actual, str):
-            return self._transform is not None and self._transform(expected) == self._transform(actual)
-        if self._policy.number_text_equals_number and isinstance(expected, str) != isinstance(actual, str):
-            expected = number_of_text(expected) if isinstance(expected, str) else expected
-            actual = number_of_text(actual) if isinstance(actual, str) else actual
-        if isinstance(expected, bool) or isinstance(actual, bool):
-            return False
-        if isinstance(expected, (int, float)) and isinstance(actual, (int, float)):
-            return self._same_number(expected, actual, schema)
-        return False
-
-    def _same_number(self, expected: float, actual: float, schema: Schema | None) -> bool:
-        if expected == actual:  # Python compares int and float exactly, beyond 2^53 too
-            if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
-                return True
-            return schema is not None and schema.says_number()
-        if not self._policy.tolerant or not _finite(expected) or not _finite(actual):
-            return False
-        wanted = _decimal(expected)
-        relative = _decimal(self._policy.relative_tolerance) * abs(wanted)
-        return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
-
-
 def plainly_same(expected: JSON, actual: JSON) -> bool:
     """Equal and of the same type, where that is quickly said: not for objects and lists."""
     return type(expected) is type(actual) and not isinstance(expected, (dict, list)) and expected == actual
@@ -413,12 +358,13 @@ def frozen(value: JSON, depth: int = 0) -> Hashable:
     return value
 
 
-def _transformation(policy: MatchPolicy) -> Callable[[str], str] | None:
-    if policy.ignore_case and policy.ignore_whitespace:
-        return lambda text: "".join(text.casefold().split())
-    if policy.ignore_case:
-        return str.casefold
-    return (lambda text: "".join(text.split())) if policy.ignore_whitespace else None
+def pair_equal(ones: Sequence[JSON], others: Sequence[JSON]) -> Positions:
+    """Pair values that are exactly equal, one for one; the first ones first."""
+    waiting: dict[Hashable, list[int]] = defaultdict(list)
+    for position in reversed(range(len(others))):
+        waiting[frozen(others[position])].append(position)
+    keys = enumerate(map(frozen, ones))
+    return [(position, waiting[key].pop()) for position, key in keys if waiting.get(key)]
 
 
 def _finite(number: float) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self, Unpack
+from typing import ClassVar, Self
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
@@ -21,7 +21,6 @@ from tunecheck.calls.matching import (
     Match,
     MatchPolicy,
     Pair,
-    PolicyOptions,
     argument_faults,
     call_faults,
     match_calls,
@@ -182,7 +181,7 @@ class CallEvaluator(Evaluator):
 
     pure: ClassVar[bool] = True
 
-    def __init__(self, *, format: str | Profile = AUTO, **policies: Unpack[PolicyOptions]) -> None:
+    def __init__(self, *, format: str | Profile = AUTO, **policies: bool | float) -> None:
         self._policy = MatchPolicy.of(policies)
         self._format = chosen(format) or AUTO
         self._task = f"compare by {self._policy}, read as {format}"
@@ -419,9 +418,7 @@ class MatchEvaluator(CallEvaluator):
     )
     primary: ClassVar[str] = _MATCH
 
-    def __init__(
-        self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: Unpack[PolicyOptions]
-    ) -> None:
+    def __init__(self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: bool | float) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"the threshold of match is a number from 0 to 1; not {threshold!r}")
         super().__init__(format=format, **policies)
