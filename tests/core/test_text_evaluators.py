@@ -24,7 +24,6 @@ from tunecheck.evaluators import (
 )
 from tunecheck.evaluators._text import tokens
 from tunecheck.evaluators._text.evaluators import rouge_l_f
-from tunecheck.evaluators._text.tokens import TextMemory
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,
@@ -263,30 +262,17 @@ def test_what_is_neither_text_nor_call_is_refused_by_parameter_and_type(value: o
 
 def test_a_text_is_tokenised_once_whatever_the_number_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenised: list[str] = []
-    tokenise = tokens._tokenize
+    tokenise = tokens.treebank_tokens
 
-    def counting(text: str) -> tuple[str, ...]:
+    def counting(text: str) -> list[str]:
         tokenised.append(text)
         return tokenise(text)
 
-    monkeypatch.setattr(tokens, "_tokenize", counting)
+    monkeypatch.setattr(tokens, "treebank_tokens", counting)
     row = {"response": "Only this test has this response.", "ground_truth": "Only this test has this ground truth."}
     for make in ALL:
         make()(**row)
     assert sorted(tokenised) == sorted(row.values())
-
-
-def test_the_memory_of_texts_is_bounded_and_forgets_the_oldest() -> None:
-    memory: TextMemory[str, str] = TextMemory(10)
-    made: list[str] = []
-
-    def make(text: str) -> str:
-        made.append(text)
-        return text.upper()
-
-    for text in ("aaaa", "bbbb", "aaaa", "cccc", "bbbb", "aaaa", "much too long to be kept", "cccc"):
-        assert memory.get(text, len(text), make) == text.upper()
-    assert made == ["aaaa", "bbbb", "cccc", "aaaa", "much too long to be kept"]  # the third pushed the first out
 
 
 def test_threads_get_the_same_verdicts_as_one_alone() -> None:

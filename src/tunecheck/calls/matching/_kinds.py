@@ -120,38 +120,30 @@ _NO_UNIT = frozenset(("usd", "eur", "gbp", "dollar", "dollars", "euro", "euros",
 
 # Exact by definition (SI brochure; international yard and pound, 1959; US gallon), in metres, grams, seconds, litres
 # and bytes.
-_UNITS: dict[str, dict[str, Fraction]] = {
+_SPELLINGS = {
     "length": {
-        "m": Fraction(1), "metre": Fraction(1), "meter": Fraction(1), "km": Fraction(1000), "kilometre": Fraction(1000),
-        "kilometer": Fraction(1000), "cm": Fraction(1, 100), "centimetre": Fraction(1, 100),
-        "centimeter": Fraction(1, 100), "mm": Fraction(1, 1000), "millimetre": Fraction(1, 1000),
-        "millimeter": Fraction(1, 1000), "mi": Fraction("1609.344"), "mile": Fraction("1609.344"),
-        "yd": Fraction("0.9144"), "yard": Fraction("0.9144"), "ft": Fraction("0.3048"), "foot": Fraction("0.3048"),
-        "feet": Fraction("0.3048"), "in": Fraction("0.0254"), "inch": Fraction("0.0254"), "inche": Fraction("0.0254"),
+        "m metre meter": "1", "km kilometre kilometer": "1000", "cm centimetre centimeter": "0.01",
+        "mm millimetre millimeter": "0.001", "mi mile": "1609.344", "yd yard": "0.9144", "ft foot feet": "0.3048",
+        "in inch inche": "0.0254",
     },
     "mass": {
-        "g": Fraction(1), "gram": Fraction(1), "kg": Fraction(1000), "kilo": Fraction(1000), "kilogram": Fraction(1000),
-        "mg": Fraction(1, 1000), "milligram": Fraction(1, 1000), "t": Fraction(10**6), "tonne": Fraction(10**6),
-        "ton": Fraction(10**6), "lb": Fraction("453.59237"), "pound": Fraction("453.59237"),
-        "oz": Fraction("28.349523125"), "ounce": Fraction("28.349523125"),
+        "g gram": "1", "kg kilo kilogram": "1000", "mg milligram": "0.001", "t tonne ton": "1000000",
+        "lb pound": "453.59237", "oz ounce": "28.349523125",
     },
     "time": {
-        "s": Fraction(1), "sec": Fraction(1), "second": Fraction(1), "ms": Fraction(1, 1000),
-        "millisecond": Fraction(1, 1000), "min": Fraction(60), "minute": Fraction(60), "h": Fraction(3600),
-        "hr": Fraction(3600), "hour": Fraction(3600), "d": Fraction(86400), "day": Fraction(86400),
-        "week": Fraction(604800), "wk": Fraction(604800),
+        "s sec second": "1", "ms millisecond": "0.001", "min minute": "60", "h hr hour": "3600", "d day": "86400",
+        "week wk": "604800",
     },
-    "volume": {
-        "l": Fraction(1), "litre": Fraction(1), "liter": Fraction(1), "ml": Fraction(1, 1000),
-        "millilitre": Fraction(1, 1000), "milliliter": Fraction(1, 1000), "gal": Fraction("3.785411784"),
-        "gallon": Fraction("3.785411784"),
-    },
+    "volume": {"l litre liter": "1", "ml millilitre milliliter": "0.001", "gal gallon": "3.785411784"},
     "data": {
-        "byte": Fraction(1), "kb": Fraction(10**3), "mb": Fraction(10**6), "gb": Fraction(10**9),
-        "tb": Fraction(10**12),
-        "kib": Fraction(2**10), "mib": Fraction(2**20), "gib": Fraction(2**30), "tib": Fraction(2**40),
+        "byte": "1", "kb": "1e3", "mb": "1e6", "gb": "1e9", "tb": "1e12",
+        "kib": "1024", "mib": "1048576", "gib": "1073741824", "tib": "1099511627776",
     },
 }  # fmt: skip
+_UNITS = {
+    dimension: {name: Fraction(factor) for names, factor in units.items() for name in names.split()}
+    for dimension, units in _SPELLINGS.items()
+}
 _CELSIUS = ("c", "celsius", "°c")
 _FAHRENHEIT = ("f", "fahrenheit", "°f")
 

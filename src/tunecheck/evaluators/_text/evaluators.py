@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum, StrEnum
+from functools import lru_cache
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
@@ -26,7 +27,7 @@ from tunecheck.calls._model import Reading
 from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
-from tunecheck.evaluators._text.tokens import TextMemory, tokens_of
+from tunecheck.evaluators._text.tokens import tokens_of
 from tunecheck.formats._reading import cached_reading
 
 
@@ -102,8 +103,6 @@ ORDERS = (1, 2, 3, 4)
 
 _SMOOTHING_K = 5
 
-_counted: TextMemory[tuple[Tokens, Tokens], tuple[int, ...]] = TextMemory(200_000)
-
 
 def bleu(reference: Tokens, candidate: Tokens) -> float:
     """BLEU-4 with equal weights, from 0 to 1; 0 where no word is common."""
@@ -136,14 +135,11 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
     return sum(common_ngrams(reference, candidate)) / total if total else 0.0
 
 
+@lru_cache(maxsize=512)  # of BLEU and GLEU on the same row
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
     """How many n-grams of orders 1 to 4 both have, repeated ones as often as both repeat them."""
-    return _counted.get((reference, candidate), len(reference) + len(candidate) + 8, _count_common)
-
-
-def _count_common(pair: tuple[Tokens, Tokens]) -> tuple[int, ...]:
     counts: list[int] = []
-    for wanted, given in zip(*map(_ngrams, pair), strict=True):
+    for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
         common = _overlap(wanted, given)
         if not common:
             break  # where no n-gram is common, no longer one is

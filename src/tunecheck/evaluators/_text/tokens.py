@@ -14,46 +14,13 @@ Perl's classes of Unicode 7.0. No rule looks across blanks.
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Hashable
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
-
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
-
-
-class TextMemory(Generic[_Key, _Value]):
-    """Remembers results up to a number of characters of text in all, and forgets the oldest first.
-
-    Threads may share it: two that ask for the same new text at once may both work it out.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._free = capacity
-        self._entries: dict[_Key, tuple[_Value, int]] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: _Key, length: int, make: Callable[[_Key], _Value]) -> _Value:
-        """The result for a key that stands for so many characters; worked out by `make` where it is not known."""
-        entry = self._entries.get(key)
-        if entry is not None:
-            return entry[0]
-        value = make(key)
-        with self._lock:
-            if length <= self._capacity and key not in self._entries:
-                self._entries[key] = (value, length)
-                self._free -= length
-                while self._free < 0:
-                    _, forgotten = self._entries.pop(next(iter(self._entries)))
-                    self._free += forgotten
-        return value
 
 
 def read_data(name: str) -> bytes:
@@ -68,18 +35,10 @@ def _read_lines(name: str) -> list[str]:
 _MAX_REMEMBERED = 48
 """Longest word or piece of text, in characters, that is remembered."""
 
-_ENTRY_LENGTH = 64
-"""What remembering a text costs beside its characters, in characters."""
 
-_known: TextMemory[str, tuple[str, ...]] = TextMemory(2_000_000)
-
-
+@lru_cache(maxsize=512)  # the metrics of a row ask for the same texts
 def tokens_of(text: str) -> tuple[str, ...]:
     """The tokens that Azure AI Evaluation scores: Treebank's for ASCII, NIST's for every other text."""
-    return _known.get(text, len(text) + _ENTRY_LENGTH, _tokenize)
-
-
-def _tokenize(text: str) -> tuple[str, ...]:
     return tuple(treebank_tokens(text) if text.isascii() else nist_tokens(text))
 
 
