@@ -50,8 +50,8 @@ from .evaluators._calls.evaluators import (
     FunctionCallMatchEvaluator as FunctionCallMatchEvaluator,
     MatchEvaluator as MatchEvaluator,
 )
+from .evaluators._judges.answer import JudgementError as JudgementError, JudgeRefusalError as JudgeRefusalError
 from .evaluators._judges.prompty import PromptyEvaluator as PromptyEvaluator
-from .evaluators._judges.reply import JudgementError as JudgementError, JudgeRefusalError as JudgeRefusalError
 from .evaluators._judges.shipped import (
     CallJudgeEvaluator as CallJudgeEvaluator,
     DifferenceEvaluator as DifferenceEvaluator,

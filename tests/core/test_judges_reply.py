@@ -10,8 +10,8 @@ from hypothesis import example, given, strategies as st
 
 from tunecheck import JudgementError
 from tunecheck.evaluators import AnswerForm
+from tunecheck.evaluators._judges.answer import shortened
 from tunecheck.evaluators._judges.output import ResolvedOutput
-from tunecheck.evaluators._judges.reply import shortened
 from tunecheck.prompts._judge_section import Kind
 
 

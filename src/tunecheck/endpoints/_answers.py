@@ -8,7 +8,8 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._strict_json import decode, kind_of
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
-from tunecheck.formats._api_shapes import (
+from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._json_shapes import (
     REASONING_FIELDS,
     content_of,
     message_of,
@@ -17,7 +18,6 @@ from tunecheck.formats._api_shapes import (
     take_part,
     take_thoughts_of,
 )
-from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._reading import without_thoughts
 
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats

@@ -12,7 +12,7 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.formats._choosing import AUTO
+from tunecheck.formats._reading import AUTO
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document

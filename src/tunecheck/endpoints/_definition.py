@@ -14,7 +14,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition, Place
-from tunecheck.formats._choosing import AUTO, chosen
+from tunecheck.formats._reading import AUTO, chosen
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document

@@ -7,7 +7,7 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import UnreadableReplyError, read_json
-from tunecheck.formats._api_shapes import REASONING_FIELDS
+from tunecheck.formats._json_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
 _MOST_PIECES = 200_000

@@ -24,8 +24,8 @@ from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
 from tunecheck.episodes._wording import FamilyWording, OwnWording, Wording
-from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._reading import AUTO, chosen
 
 MakeUser: TypeAlias = Callable[[Row], User]
 

@@ -16,7 +16,7 @@ from tunecheck._targets import Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.formats._choosing import chosen
+from tunecheck.formats._reading import chosen
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 if TYPE_CHECKING:

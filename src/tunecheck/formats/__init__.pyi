@@ -1,10 +1,11 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ..calls import Reading as Reading
-from ._choosing import AUTO as AUTO, chosen as chosen
 from ._profiles import Profile as Profile, Thought as Thought
 from ._prompts import ToolPrompt as ToolPrompt
 from ._reading import (
+    AUTO as AUTO,
+    chosen as chosen,
     read_calls as read_calls,
     read_python_calls as read_python_calls,
     thought_of as thought_of,

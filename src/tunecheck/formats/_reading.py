@@ -16,20 +16,53 @@ Where tools are known, bare JSON and bare calls count only with the name of one 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tunecheck import _json as jsontext
+from tunecheck._errors import PluginError
+from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
-from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._collector import may_hold_calls, may_hold_marks
+from tunecheck.plugins import find
 
 if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
+
+# -- profiles by name
+
+AUTO = "auto"
+"""By unmistakable marks, whatever the family."""
+
+
+def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
+    """The profile of that name; None for "auto". `trust` says who names it; without it, somebody who may.
+
+    Raises:
+        PluginError: there is none of that name, there are two, or it is no profile.
+        UntrustedError: who names it may not load a file of the workspace.
+    """
+    if format == AUTO:
+        return None
+    from tunecheck.formats._profiles import Profile
+
+    return format if isinstance(format, Profile) else _found(format, Path.cwd(), trust)
+
+
+@functools.lru_cache(maxsize=64)
+def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
+    from tunecheck.formats._profiles import Profile
+
+    profile = find("formats", name, workspace=workspace, trust=trust)
+    if not isinstance(profile, Profile):
+        raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
+    return profile
 
 
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from tunecheck.prompts._folder import PromptFolder
+from tunecheck.prompts._front_matter import PromptFolder
 
 MAX_IMAGE_BYTES = 20 << 20
 """The largest image that OpenAI takes."""

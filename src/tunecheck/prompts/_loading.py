@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from tunecheck._errors import PromptError
-from tunecheck.prompts._folder import PromptFolder
-from tunecheck.prompts._front_matter import MAX_BYTES, decoded, split
+from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decoded, split
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
 _SHIPPED = Path(__file__).parent / "files"

@@ -15,8 +15,8 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.endpoints._masking import looks_secret
-from tunecheck.formats._choosing import chosen
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._reading import chosen
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:

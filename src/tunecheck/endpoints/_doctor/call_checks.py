@@ -8,7 +8,7 @@ from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, decoded
-from tunecheck.formats._choosing import AUTO, chosen
+from tunecheck.formats._reading import AUTO, chosen
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
 _COMMON_FORM = "hermes"

@@ -27,9 +27,8 @@ from tunecheck.calls.matching import (
     schema_faults,
 )
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import cached_per_row, cached_reading, cached_tools, read_calls
+from tunecheck.formats._reading import AUTO, cached_per_row, cached_reading, cached_tools, chosen, read_calls
 
 _MOST_DATA_SHOWN = 200
 

@@ -16,8 +16,7 @@ from tunecheck._loops import LoopThread
 from tunecheck._symptoms import CUT_OFF, refuses, repeats_itself
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
-from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, shortened
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
 from tunecheck.pipeline._row_causes import reply_cause
 from tunecheck.prompts._judge_section import Combine
 

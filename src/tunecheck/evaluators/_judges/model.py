@@ -99,8 +99,8 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
     if "kind" in config:
         return load_endpoint(config)
     azure = config.get("type") == AZURE or ("type" not in config and _AZURE_KEYS & config.keys())
-    read = read_as({**config}, _AzureConfiguration if azure else _OpenAIConfiguration, "model_config")
-    if isinstance(read, _AzureConfiguration):
+    if azure:
+        read = read_as({**config}, _AzureConfiguration, "model_config")
         name = read.azure_deployment.strip()
         key, plain, secrets = _identification(read.api_key, read.extra_headers or {})
         definition = definition_of(
@@ -114,10 +114,11 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
         )
         # The credential is checked when it is asked for a token.
         return AzureOpenAIEndpoint(read_definition(definition, name=name), credential=read.credential, secrets=secrets)
-    name = read.model.strip()
-    organization = {"OpenAI-Organization": read.organization} if read.organization else {}
-    key, plain, secrets = _identification(read.api_key, organization | (read.extra_headers or {}))
-    definition = definition_of(OPENAI, read.base_url or OPENAI_URL, name, key=key, headers=plain)
+    given = read_as({**config}, _OpenAIConfiguration, "model_config")
+    name = given.model.strip()
+    organization = {"OpenAI-Organization": given.organization} if given.organization else {}
+    key, plain, secrets = _identification(given.api_key, organization | (given.extra_headers or {}))
+    definition = definition_of(OPENAI, given.base_url or OPENAI_URL, name, key=key, headers=plain)
     return OpenAIEndpoint(read_definition(definition, name=name), secrets=secrets)
 
 

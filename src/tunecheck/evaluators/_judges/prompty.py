@@ -14,11 +14,10 @@ from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import shown, trace
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._judges.answer import AnswerForm
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError
 from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
-from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.texts import data_mark, given
 from tunecheck.prompts._judge_section import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt

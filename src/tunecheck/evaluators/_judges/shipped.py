@@ -16,7 +16,7 @@ from tunecheck.evaluators._calls.evaluators import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel
 from tunecheck.evaluators._judges.texts import defined_tools, shown
-from tunecheck.formats._choosing import AUTO
+from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
 KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
