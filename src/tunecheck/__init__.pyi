@@ -27,14 +27,13 @@ from ._targets import CallContext as CallContext, Row as Row, Target as Target
 from ._version import __version__ as __version__
 from .calls._model import FunctionCall as FunctionCall, Reading as Reading
 from .calls._writing import write_calls as write_calls
-from .comparison._compare import compare as compare
+from .comparison._compare import compare as compare, select as select
 from .comparison._comparison import (
     Comparison as Comparison,
     MetricComparison as MetricComparison,
     Selection as Selection,
 )
 from .comparison._pairing import NothingPairsError as NothingPairsError
-from .comparison._selection import select as select
 from .endpoints._base import Endpoint as Endpoint
 from .endpoints._definition import load_endpoint as load_endpoint
 from .endpoints._replay import NoAnswerError as NoAnswerError

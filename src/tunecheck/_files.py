@@ -160,7 +160,7 @@ class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
     """What a run that may stop early has decided: better or worse than `against`, or by less than `margin`, if worse.
 
     Of all rows (`of`) the results have the `rows` up to the decision; `asked_beyond` more were under way then, and
@@ -221,10 +221,10 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     records: Count | UnsetType = UNSET
     sha256: dict[str, str] | UnsetType = UNSET
     sizes: dict[str, int] | UnsetType = UNSET
-    decision: Decision | UnsetType = UNSET
+    decision: EarlyStop | UnsetType = UNSET
 
     @property
-    def stopped(self) -> Decision | None:
+    def stopped(self) -> EarlyStop | None:
         """What was decided, where the run stopped for it before all rows were asked."""
         return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
@@ -242,7 +242,7 @@ class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     aggregate_errors: dict[str, "Failure"] = {}
     """By evaluator, why its own `__aggregate__` gave nothing."""
-    decision: Decision | UnsetType = UNSET
+    decision: EarlyStop | UnsetType = UNSET
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -71,10 +71,10 @@ def assert_no_regression(
         gated=True,
     )
     comparison = compare_runs([base, run], Path(results_dir), settings).comparison
-    failed = [each for each in comparison.against[-1].tested if not _holds(each, margin)]
+    failed = [_line(each) for each in comparison.against[-1].tested if not _holds(each, margin)]
+    failed += [f"  {each.effect}: {each.text}" for each in comparison.decision.objections if each.effect != "none"]
     if failed:
-        head = f"{comparison.new.id} against {comparison.base.id}:"
-        raise AssertionError("\n".join([head, *(_line(each) for each in failed)]))
+        raise AssertionError("\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed]))
     return comparison
 
 

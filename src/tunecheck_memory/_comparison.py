@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tunecheck import Run
+from tunecheck.comparison import Objection
 from tunecheck.plugins import JSON, real_number
 from tunecheck.results import RunInfo
 from tunecheck.views import Table, Words
@@ -47,11 +48,11 @@ def _cells(side: JSON) -> tuple[str, str]:
     return "–" if mean is None else f"{mean:.2f} ± {spread:.2f} (n={side['scored']})", f"{side['tokens']:,.0f}"
 
 
-def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[str]:
+def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
     """What makes two memory runs another test of memory, the span first; nothing of all other runs."""
     told = [_settings(base), _settings(new)]
     if all(told):
-        yield from _warnings(*told)
+        yield from (Objection("memory_settings", text) for text in _warnings(*told))
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:

@@ -84,12 +84,12 @@ def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) ->
             )
             for number in range(100)
         ]
-        sides.append(write_run(tmp_path, name, rows, evaluators))
+        sides.append(write_run(tmp_path, name, rows, evaluators, dataset={"primary": "three"}))
     found = compare(*sides).metrics
     # Mid-p of n discordant rows, all on one side: 2 / 2^n · ½ … of both sides: 1 / 2^n.
     assert found["one"].p_value == pytest.approx(1 / 2**8)
     assert found["two"].p_value == pytest.approx(1 / 2**6)
-    # No row of the third moved: it is no test, and the others are two.
+    # The third decides and is tested by itself; the others are two.
     assert found["one"].p_adjusted == pytest.approx(2 / 2**8)
     assert found["two"].p_adjusted == pytest.approx(1 / 2**6)
     assert (found["three"].p_adjusted, found["three"].moved) == (1, False)
@@ -123,7 +123,7 @@ def five_metrics(folder: Path, primary: str | None = None) -> list[Path]:
 def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(tmp_path: Path) -> None:
     sides = five_metrics(tmp_path)
     assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
-    among = compare(*sides).metrics["a"]
+    among = compare(*five_metrics(tmp_path / "declared", primary="b")).metrics["a"]
     assert among.verdict == "no difference shown"
     assert "only test" in among.why
 

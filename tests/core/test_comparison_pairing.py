@@ -105,9 +105,9 @@ def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) 
         [row(n, verdict("match", True), verdict("extra", True)) for n in range(2)],
         {**strict, **declares("extra")},
     )
-    notes = " ".join(compare(base, new).notes)
-    assert "evaluator 'extra' is only in b-" in notes
-    assert "'match' is not the same in both runs (threshold null → 0.9)" in notes
+    found = compare(base, new)
+    assert "evaluator 'extra' is only in b-" in " ".join(found.notes)
+    assert "match is not the same in both runs (threshold null → 0.9)" in found.decision.objections[0].text
 
 
 def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> N
         rows = [row(0, verdict("match", True))]
         return write_run(tmp_path, name, rows, {"match": {**entry, "arguments": settings, "fingerprint": name}})
 
-    notes = " ".join(compare(run("a", "judge-large"), run("b", "judge-small")).notes)
-    assert "(endpoint.url …nts/judge-large → …nts/judge-small)" in notes
+    decision = compare(run("a", "judge-large"), run("b", "judge-small")).decision
+    assert "(endpoint.url …nts/judge-large → …nts/judge-small)" in decision.objections[0].text
 
 
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:

@@ -158,9 +158,10 @@ def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_w
         judged(tmp_path, name, [n < 120 for n in range(200)], judge)
         for name, judge in (("base", JUDGE), ("new", OTHER))
     )
-    ((outcome,), _) = Base(str(base), base.name, 0.05, ("match",), False, tmp_path).check(new)
+    ((outcome, objected), _) = Base(str(base), base.name, 0.05, ("match",), False, tmp_path).check(new)
     assert outcome.end == "not met"
     assert "cannot be said: each run has a judge of its own" in outcome.remark
+    assert (objected.end, "its judge" in objected.remark) == ("undecided", True)
 
 
 def test_a_report_shows_both_rates_and_says_where_there_is_no_calibration(tmp_path: Path) -> None:
@@ -257,5 +258,6 @@ def test_select_ranks_by_corrected_rates_and_says_so(tmp_path: Path) -> None:
     assert [each.value.value for each in found.ranking] == pytest.approx([0.6 / 0.7, 0.5 / 0.7, 0.4 / 0.7])
     assert found.ranking[0].difference.value == pytest.approx(0.1 / 0.7)
     assert [each.may_be_best for each in found.ranking] == [each.may_be_best for each in plain.ranking]
-    assert "match 80.0%, by an uncalibrated judge, the best of 3" in plain.sentence
-    assert "match 85.7%, corrected for the judge's errors, the best of 3" in found.sentence
+    assert "by an uncalibrated judge" in plain.decision.because[0]
+    assert "57.1% → 85.7%" in found.decision.because[0]
+    assert "corrected for the judge's errors" in found.decision.because[0]

@@ -59,7 +59,7 @@ def test_a_comparison_and_a_selection_say_what_the_command_line_says(tmp_path: P
     )
     assert "match: better, 40.0% → 70.0%, +30.0 points" in words(compare(base, new)._repr_html_())
     selection = select(base, new)
-    assert selection.sentence in words(selection._repr_html_())
+    assert selection.decision.because[0] in words(selection._repr_html_())
 
 
 class Shell:

@@ -3,15 +3,15 @@
 import sys
 from dataclasses import dataclass
 
-from tunecheck.cli._options import SHOWING, Invocation, argument, command, flag, option
+from tunecheck.cli._options import DONE, SHOWING, Invocation, argument, command, flag, option
 from tunecheck.cli._output_files import check_output, write_output
-from tunecheck.cli._shared_options import STATISTICS, ComparingOptions, JsonOptions, ResultsOptions
+from tunecheck.cli._shared_options import EXIT_CODES, STATISTICS, DecisionOptions, JsonOptions, ResultsOptions
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ComparingOptions, JsonOptions, ResultsOptions):
+class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     base: str = argument(
         "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",
@@ -24,17 +24,13 @@ class CompareOptions(ComparingOptions, JsonOptions, ResultsOptions):
         "M",
         STATISTICS,
     )
-    margin: float | None = option(
-        "Say, too, whether it is shown to be worse by less than this, in the metric's unit (0.02: two points of "
-        "a pass rate).",
-        "M",
-        STATISTICS,
+    gate: bool = flag(
+        "Exit by the decision: 0 if the new run ships, 3 to keep the base, 4 if undecided, 2 if invalid.", STATISTICS
     )
-    confidence: float = option("Of intervals and verdicts.", "C", STATISTICS, default=0.95)
-    allow_simulated: bool = flag("Compare runs that asked no model, too.", STATISTICS)
     rows: int | None = option("How many rows of each list; by default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
+    junit: str | None = option("Write each decision as JUnit XML.", "FILE", SHOWING)
 
 
 @command(CompareOptions)
@@ -44,29 +40,28 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     from tunecheck.cli._console import print_json
     from tunecheck.comparison._compare import compare as compare_runs
     from tunecheck.comparison._view import comparison_view
-    from tunecheck.views import console, markdown, print_view
+    from tunecheck.views import console, junit, markdown, print_view
 
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
+    check_output("--junit", options.junit)
     shown = _ROWS_SHOWN if options.rows is None else options.rows
     comparison = compare_runs(
         options.base,
         *options.new,
         metrics=options.metric,
-        margin=options.margin,
-        cluster=options.cluster,
-        confidence=options.confidence,
-        allow_simulated=options.allow_simulated,
-        pair_by=options.pair_by,
         rows=max(_ROWS_KEPT, shown),
         results_dir=options.folder,
+        **options.comparing,
     )
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
     if options.markdown is not None:
         write_output(options.markdown, markdown(comparison_view(comparison, shown)))
+    if options.junit is not None:
+        write_output(options.junit, junit(comparison_view(comparison, shown), 0.0))
     if options.json:
         print_json(comparison.to_json())
     else:
         print_view(comparison_view(comparison, shown), console(sys.stdout))
-    return 0
+    return EXIT_CODES[comparison.decision.decision] if options.gate else DONE

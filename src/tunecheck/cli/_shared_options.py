@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._options import DEFAULT_RESULTS, RUNNING, SCORING, SHOWING, CommandOptions, flag, option
+from tunecheck.cli._options import (
+    DEFAULT_RESULTS,
+    DONE,
+    NOT_MET,
+    RUNNING,
+    SCORING,
+    SHOWING,
+    UNDECIDED,
+    WRONG_USE,
+    CommandOptions,
+    flag,
+    option,
+)
 from tunecheck.runs._mirrors import is_remote, open_mirror
 
 
@@ -94,6 +109,63 @@ class ComparingOptions(ClusterOptions):
         STATISTICS,
         default="content",
     )
+
+
+EXIT_CODES: Mapping[str, int] = MappingProxyType(
+    {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
+)
+"""How a command ends that exits by a decision."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionOptions(ComparingOptions):
+    """Of commands that decide between runs."""
+
+    guard: list[str] | None = option(
+        "A metric, or a slice of it, that must not get worse than the base's by more than this, in its own unit, e.g. "
+        "match:0.02 or 'match[domain=refund]:0.05' (repeatable).",
+        "NAME:MARGIN",
+        STATISTICS,
+    )
+    margin: float | None = option(
+        "Accept a run that is shown to be worse by less than this, in the metric's unit (0.02: two points of a pass "
+        "rate).",
+        "M",
+        STATISTICS,
+    )
+    confidence: float = option("Confidence of intervals and decisions.", "C", STATISTICS, default=0.95)
+    allow_simulated: bool = flag("Compare runs that asked no model, too.", STATISTICS)
+    allow_changed_evaluator: bool = flag(
+        "Decide although the primary metric's evaluator is not the same in both runs.", STATISTICS
+    )
+
+    @property
+    def comparing(self) -> dict[str, Any]:
+        """The arguments that compare() and select() share."""
+        return {
+            "guards": _guards(self.guard or []),
+            "margin": self.margin,
+            "cluster": self.cluster,
+            "confidence": self.confidence,
+            "allow_simulated": self.allow_simulated,
+            "allow_changed_evaluator": self.allow_changed_evaluator,
+            "pair_by": self.pair_by,
+        }
+
+
+def _guards(given: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for each in given:
+        name, _, margin = each.rpartition(":")
+        try:
+            found[name] = float(margin)
+        except ValueError:
+            found[name] = math.nan
+        if not name or not 0 <= found[name] < math.inf:
+            raise ConfigurationError(
+                f"--guard {each!r}: expected NAME:MARGIN with a margin of 0 or more, as match:0.02"
+            )
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     """
     from tunecheck.statistics._paired import mcnemar
 
-    base, new = _by_item(runs.base), _by_item(runs.new)
+    base, new = causes_by_item(runs.base), causes_by_item(runs.new)
     if base is None or new is None:
         return ()
     gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
@@ -45,7 +45,8 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     return tuple(sorted(changes, key=lambda change: change.base - change.new))
 
 
-def _by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
+def causes_by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
+    """Return the causes of each failed item, of all its trials; None if the run does not tell."""
     of_row = table.items.of_row
     if table.causes is None:
         return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import sentence
-from tunecheck._messages import counted
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
@@ -177,23 +176,11 @@ def _with_rows(
         )
 
     regressed, fixed, flaky, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
-    why = "; ".join(filter(None, (metric.why, _threshold_changed(metric, changes, runs))))
-    return replace(
-        metric, regressed=regressed, fixed=fixed, flaky=flaky, changed=changed, totals=changes.totals, why=why
-    )
+    return replace(metric, regressed=regressed, fixed=fixed, flaky=flaky, changed=changed, totals=changes.totals)
 
 
 def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple([words for words in faults if words not in others]) if others else tuple(faults)
-
-
-def _threshold_changed(metric: MetricComparison, changes: Changes, runs: RunPair) -> str:
-    """What another threshold did to the rows of a score, of which the score itself shows nothing."""
-    before, after = (table.evaluators[metric.evaluator].arguments.get("threshold") for table in (runs.base, runs.new))
-    regressed, fixed = changes.totals["regressed"], changes.totals["fixed"]
-    if metric.kind == "binary" or before == after or not regressed + fixed:
-        return ""
-    return f"but the threshold went from {before} to {after}: {counted(regressed, 'row')} now fail, {fixed:,} now pass"
 
 
 def _in_words(verdict: Verdict) -> list[str]:

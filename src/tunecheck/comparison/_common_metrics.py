@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
-from tunecheck.results import PASS_RATE, EvaluatorColumns, RunTable
-from tunecheck.runs._manifest import changed_settings
+from tunecheck.results import PASS_RATE, RunTable
 
 MOST_SHOWN = 40
 """Most metrics that are shown without a test."""
@@ -103,34 +102,10 @@ def _key(name: str, base: RunTable, new: RunTable) -> str | None:
 
 
 def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
-    """Evaluators of one run only, and those that are not the same in both."""
-    notes = [
+    """Name the evaluators of one run only."""
+    return [
         f"evaluator {name!r} is only in {table.info.id}"
         for table, other in ((base, new), (new, base))
         for name in table.evaluators
         if name not in other.evaluators
     ]
-    pairs = [(base.evaluators[name], new.evaluators[name]) for name in base.evaluators if name in new.evaluators]
-    changed = [
-        (before, [*changed_settings(before.arguments, after.arguments)])
-        for before, after in pairs
-        if _changed(before, after)
-    ]
-    notes += [_other_settings(evaluator.name, settings) for evaluator, settings in changed if settings]
-    recoded = [repr(evaluator.name) for evaluator, settings in changed if not settings]
-    if recoded:
-        what = "evaluator" if len(recoded) == 1 else "evaluators"
-        have = "has" if len(recoded) == 1 else "have"
-        notes.append(
-            f"{what} {', '.join(recoded)} {have} other code in each run: the difference may be the evaluator's"
-        )
-    return notes
-
-
-def _changed(before: EvaluatorColumns, after: EvaluatorColumns) -> bool:
-    return None not in (before.fingerprint, after.fingerprint) and before.fingerprint != after.fingerprint
-
-
-def _other_settings(name: str, settings: Sequence[tuple[str, str, str]]) -> str:
-    changed = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
-    return f"evaluator {name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"

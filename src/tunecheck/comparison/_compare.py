@@ -1,4 +1,4 @@
-"""The front doors: `compare()` reads runs, pairs their rows, and says of each metric what the data show.
+"""The front doors: `compare()` and `select()` read runs, pair their rows, and say what the data show.
 
 `compare_runs()` also hands over what was read, to who shows the runs themselves.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from tunecheck.comparison._changes import add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison, Selection
 from tunecheck.comparison._families import corrected_by_family, primary_of
-from tunecheck.comparison._measuring import Chosen, ComparisonSettings, decided_metric, judge
+from tunecheck.comparison._measuring import ComparisonSettings, decided_metric, judge
+from tunecheck.comparison._objections import decide_pair
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._parts import figures_of, parts_of
 from tunecheck.comparison._rankings import history
-from tunecheck.comparison._selection import best_of, warnings
+from tunecheck.comparison._selection import choose, selection_of
 from tunecheck.comparison._settings import open_runs
+from tunecheck.comparison._wording import short_names
 from tunecheck.results import RunLike, RunTable
 
 
@@ -45,6 +47,8 @@ def compare(
     pair_by: str = "content",
     rows: int | None = 1_000,
     seed: int = 0,
+    guards: Mapping[str, float] | None = None,
+    allow_changed_evaluator: bool = False,
     results_dir: str | os.PathLike[str] = "eval_results",
 ) -> Comparison:
     """Compare one or more runs with a base, row by row.
@@ -63,6 +67,8 @@ def compare(
         pair_by: `content` pairs rows of equal id and content, then of equal content; `id` rows of equal id alone.
         rows: how many rows of each list are kept; None for all. Their counts are always complete.
         seed: of resampling; the same seed gives the same figures.
+        guards: metrics, or slices such as `match[domain=refund]`, with how much worse than the base's they may be.
+        allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in both runs.
         results_dir: where runs are looked for.
 
     Raises:
@@ -78,6 +84,8 @@ def compare(
         pair_by=pair_by,
         rows=rows,
         seed=seed,
+        guards=guards or {},
+        allow_changed_evaluator=allow_changed_evaluator,
     )
     return compare_runs([base, *new], Path(results_dir), settings).comparison
 
@@ -89,70 +97,144 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Compariso
     return compare_tables(open_runs(runs, results_dir, settings), settings)
 
 
+def select(
+    *runs: RunLike,
+    metric: str | None = None,
+    guards: Mapping[str, float] | None = None,
+    base: RunLike | None = None,
+    margin: float | None = None,
+    cluster: str | None = None,
+    confidence: float = 0.95,
+    allow_simulated: bool = False,
+    allow_changed_evaluator: bool = False,
+    pair_by: str = "content",
+    seed: int = 0,
+    results_dir: str | os.PathLike[str] = "eval_results",
+) -> Selection:
+    """Decide which of two or more runs to ship: a candidate that is better than the base, or the base.
+
+    Args:
+        runs: in the order in which they were made; each given as to `compare`.
+        metric: what decides: an evaluator, or a metric of metrics.json; by default what the data declares as its
+            primary metric, else the one with the most rows.
+        guards: as of `compare`.
+        base: the run that the others have to beat; by default the first. It is ranked, too.
+        margin: how much worse than the base is still accepted, in the metric's unit; without it a run must be better.
+        cluster: a column of the data; rows with equal values in it are not independent. As of `compare`.
+        confidence: of all intervals of the ranking together, and of each decision.
+        allow_simulated: select among runs that asked no model, too.
+        allow_changed_evaluator: as of `compare`.
+        pair_by: as of `compare`.
+        seed: of resampling; the same seed gives the same figures.
+        results_dir: where runs are looked for.
+
+    Raises:
+        ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
+        DataError: a run whose files are damaged.
+    """
+    settings = ComparisonSettings(
+        metrics=metric,
+        confidence=confidence,
+        margin=margin,
+        cluster=cluster,
+        allow_simulated=allow_simulated,
+        pair_by=pair_by,
+        seed=seed,
+        guards=guards or {},
+        allow_changed_evaluator=allow_changed_evaluator,
+    )
+    tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
+    place = 0 if base is None else _place_of_base(tables)
+    if len(tables) < 2:
+        raise ConfigurationError("select takes two runs or more, to choose among them")
+    opened = Runs(tables, settings, place)
+    _, against = _against_base(opened, lists_rows=False)
+    return selection_of(opened, against)
+
+
+def _place_of_base(tables: list[RunTable]) -> int:
+    """Take the base, which was read last, out of the runs if it is one of them, else put it before them."""
+    base = tables.pop()
+    for place, table in enumerate(tables):
+        if table.info.place == base.info.place != "memory":
+            return place
+    tables.insert(0, base)
+    return 0
+
+
 def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
     """Compare runs that are read with the first of them."""
     runs = Runs(tables, settings)
-    pairs = [*runs.against_base.values()]
-    compared = [_Against(each) for each in pairs]
-    adjusted = iter(corrected_by_family([metric for each in compared for metric in each.tested]))
+    compared, against = _against_base(runs, lists_rows=True)
+    best = _best(runs, against) if len(against) > 1 else None
     found = Comparison(
         base=tables[0].info,
-        against=[each.finish(adjusted) for each in compared],
+        decision=choose(against) if best is None else best.decision,
+        against=against,
         history=_history(compared, runs),
-        best=_best(runs, compared[0].leading) if len(pairs) > 1 else None,
+        best=best,
         confidence=settings.confidence,
         margin=settings.margin,
         cluster=settings.cluster,
         simulated=any(table.info.simulated for table in tables),
     )
-    return Compared(found, pairs)
+    return Compared(found, [*runs.against_base.values()])
+
+
+def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list[RunComparison]]:
+    """Compare every run with the base; the tests of all of them are corrected together."""
+    names = short_names([table.info.id for table in runs.tables])
+    compared = [_Against(each, names) for each in runs.against_base.values()]
+    adjusted = iter(corrected_by_family([metric for each in compared for metric in each.tested]))
+    return compared, [each.finish(adjusted, lists_rows=lists_rows) for each in compared]
 
 
 class _Against:
     """One run against the base: measured at once, judged when all runs are measured."""
 
-    def __init__(self, pair: RunPair) -> None:
-        self._pair = pair
+    def __init__(self, pair: RunPair, names: Mapping[str, str]) -> None:
+        self._pair, self._names = pair, names
         base, new, settings = pair.base, pair.new, pair.settings
         chosen, notes = choose_metrics(base, new, settings.named, gated=settings.gated)
-        primary = primary_of(chosen, settings.named, base.primary or new.primary)
+        self._primary, self._is_stated = primary_of(chosen, base, new, settings.named)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
         clusters = [] if pair.clusters is None else [str(pair.clusters)]
         told = [*_stopping_notes(pair, [each.key for each in chosen if each.tested]), *same, *clusters]
         self._notes = [*told, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
         self.measured = {
-            each.name: replace(pair.measured(each), primary=each.tested and each.key == primary) for each in chosen
+            each.name: replace(pair.measured(each), primary=each.key == self._primary.key) for each in chosen
         }
 
     @property
     def tested(self) -> list[MetricComparison]:
-        """The metrics with a test, the one that leads first."""
+        """The metrics with a test."""
         return [metric for metric in self.measured.values() if metric.tested]
 
-    @property
-    def leading(self) -> MetricComparison:
-        """The metric by which runs are ranked, and whose parts are shown: the primary one, else that of most rows."""
-        return max(self.tested, key=lambda metric: (metric.primary, metric.difference.n))
-
-    def finish(self, adjusted: Iterator[float | None]) -> RunComparison:
+    def finish(self, adjusted: Iterator[float | None], *, lists_rows: bool) -> RunComparison:
         """Everything of this run; takes the corrected p-values of its tests."""
         pair, judged = self._pair, dict(self.measured)
         for metric in self.tested:
             judged[metric.name] = judge(metric, next(adjusted), pair.sides(metric.key).bounds)
-        most, infos = pair.settings.rows, (pair.base.info, pair.new.info)
-        changes = {each.name: changes_of(judged[each.name], pair.sides(each.key), pair, most) for each in self.tested}
+        primary, infos = judged[self._primary.name], (pair.base.info, pair.new.info)
+        parts, causes = parts_of(pair, primary), cause_changes(pair)
         return RunComparison(
             pair.new.info,
             self._pairs(),
-            add_reasons(judged, changes, pair),
+            self._with_rows(judged) if lists_rows else judged,
+            decide_pair(pair, primary, parts, causes, self._names),
             tuple(dict.fromkeys(self._notes)),
-            cause_changes(pair),
-            tuple(warnings(*infos)),
+            causes,
             {name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
-            self.leading.name,
-            parts_of(pair, self.leading),
-            figures_of(pair, self.leading),
+            primary.name,
+            self._is_stated,
+            parts,
+            figures_of(pair, primary),
         )
+
+    def _with_rows(self, judged: Mapping[str, MetricComparison]) -> Mapping[str, MetricComparison]:
+        pair, most = self._pair, self._pair.settings.rows
+        changes = {each.name: changes_of(judged[each.name], pair.sides(each.key), pair, most) for each in self.tested}
+        return add_reasons(judged, changes, pair)
 
     def _pairs(self) -> Pairs:
         pairing, clusters = self._pair.pairing, self._pair.clusters
@@ -190,9 +272,9 @@ def _history(compared: Sequence[_Against], runs: Runs) -> list[History]:
     return [history(each, runs) for each in everywhere]
 
 
-def _best(runs: Runs, metric: MetricComparison) -> Selection | None:
+def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
     """What `select` says of the same runs; None where they have no row in common, of which there is a note."""
     try:
-        return best_of(runs, Chosen(metric.name, metric.key, metric.evaluator, tested=True), named=metric.primary)
+        return selection_of(runs, against)
     except ConfigurationError:
         return None

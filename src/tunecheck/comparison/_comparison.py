@@ -145,7 +145,8 @@ class Part(Result):
 
     `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
     Where `moved` is false no row changed: it is no test. `verdict` is None where nothing is shown. `title` heads the
-    parts of a column that a plug-in figures out.
+    parts of a column that a plug-in figures out. A column is `named` if the run was grouped by it; the others were
+    found in the data.
     """
 
     column: str
@@ -158,6 +159,7 @@ class Part(Result):
     verdict: Verdict | None = None
     moved: bool = True
     title: str = ""
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,22 +176,58 @@ class Pairs(Result):
     cluster: str | None = None
 
 
+Choice = Literal["ship", "keep", "undecided", "invalid"]
+Effect = Literal["invalid", "keep", "undecided", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Objection(Result):
+    """Something that a comparison found against a candidate, and its effect on the decision."""
+
+    code: str
+    text: str
+    effect: Effect = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Result):
+    """Whether a candidate replaces its base.
+
+    `ship`: the candidate is better (with a margin: at most that much worse), and no objection has an effect. `keep`: it
+    is worse, an objection says so, or no relevant difference exists. `undecided`: the data cannot tell. `invalid`: the
+    runs do not measure the same thing. The strongest effect wins: invalid, then keep, then undecided.
+
+    `difference` holds the lower limit, the estimate and the upper limit of `metric`, the primary one. `next` says what
+    would settle an open decision.
+    """
+
+    decision: Choice
+    candidate: str
+    base: str
+    metric: str
+    difference: tuple[float | None, float | None, float | None]
+    because: tuple[str, ...]
+    objections: tuple[Objection, ...] = ()
+    next: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
     """One run against the base; `causes` of failed rows, those that grew most first.
 
-    `parts` say where the primary metric (`part_metric`) differs, by the columns that the runs were grouped by.
-    `figures` and `tables` (by name) are what plug-ins say of both runs, `warnings` what makes them hard to compare.
+    `parts` say where the primary metric (`part_metric`) differs, by columns of the data; `part_metric_named` is whether
+    the user or the data named it. `figures` and `tables` (by name) are what plug-ins say of both runs.
     """
 
     new: RunInfo
     pairs: Pairs
     metrics: Mapping[str, MetricComparison]
+    decision: Decision
     notes: tuple[str, ...] = ()
     causes: tuple[CauseChange, ...] = ()
-    warnings: tuple[str, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict)
     part_metric: str = ""
+    part_metric_named: bool = True
     parts: tuple[Part, ...] = ()
     figures: tuple[Part, ...] = ()
 
@@ -220,46 +258,17 @@ class History(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Guard(Result):
-    """A metric that must not get worse than the base's by more than the margin.
-
-    Kept and broken where the whole interval of the difference is within the margin, or beyond it; else undecided.
-    """
-
-    metric: str
-    margin: float
-    outcome: Literal["kept", "broken", "undecided"]
-    kind: Kind
-    difference: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked(Result):
     """One run of a selection: its figure, and how far it is from the best of the other runs.
 
-    `difference` has a simultaneous interval: those of all runs hold at once. `may_be_best` is whether the run cannot be
-    told from the best.
+    `difference` has a simultaneous interval: the intervals of all runs hold at once. A run that cannot be told from the
+    best one `may_be_best`.
     """
 
     run: str
     value: Estimate
     difference: Estimate
     may_be_best: bool
-    guards: tuple[Guard, ...] = ()
-
-    @property
-    def breaks_a_guard(self) -> bool:
-        """Whether some guard is broken."""
-        return any(guard.outcome == "broken" for guard in self.guards)
-
-
-@dataclass(frozen=True, slots=True)
-class PairwiseComparison(Result):
-    """One run against another on the metric of the selection, tested by itself."""
-
-    base: str
-    new: str
-    metric: MetricComparison
 
 
 RowHistory = Literal["right", "never right", "fixed", "broken", "back and forth", "flaky"]
@@ -296,16 +305,14 @@ class RowsOverRuns(Result):
 class Selection(Result):
     """Which run to ship: `ranking` has the best first, over the `rows` that every run has a figure for.
 
-    `ship` is the highest of the runs that break no guard, of equal ones the later. `against` holds the last run against
-    the best and the base, and the chosen one against the base. `regressed_since` is the best run where the last is
-    shown to be worse. `objections` are what speaks against shipping it, and `sentence` says all in one; `notes` what is
-    left out, or not the same in all runs. Its fields are those of `tunecheck select --json`.
+    `decisions` holds every candidate against the base, `decision` the one to act on: the highest candidate that ships,
+    else the highest one that is undecided, kept or invalid, in this order. `regressed_since` is the best run if the
+    last one is shown to be worse. `notes` say what is left out. Its fields are those of `tunecheck select --json`.
     """
 
     format_version: int = FORMAT_VERSION
-    ship: str
-    sentence: str
-    objections: tuple[str, ...]
+    decision: Decision
+    decisions: tuple[Decision, ...]
     regressed_since: str | None
     metric: str
     metric_named: bool
@@ -317,7 +324,6 @@ class Selection(Result):
     confidence: float
     base: str
     ranking: tuple[Ranked, ...]
-    against: tuple[PairwiseComparison, ...]
     rows_over_runs: RowsOverRuns | None = None
     notes: tuple[str, ...] = ()
     simulated: bool = False
@@ -338,7 +344,8 @@ class Selection(Result):
 class Comparison(Result):
     """One or more runs against a base: `against` has one entry a run, in the order given.
 
-    `history` follows each tested metric over the base and all runs. Of several runs, `best` says what `select` says.
+    `decision` says whether to ship: of several runs, what `select` says of them, which `best` holds. `history` follows
+    each tested metric over the base and all runs.
     `metrics`, `pairs` and `notes` are those of the last run. `cluster` is what was asked for: a column, `none`, or
     None: see `pairs` for what was taken. `simulated` is whether some run asked no model. Its fields are those of
     `tunecheck compare --out FILE`.
@@ -346,6 +353,7 @@ class Comparison(Result):
 
     format_version: int = FORMAT_VERSION
     base: RunInfo
+    decision: Decision
     against: Sequence[RunComparison]
     history: Sequence[History]
     best: Selection | None = None

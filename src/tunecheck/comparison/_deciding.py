@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import DecidedMetric, Decision
+from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
@@ -79,7 +79,7 @@ class Deciding:
             test.begin([[self._base_items.get(row) for row in unit] for unit in units.values()])
         return self._order
 
-    def finish(self, answered: Iterable[int], journal: Journal) -> Decision:
+    def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
         """What was decided; the journal says which rows count where these are not all, and which were not asked.
 
         `answered` are rows that were asked before the run went on.
@@ -89,7 +89,7 @@ class Deciding:
         not_asked = [row.id for row in order.unjudged() if row.index not in asked]
         for test in self._tests if len(judged) == order.total else ():
             test.complete()
-        decision = Decision(
+        decision = EarlyStop(
             outcome=self.outcome,
             against=self.against,
             margin=question.margin,

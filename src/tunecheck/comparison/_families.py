@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._measuring import Chosen
+from tunecheck.results import RunTable
 
 
 def corrected(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
@@ -30,9 +31,16 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
     return adjusted
 
 
-def primary_of(chosen: Iterable[Chosen], named: Sequence[str] | None, declared: str | None) -> str | None:
-    """The key of the metric that decides: the first that is named, else the declared one, else the only one."""
+def primary_of(
+    chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None
+) -> tuple[Chosen, bool]:
+    """Return the metric that decides, and whether the user or the data named it.
+
+    It is the first that is named, else the one that the data declares, else the one with the most rows in the base.
+    """
     tested = [each for each in chosen if each.tested]
-    if named or len(tested) == 1:
-        return tested[0].key
-    return next((each.key for each in tested if declared in (each.name, each.key)), None)
+    declared = base.primary or new.primary
+    stated = tested[:1] if named or len(tested) == 1 else [each for each in tested if declared in (each.name, each.key)]
+    if stated:
+        return stated[0], True
+    return max(tested, key=lambda each: base.columns[each.key].figures if each.key in base.columns else 0), False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._files import DecidedMetric
@@ -32,7 +32,8 @@ class ComparisonSettings:
 
     `cluster` is a column, `none`, or None for the one that the data declares or that is found.
     `metrics` is one name, or several; None stands for each evaluator's main one. `rows` is how many rows of a list are
-    kept, None all. `gated`: an evaluator stands for what a gate on it means, its pass rate where it has one.
+    kept, None all. `gated`: an evaluator stands for what a gate on it means, its pass rate where it has one. `guards`
+    are metrics, or slices of them, with how much worse they may be.
     """
 
     metrics: str | Sequence[str] | None = None
@@ -44,6 +45,8 @@ class ComparisonSettings:
     rows: int | None = 1_000
     seed: int = 0
     gated: bool = False
+    guards: Mapping[str, float] = field(default_factory=dict)
+    allow_changed_evaluator: bool = False
 
     @property
     def named(self) -> Sequence[str] | None:
@@ -300,13 +303,13 @@ def decide(
     Better or worse: the corrected p-value is below 1 − confidence, and the interval does not hold 0. Otherwise, no
     difference shown; or too little data, if these rows could not have shown even a coarse one.
     """
-    alpha = round(1 - difference.confidence, 12)
+    alpha = _alpha(difference)
     units = difference.n if difference.clusters is None else difference.clusters
     if difference.value is None or p_value is None or p_adjusted is None:
         return TOO_LITTLE, difference.remark or "there is nothing to test"
-    if p_adjusted < alpha and (difference.excludes_zero or difference.low is None):
-        up = difference.value > 0
-        return (BETTER if up == higher_is_better else WORSE), ""
+    verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
+    if verdict is not None:
+        return verdict, ""
     what = "row" if difference.clusters is None else "cluster"
     if units < FEWEST:
         return TOO_LITTLE, counted(units, what)
@@ -315,6 +318,19 @@ def decide(
     if not difference.excludes_zero:
         return NO_DIFFERENCE, ""
     return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE
+
+
+def _alpha(difference: Estimate) -> float:
+    return round(1 - difference.confidence, 12)
+
+
+def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_better: bool) -> Verdict | None:
+    """Return better or worse if the corrected p-value and the interval show it, else None."""
+    if difference.value is None or p_adjusted is None or p_adjusted >= _alpha(difference):
+        return None
+    if not (difference.excludes_zero or difference.low is None):
+        return None
+    return BETTER if (difference.value > 0) == higher_is_better else WORSE
 
 
 def _too_coarse(

@@ -10,15 +10,18 @@ from tunecheck import plugins
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._comparison import MetricComparison, Part
 from tunecheck.comparison._families import corrected
-from tunecheck.comparison._measuring import compared
+from tunecheck.comparison._measuring import compared, shown_verdict
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._verdicts import BETTER, WORSE
 
 if TYPE_CHECKING:
+    from tunecheck.comparison._measuring import Mask
     from tunecheck.statistics._results import PairedBinary, PairedScores
 
 MOST_PARTS = 50
 """Most values of a column; of one that has more, the parts are not told apart."""
+
+FEWEST_OF_A_SLICE, MOST_SLICES = 20, 20
+"""A slice that was found in the data has so many rows at least, and its column so many values at most."""
 
 _LONGEST_TAG = 200
 
@@ -27,30 +30,46 @@ _DRAWS = 2_000
 
 
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """The metric over the rows of each value of each column by which both runs, or one of them, are told apart."""
-    import numpy
+    """Compare the metric over the rows of each value of a column: those that the runs were grouped by, then others.
 
+    Of a column that was found in the data, only values with enough rows are slices.
+    """
     if metric.judge == "different":
         return ()
     sides = pair.sides(metric.key)
     found: list[Part] = []
-    for column in dict.fromkeys([*pair.base.groups, *pair.new.groups]):
-        labels = labels_of_pairs(pair, column)
-        tags = {label: _tags_of_label(label) for label in dict.fromkeys(labels)}
-        usable = zip(labels, sides.both.tolist(), strict=True)
-        values = dict.fromkeys(tag for label, both in usable if both for tag in tags[label])
-        if not 1 < len(values) <= MOST_PARTS:
+    seen: set[bytes] = set()
+    named = dict.fromkeys([*pair.base.groups, *pair.new.groups])
+    for column in dict.fromkeys([*named, *pair.base.slices, *pair.new.slices]):
+        rows = {value: which & sides.both for value, which in rows_by_value(pair, column).items()}
+        least, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
+        values = {value: which for value, which in rows.items() if which.any()}
+        if not 1 < len(values) <= most:
             continue
-        rows = {
-            value: sides.both & numpy.fromiter((value in tags[label] for label in labels), bool, len(labels))
-            for value in values
-        }
+        told = {value: which for value, which in values.items() if which.sum() >= least}
+        if column not in named:  # columns that split the rows alike are one
+            told = {value: which for value, which in told.items() if which.tobytes() not in seen}
+        seen |= {which.tobytes() for which in told.values()}
         parts = [
-            part_of(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS))
-            for value, which in rows.items()
+            part_of(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS), named=column in named)
+            for value, which in told.items()
         ]
         found += with_verdicts(parts, metric.higher_is_better)
     return tuple(found)
+
+
+def rows_by_value(pair: RunPair, column: str) -> dict[str, Mask]:
+    """Return which pairs have each value of a column, in the order in which the values appear."""
+    import numpy
+
+    labels = labels_of_pairs(pair, column)
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
+    labelled: dict[str, list[int]] = {}
+    for label, number in numbers.items():
+        for value in dict.fromkeys(_tags_of_label(label)):
+            labelled.setdefault(value, []).append(number)
+    return {value: numpy.isin(codes, own) for value, own in labelled.items()}
 
 
 def tags_of(value: JSON) -> list[str]:
@@ -78,16 +97,22 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
 
 
 def labels_of_pairs(pair: RunPair, column: str) -> Sequence[str | None]:
-    """Each pair's value of a column: the base's, else the new run's."""
-    if column in pair.base.groups:
-        return [pair.base.groups[column][item] for item in pair.pairing.base]
-    return [pair.new.groups[column][item] for item in pair.pairing.new]
+    """Each pair's value of a column: the base's, else the new run's; None if neither has the column."""
+    for table, items in ((pair.base, pair.pairing.base), (pair.new, pair.pairing.new)):
+        labels = table.groups.get(column) or table.slices.get(column)
+        if labels is not None:
+            return [labels[item] for item in items]
+    return [None] * len(pair.pairing.base)
 
 
-def part_of(column: str, value: str, found: PairedBinary | PairedScores, title: str = "") -> Part:
+def part_of(
+    column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
+) -> Part:
     """A part of the rows with its statistics; its `title` heads the table of its column."""
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
-    return Part(column, value, found.base, found.new, found.difference, found.p_value, moved=moved, title=title)
+    return Part(
+        column, value, found.base, found.new, found.difference, found.p_value, moved=moved, title=title, named=named
+    )
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
@@ -97,9 +122,5 @@ def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Par
     for family in (total, rest):
         adjusted = corrected([(part.p_value, part.moved) for part in family])
         for part, p_value in zip(family, adjusted, strict=True):
-            difference = part.difference
-            alpha = round(1 - difference.confidence, 12)
-            shown = p_value is not None and p_value < alpha and difference.excludes_zero
-            up = (difference.value or 0) > 0
-            verdict = (BETTER if up == higher_is_better else WORSE) if shown else None
+            verdict = shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
             yield replace(part, p_adjusted=p_value, verdict=verdict)

@@ -76,7 +76,7 @@ def ranked(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[R
         common.labels,
         verdicts=sides.verdicts,
         higher_is_better=sides.higher_is_better,
-        confidence=settings.confidence,
+        confidence=(1 + settings.confidence) / 2,  # each side of a two-sided interval
         seed=settings.seed,
     )
     found = []

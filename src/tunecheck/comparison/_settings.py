@@ -27,6 +27,9 @@ def _check(settings: ComparisonSettings) -> None:
         raise ConfigurationError(f"a margin is 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows is 0 or more, not {settings.rows!r}")
+    for name, accepted in settings.guards.items():
+        if not 0 <= accepted < math.inf:
+            raise ConfigurationError(f"guard {name!r}: a margin is 0 or more, not {accepted!r}")
     how = settings.pair_by
     if how not in PAIR_BY:
         raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")

@@ -10,6 +10,7 @@ from tunecheck import plugins
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._verdicts import ALONE, BETTER, JUDGES_DIFFER, NO_DIFFERENCE, TOO_LITTLE, WORSE
 from tunecheck.comparison._wording import (
+    decision_lines,
     difference_text,
     headline,
     interval_text,
@@ -32,6 +33,7 @@ from tunecheck.views import (
     SIMULATED,
     Cell,
     Chart,
+    Check,
     Interval,
     Part as ViewPart,
     Sentence,
@@ -45,6 +47,7 @@ from tunecheck.views import (
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import (
         Comparison,
+        Decision,
         History,
         MetricComparison,
         Part,
@@ -74,18 +77,24 @@ def _name(text: str, style: Style = "") -> Words:
 def comparison_view(comparison: Comparison, rows: int = 3) -> View:
     """The last run against the base, and all runs beside each other; `rows` of each list are shown."""
     title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
-    return View(title, [*_comparison_parts(comparison, rows)], [*_notes(comparison)])
+    checks = [_check(each.decision) for each in comparison.against]
+    return View(title, [*_comparison_parts(comparison, rows)], [*_notes(comparison)], checks)
+
+
+def _check(decision: Decision) -> Check:
+    said = "\n".join(text for text, _ in decision_lines(decision))
+    ended = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
+    return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", said, ended)  # type: ignore[arg-type]
 
 
 def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     last, best = comparison.against[-1], comparison.best
     yield _runs_table(comparison)
     said: list[Sentence] = [Words(warning, "warn") for warning in _warnings(comparison)]
-    if best is not None:
-        said += _choice(best)
-    if said:
-        yield Text(said)
-    yield Text([*_answer(last, comparison)])
+    yield Text([*said, *_decision(comparison.decision)])
+    answer = [*_answer(last, comparison)]
+    if answer:
+        yield Text(answer)
     yield Chart([_interval(each.name, each.difference) for each in last.tested])
     if best is not None:
         yield _iterations_table(comparison)
@@ -124,25 +133,28 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         shared = shared_text(against, comparison.base)
         if shared:
             yield clean(shared)
-        start = f"{clean(against.new.id, 100)}: " if comparison.best is not None else ""
-        yield from (start + warning for warning in against.warnings)
+    if comparison.best is not None and comparison.best.regressed_since is not None:
+        yield clean(regression_text(comparison.best, comparison.new.id), 2_000)
 
 
-def _choice(best: Selection) -> Iterator[Words]:
-    """Which run to ship, and what the last one lost."""
-    yield Words(clean(best.sentence, 2_000), "strong")
-    if best.regressed_since is not None:
-        yield Words(clean(regression_text(best), 2_000), "bad")
+_EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad", "undecided": "warn"}
+
+
+def _decision(decision: Decision) -> list[Sentence]:
+    lines = decision_lines(decision)
+    return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
 def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
-    """The verdicts, the primary metric's first; metrics of which nothing is shown share a line."""
-    if comparison.best is not None:
+    """The verdicts that the decision does not say; metrics of which nothing is shown share a line."""
+    tested = sorted(against.tested, key=lambda each: not each.primary)
+    if against.decision is comparison.decision:
+        tested = [each for each in tested if not each.primary]
+    if comparison.best is not None and tested:
         names = short_names([run.id for run in comparison.runs])
         yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"
-    tested = sorted(against.tested, key=lambda each: not each.primary)
     for metric in [each for each in tested if each.primary or each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
-        yield _said_of(metric, _better_before(comparison, metric))
+        yield _said_of(metric)
     for verdict in (NO_DIFFERENCE, TOO_LITTLE):
         alike = [each for each in tested if each.verdict == verdict and not each.primary]
         telling = [each for each in alike if len(alike) <= _FEW or (verdict == NO_DIFFERENCE and each.why)]
@@ -151,18 +163,9 @@ def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence
             yield f"{verdict}: {', '.join(clean(each.name, 60) for each in alike if each not in telling)}"
 
 
-def _better_before(comparison: Comparison, metric: MetricComparison) -> str:
-    """The run that the last one has fallen behind on this metric; empty where there is none."""
-    best = comparison.best
-    if best is None or best.regressed_since is None or best.metric != metric.name:
-        return ""
-    return short_names([run.id for run in comparison.runs])[best.regressed_since]
-
-
-def _said_of(metric: MetricComparison, behind: str = "") -> Sentence:
-    style = "strong" if behind else _STYLES.get(metric.verdict or "", "strong")
-    said = [headline(metric), margin_text(metric), f"worse than {clean(behind, 100)}" * bool(behind)]
-    return _name(metric.name, style), f": {'; '.join(filter(None, said))}"
+def _said_of(metric: MetricComparison) -> Sentence:
+    said = [headline(metric), margin_text(metric)]
+    return _name(metric.name, _STYLES.get(metric.verdict or "", "strong")), f": {'; '.join(filter(None, said))}"
 
 
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
@@ -211,7 +214,8 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     metric = against.metrics[against.part_metric]
     judged = ", as the judge says" * (metric.judge == "corrected")
     tables: dict[str, list[Part]] = {}
-    for part in (*against.parts, *against.figures):
+    telling = {part.column for part in against.parts if part.named or part.verdict is not None}
+    for part in (*(part for part in against.parts if part.column in telling), *against.figures):
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{judged}", []).append(part)
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
@@ -422,7 +426,7 @@ def _failures(against: RunComparison) -> Iterator[str]:
         lone = metric.one_sided
         if lone.base or lone.new:
             lost, gained = f"{lone.base:,} in the new run", f"{lone.new:,} in the base"
-            yield f"{metric.name}: left out, for want of a figure: {lost}, {gained}"
+            yield f"{metric.name}: rows without a figure are excluded from both rates: {lost}, {gained}"
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -434,24 +438,26 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def selection_view(selection: Selection, rows: int = 3) -> View:
-    """The choice, the ranking, the runs against each other, and `rows` of each outcome over all runs."""
+    """The decision, the ranking, the other candidates, and `rows` of each outcome over all runs."""
     notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
-        notes.append(f"ranked on {selection.metric}, of which most rows have a figure; --metric names another")
-    return View(Words(selection.sentence), [*_selection_parts(selection, rows)], notes)
+        notes.append(f"the primary metric is {selection.metric}, which has the most rows; --metric names another")
+    title, _ = next(decision_lines(selection.decision))
+    return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows)], notes)
 
 
 def _selection_parts(selection: Selection, rows: int) -> Iterator[ViewPart]:
-    said = [*_choice(selection)]
-    yield Text([Words(SIMULATED, "warn"), *said] if selection.simulated else said)
+    said: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
+    said += _decision(selection.decision)
+    last = selection.decisions[-1].candidate
+    if selection.regressed_since is not None:
+        said.append(Words(clean(regression_text(selection, last), 2_000), "bad"))
+    yield Text(said)
     yield Chart([_interval(each.run, each.difference) for each in selection.ranking])
     yield _ranking(selection)
-    names = short_names([each.run for each in selection.ranking])
-    held = [
-        (_name(names[each.new]), " against ", _name(names[each.base]), f": {headline(each.metric)}")
-        for each in selection.against
-    ]
-    yield Text(held)
+    others = [next(decision_lines(each))[0] for each in selection.decisions if each is not selection.decision]
+    if others:
+        yield Text([clean(each, 2_000) for each in others])
     if selection.rows_over_runs is not None:
         yield _rows_over_runs_table(selection.rows_over_runs, rows)
 
@@ -463,9 +469,8 @@ def _ranking(selection: Selection) -> Table:
     rows: list[list[Cell]] = []
     for each in selection.ranking:
         difference = difference_text(kind, each.difference.value, unit=False)
-        said = ["may be the best"] if each.may_be_best else []
-        said += [f"{guard.metric}: guard {guard.outcome}" for guard in each.guards]
+        said = "may be the best" if each.may_be_best else ""
         distance = f"{difference} ({interval_text(kind, each.difference)})"
-        rows.append([_name(each.run), value_text(kind, each.value.value), distance, ", ".join(said)])
+        rows.append([_name(each.run), value_text(kind, each.value.value), distance, said])
     heads = (units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", "")
     return Table(heads, rows, "lrrl")

@@ -7,14 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tunecheck._files import Decision
+from tunecheck._files import EarlyStop
 from tunecheck._messages import counted
 from tunecheck.results import Kind, RunInfo
 from tunecheck.runs._decision import stopped_text
 from tunecheck.statistics._results import Estimate
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._comparison import MetricComparison, RowChange, RunComparison, Selection
+    from tunecheck.comparison._comparison import (
+        Choice,
+        Decision,
+        Effect,
+        MetricComparison,
+        RowChange,
+        RunComparison,
+        Selection,
+    )
 
 NOTHING = "–"
 
@@ -91,10 +99,13 @@ def headline(metric: MetricComparison) -> str:
 
 def change_text(metric: MetricComparison) -> str:
     """`88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
-    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
-    if metric.difference.value is None:
-        return f"{base} → {new}"
-    return f"{base} → {new}, {shown_difference(metric.kind, metric.difference)}"
+    return difference_of(metric.kind, metric.base, metric.new, metric.difference)
+
+
+def difference_of(kind: Kind, base: Estimate, new: Estimate, difference: Estimate) -> str:
+    """`88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`, of a metric or of a part of its rows."""
+    before, after = (value_text(kind, side.value) for side in (base, new))
+    return f"{before} → {after}" + (f", {shown_difference(kind, difference)}" if difference.value is not None else "")
 
 
 def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:
@@ -123,7 +134,7 @@ def margin_text(metric: MetricComparison) -> str:
     return f"shown to be at most {size} worse" if tested.shown else f"NOT shown to be at most {size} worse"
 
 
-def sentences_of(decision: Decision, run_id: str) -> Iterator[str]:
+def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
     """What is to be said of the figures of a run that may stop early; `run_id` is the run that did."""
     if not decision.stopped:
         yield f"not decided early: all {counted(decision.of, 'row')} were asked, and all figures are an ordinary run's"
@@ -155,16 +166,49 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
     return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
 
 
-def regression_text(selection: Selection) -> str:
+def decision_lines(decision: Decision) -> Iterator[tuple[str, Choice | Effect]]:
+    """What a decision says: the answer with its choice, each objection with its effect, and the next step."""
+    names = short_names([decision.candidate, decision.base])
+    head = _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
+    yield f"{head}. {'; '.join(decision.because)}", decision.decision
+    for objection in decision.objections:
+        effect = "" if objection.effect == "none" else f"{objection.effect}: "
+        yield f"- {effect}{objection.text}", objection.effect
+    if not decision.objections:
+        yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
+    if decision.next is not None:
+        yield f"Next: {decision.next}", "none"
+
+
+_CHOICES = MappingProxyType(
+    {
+        "ship": "Ship {new}",
+        "keep": "Keep {base}, not {new}",
+        "undecided": "Undecided: keep {base} for now, not {new}",
+        "invalid": "Invalid: {new} and {base} were not measured alike",
+    }
+)
+
+
+def needed_text(pairs: int, rows: int | None) -> str:
+    """How many more rows it takes, to two figures: it is an estimate."""
+    if rows is None:
+        return "no number of rows like these would decide it; another margin would"
+    more = max(1, rows - pairs)
+    unit = 10 ** max(0, len(str(more)) - 2)
+    return f"about {-(-more // unit) * unit:,} more rows like these would decide it"
+
+
+def regression_text(selection: Selection, last: str) -> str:
     """That the last run lost what the best one had; empty where that is not shown."""
     best = selection.regressed_since
-    held = next((each for each in selection.against if each.base == best), None)
-    if held is None or best is None:
+    if best is None:
         return ""
-    metric = held.metric
-    p_value = "" if metric.p_value is None else f", p {p_text(metric.p_value)}"
-    names = short_names([each.run for each in selection.ranking])
-    return f"{names[held.new]} regressed since {names[best]}: {metric.name} {change_text(metric)}{p_value}"
+    ranked = {each.run: each for each in selection.ranking}
+    names, kind = short_names([*ranked]), selection.kind
+    values = " → ".join(value_text(kind, ranked[run].value.value) for run in (best, last))
+    difference = shown_difference(kind, ranked[last].difference)
+    return f"{names[last]} regressed since {names[best]}: {selection.metric} {values}, {difference}"
 
 
 def row_text(change: RowChange, kind: Kind) -> str:

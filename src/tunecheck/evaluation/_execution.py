@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import DatasetEntry, Decision, MetricsFile, RunFile
+from tunecheck._files import DatasetEntry, EarlyStop, MetricsFile, RunFile
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
@@ -69,7 +69,7 @@ class Execution:
     settings: RunSettings
     gaps_are_errors: bool = True
     """A column that an evaluator needs and the data lacks is an error before anything runs; else one of each row."""
-    inherited: Decision | None = None
+    inherited: EarlyStop | None = None
     """The decision of the run whose rows these are, if it stopped early."""
     deciding: Deciding | None = field(init=False, default=None)
 
@@ -411,7 +411,7 @@ class _Work:
 
     # -- after
 
-    def _notes_after(self, tally: Tally, decision: Decision | None) -> Iterator[str]:
+    def _notes_after(self, tally: Tally, decision: EarlyStop | None) -> Iterator[str]:
         yield from tally.sentences(self.settings.evaluator_timeout)
         yield from dict.fromkeys(self.execution.facts.sentences())
         if decision is not None:
@@ -421,7 +421,7 @@ class _Work:
             yield from sentences_of(decision, str(decided_by))
 
     def _summary(
-        self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: Decision | None
+        self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: EarlyStop | None
     ) -> MetricsFile:
         metrics, by_group = aggregator.metrics(rows)
         dataset = self.execution.dataset

@@ -6,7 +6,7 @@ from contextlib import closing
 from msgspec import structs
 
 from tunecheck._errors import EndpointError
-from tunecheck._files import DatasetEntry, Decision
+from tunecheck._files import DatasetEntry, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -50,7 +50,7 @@ class RecordedRun:
         return {key: value for key, value in own.items() if key not in default or default[key] != value}
 
     @property
-    def decision(self) -> Decision | None:
+    def decision(self) -> EarlyStop | None:
         """Why the run has not all its rows, where it stopped early; other evaluators' figures are not decided."""
         stopped = self._manifest.stopped
         return None if stopped is None else structs.replace(stopped, metrics=[])

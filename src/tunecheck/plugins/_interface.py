@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tunecheck._json import JSON
     from tunecheck._targets import Target
-    from tunecheck.comparison._comparison import MetricComparison, Part
+    from tunecheck.comparison._comparison import MetricComparison, Objection, Part
     from tunecheck.comparison._pairs import RunPair
     from tunecheck.endpoints import Endpoint
     from tunecheck.report._panels import PanelReader
@@ -161,9 +161,12 @@ class ClusterRule(Protocol):
 
 
 class ObjectionRule(Protocol):
-    """Says in one line each what makes two runs hard to compare; nothing for runs that are not its own."""
+    """Yields what speaks against shipping the new run; nothing for runs that are not its own.
 
-    def __call__(self, base: RunInfo, new: RunInfo) -> Iterable[str]: ...
+    The code of an objection begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
+    """
+
+    def __call__(self, base: RunInfo, new: RunInfo) -> Iterable[Objection]: ...
 
 
 class Figures(Protocol):

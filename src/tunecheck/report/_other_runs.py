@@ -10,7 +10,7 @@ from tunecheck.comparison._compare import compare_tables
 from tunecheck.comparison._comparison import Comparison, RunComparison, Selection
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._wording import regression_text, shared_text
+from tunecheck.comparison._wording import decision_lines, regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
@@ -136,7 +136,8 @@ class OtherRuns:
         found = self.comparison
         return {
             "confidence": found.confidence,
-            "best": None if found.best is None else _best(found.best),
+            "decision": [text for text, _ in decision_lines(found.decision)],
+            "best": None if found.best is None else _best(found.best, new.id),
             "runs": [_described(each, new) for each in self._others],
             "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
             "history": [each.as_json() for each in found.history],
@@ -174,11 +175,11 @@ def _described(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _best(best: Selection) -> dict[str, JSON]:
-    """The choice, in the comparison's own words; `regressed` says what the last run lost."""
+def _best(best: Selection, last: str) -> dict[str, JSON]:
+    """The ranking; `regressed` says what the last run lost, in the comparison's own words."""
     ranking: list[JSON] = [each.as_json() for each in best.ranking]
-    about: dict[str, JSON] = {"sentence": best.sentence, "metric": best.metric, "kind": best.kind, "ranking": ranking}
-    return about | {"regressed": regression_text(best) if best.regressed_since is not None else None}
+    regressed = regression_text(best, last)
+    return {"metric": best.metric, "kind": best.kind, "ranking": ranking, "regressed": regressed}
 
 
 def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
@@ -191,7 +192,7 @@ def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
         "pairs": pairs.paired,
         "only_in_base": _named(pairs.only_in_base),
         "only_in_new": _named(pairs.only_in_new),
-        "warnings": [shared_text(against, base), *against.warnings, *stopped],
+        "warnings": [shared_text(against, base), *stopped],
         "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
         "parts": parts,
         "part_metric": against.part_metric,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -12,13 +13,14 @@ from tunecheck._json import JSON, dumps
 from tunecheck.datasets._reading import fingerprint, usable_id
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.results._clusters import may_cluster
+from tunecheck.results._clusters import Labels, may_cluster
 from tunecheck.results._columns import EvaluatorPart, choose_main_metric, evaluator_names, number_of
 from tunecheck.results._sources import RowSource
 from tunecheck.results._table import EvaluatorColumns, Items, MetricColumn, State
 
 _BLOCK_ROWS = 256
 _MOST_NAMES = 1_000
+_MOST_SLICES, _LONGEST_SLICE = 20, 100
 _BY_POSITION = re.compile(r"row-\d+")
 _LATENCY = "outputs.latency_ms"
 _SOURCE, _TRIAL = f"inputs.{SOURCE_ID}", f"inputs.{TRIAL}"
@@ -49,6 +51,9 @@ class TableBuilder:
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
         self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
+        self._slices: dict[str, list[str | None]] = {}
+        """The values of columns with few short ones; the rows are not grouped by them."""
+        self._slice_texts: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
         self._texts: dict[str, str] = {}
         self._given: list[str | None] = []
         self._sources: list[str | None] = []
@@ -64,8 +69,8 @@ class TableBuilder:
         for name in self._declared:
             self._part(name)
 
-    def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Sequence[str | None]]]:
-        """Read all rows; give the items, whether ids come from the data, and the items' labels by column."""
+    def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Labels], Mapping[str, Labels]]:
+        """Read all rows; give the items, whether ids come from the data, the items' labels by column, and slices."""
         records = source.records()
         while rows := list(islice(records, _BLOCK_ROWS)):
             self._take(rows)
@@ -76,9 +81,12 @@ class TableBuilder:
         named = self._settle_ids()
         items, first = self._items()
         labels = {name: each for name, each in self._labels.items() if not self._keys.isdisjoint(_places(name))}
+        slices: Mapping[str, Labels] = self._slices
         if first is not None:
-            labels = {name: [each[row] for row in first] for name, each in labels.items()}
-        return items, named, labels
+            labels, slices = (
+                {name: [each[row] for row in first] for name, each in of.items()} for of in (labels, slices)
+            )
+        return items, named, labels, slices
 
     def _entry(self, name: str) -> EvaluatorEntry:
         return self._declared.get(name, EvaluatorEntry())
@@ -102,6 +110,8 @@ class TableBuilder:
                 self.input_names[name] = None
                 if self._finds_clusters and may_cluster(name):
                     self._labels.setdefault(name, [None] * self.rows)
+                elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
+                    self._slices[name] = [None] * self.rows
             elif kind == "outputs" and (split := self._split(name)) is not None:
                 added.setdefault(split[0], []).append(split[1])
         for name, own in added.items():
@@ -124,6 +134,7 @@ class TableBuilder:
             places = [key for key in _places(name) if key in self._keys]
             values = ([row.get(key) for row in rows] for key in places[:1])
             labels.extend(map(self._text, next(values, [None] * len(rows))))
+        self._take_slices(rows)
         if _LATENCY in self._keys:
             taken = (number_of(row.get(_LATENCY)) for row in rows)
             self.latencies_ms += [each for each in taken if each == each]
@@ -131,6 +142,22 @@ class TableBuilder:
             self._name(number, row)
         self.rows += len(rows)
         self.errors += sum(failed)
+
+    def _take_slices(self, rows: Sequence[ResultRow]) -> None:
+        """Keep the values of columns with few short ones, and forget those of others."""
+        for name, labels in [*self._slices.items()]:
+            key, texts = f"inputs.{name}", self._slice_texts[name]
+            values = [row.get(key) for row in rows]
+            try:
+                new = set(values) - texts.keys()
+            except TypeError:  # a list or an object
+                del self._slices[name]
+                continue
+            if len(texts) + len(new) > _MOST_SLICES or not all(map(_is_short, new)):
+                del self._slices[name]
+                continue
+            texts.update({value: self._text(value) for value in new})
+            labels.extend([texts[value] for value in values])
 
     def _text(self, value: JSON) -> str | None:
         """A value as a label: a text as it is, everything else as JSON."""
@@ -189,6 +216,10 @@ class TableBuilder:
                 first.append(row)
             of_row.append(item)
         return Items(list(numbers), [self._contents[row] for row in first], of_row), first
+
+
+def _is_short(value: JSON) -> bool:
+    return len(value) <= _LONGEST_SLICE if isinstance(value, str) else value is None or isinstance(value, (int, float))
 
 
 def _places(name: str) -> tuple[str, str, str]:

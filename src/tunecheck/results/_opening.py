@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import Decision, EvaluatorEntry
+from tunecheck._files import EarlyStop, EvaluatorEntry
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.results._building import TableBuilder
@@ -57,7 +57,7 @@ class OpenedRun:
     simulated: bool = False
     created: str | None = None
     notes: tuple[str, ...] = ()
-    stopped: Decision | None = None
+    stopped: EarlyStop | None = None
     cluster: str | None = None
     primary: str | None = None
     groups: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         answers=answers,
         is_foreign=opened.source in ("azure", "rows"),
     )
-    items, named, labels = builder.read(opened.rows)
+    items, named, labels, slices = builder.read(opened.rows)
     clusters = None
     if cluster is None:
         ids = [*items.ids]
@@ -131,6 +131,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         builder.row_ids,
         clusters,
         {name: labels[name] for name in opened.groups if name in labels},
+        slices,
         opened.primary,
         builder.causes,
         builder.latencies_ms,

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tunecheck._files import Decision
+from tunecheck._files import EarlyStop
 from tunecheck._json import JSON
 from tunecheck.results._clusters import Clusters, Labels
 from tunecheck.results._sources import RowSource
@@ -47,7 +47,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
     created: str | None = None
     trials: int = 1
     notes: tuple[str, ...] = ()
-    stopped: Decision | None = None
+    stopped: EarlyStop | None = None
 
 
 @dataclass(slots=True)
@@ -125,10 +125,11 @@ class RunTable:
 
     `named` is whether ids come from the data, not from the rows' order. `clusters` are the items that are not
     independent, None where all are taken to be. `groups` has the items' values of the columns by which figures are told
-    apart. `primary` is the metric that the data says decides. `causes` has why rows failed, by their number; None where
-    the run does not tell. `latencies_ms` are those of its answers, in any order. `column_names` are all columns of the
-    data that were seen, `answers` those that hold answers here or in a run that was read beside it: they are no part of
-    the content. `derived` evaluators are compared, but no gate goes by them.
+    apart, `slices` those of other columns with few short values. `primary` is the metric that the data says decides.
+    `causes` has why rows failed, by their number; None where the run does not tell. `latencies_ms` are those of its
+    answers, in any order. `column_names` are all columns of the data that were seen, `answers` those that hold answers
+    here or in a run that was read beside it: they are no part of the content. `derived` evaluators are compared, but no
+    gate goes by them.
     """
 
     info: RunInfo
@@ -141,6 +142,7 @@ class RunTable:
     row_ids: Sequence[str]
     clusters: Clusters | None = None
     groups: Mapping[str, Labels] = field(default_factory=dict)
+    slices: Mapping[str, Labels] = field(default_factory=dict)
     primary: str | None = None
     causes: Mapping[int, str] | None = None
     latencies_ms: Sequence[float] = ()

@@ -1,10 +1,10 @@
 """What a run that may stop early has decided, in words."""
 
-from tunecheck._files import Decision
+from tunecheck._files import EarlyStop
 from tunecheck._messages import counted
 
 
-def stopped_text(decision: Decision | None) -> str:
+def stopped_text(decision: EarlyStop | None) -> str:
     """`STOPPED EARLY: worse than base-…, 123 of 1,240 rows`: what is said wherever the figures of such a run stand.
 
     Empty of a run that has all its rows.
@@ -14,7 +14,7 @@ def stopped_text(decision: Decision | None) -> str:
     return f"STOPPED EARLY: {_outcome(decision)}, {decision.rows:,} of {counted(decision.of, 'row')}"
 
 
-def _outcome(decision: Decision) -> str:
+def _outcome(decision: EarlyStop) -> str:
     """`worse than base-…`, `at most 2 points worse than base-…`; a margin of scores is in their own unit."""
     rates = all(metric.kind == "binary" for metric in decision.metrics)
     margin = (

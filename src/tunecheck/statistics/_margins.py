@@ -2,7 +2,9 @@
 
 import math
 from statistics import NormalDist
+from typing import Literal
 
+from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._distributions import turning_point
 from tunecheck.statistics._paired import tango, tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
@@ -16,6 +18,16 @@ def refutes(difference: Estimate, margin: float, *, higher_is_better: bool = Tru
     """Whether the difference is shown to be worse by at least `margin`: the better end of its interval is."""
     best = difference.high if higher_is_better else difference.low
     return best is not None and (-best if higher_is_better else best) >= margin
+
+
+MarginResult = Literal["shown", "refuted", "open"]
+
+
+def margin_result(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> MarginResult:
+    """Tell whether the difference is shown to be worse by less than `margin`, refuted to be so, or open."""
+    if non_inferiority(difference, margin, higher_is_better=higher_is_better).shown:
+        return "shown"
+    return "refuted" if refutes(difference, margin, higher_is_better=higher_is_better) else "open"
 
 
 def rows_to_decide(

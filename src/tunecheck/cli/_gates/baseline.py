@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,7 @@ class Base:
     better: bool = False
     confidence: float = 0.95
     cluster: str | None = None
+    allow_changed_evaluator: bool = False
 
     @property
     def flag(self) -> str:
@@ -63,6 +64,7 @@ class Base:
             margin=self.margin,
             cluster=self.cluster,
             allow_simulated=self.allow_simulated,
+            allow_changed_evaluator=self.allow_changed_evaluator,
             rows=0,
             gated=True,
         )
@@ -76,7 +78,18 @@ class Base:
         tested = [metric for metric in comparison.against[-1].tested if metric.evaluator not in derived]
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
-        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison, self.flag)
+        outcomes = [self._outcome(metric, comparison) for metric in tested]
+        return [*outcomes, *self._objected(comparison)], _notes(comparison, self.flag)
+
+    def _objected(self, comparison: Comparison) -> Iterator[GateOutcome]:
+        """Yield what the decision has against this run, beside the metrics that are gated."""
+        effective = [each for each in comparison.decision.objections if each.effect != "none"]
+        if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
+            gate, said = f"no objection against {self.id}", "; ".join(each.text for each in effective)
+            is_open = effective[0].effect == "undecided"
+            yield GateOutcome(
+                gate, None, False, said, None, is_open, effective[0].effect, comparison.decision.as_json()
+            )
 
     def _impossible(self, why: str) -> GateOutcome:
         return GateOutcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
@@ -86,17 +99,13 @@ class Base:
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
-        from tunecheck.comparison._wording import difference_text
-        from tunecheck.statistics._margins import refutes, rows_to_decide
+        from tunecheck.comparison._wording import difference_text, needed_text
+        from tunecheck.statistics._margins import margin_result, rows_to_decide
 
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
         met, up = metric.non_inferior is True, metric.higher_is_better
-        undecided = (
-            not met
-            and metric.difference.n > 0
-            and metric.judge != "different"
-            and not refutes(metric.difference, self.margin, higher_is_better=up)
-        )
+        is_open = margin_result(metric.difference, self.margin, higher_is_better=up) != "refuted"
+        undecided = not met and is_open and metric.difference.n > 0 and metric.judge != "different"
         rows: int | None = None
         stopped = comparison.new.stopped
         remark = _remark(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
@@ -105,7 +114,7 @@ class Base:
             discordant = counted if metric.raw is None else None  # a judge's, which are not as people would see them
             rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
             what = "an improvement" if self.better else f"a loss of {margin}"
-            remark += f"; {what} is neither shown nor ruled out: {_needed(metric.difference.n, rows)}"
+            remark += f"; {what} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
         return GateOutcome(
             f"{metric.name}: {self._required(margin)}",
             metric.difference.value,
@@ -128,15 +137,6 @@ class Base:
             undecided,
             difference_text(metric.kind, metric.difference.value),
         )
-
-
-def _needed(pairs: int, rows: int | None) -> str:
-    """How many more rows it takes, to two figures: it is an estimate."""
-    if rows is None:
-        return "as the difference is the margin, no number of rows would decide it; another margin would"
-    more = max(1, rows - pairs)
-    unit = 10 ** max(0, len(str(more)) - 2)
-    return f"about {-(-more // unit) * unit:,} more rows like these would decide it"
 
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
@@ -269,7 +269,18 @@ def read_base(
     power = powers(table, paired.base, rates, margin, max(repeat, asked.info.trials))
     metrics = None if named is None else tuple(named)
     confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
-    return Base(name, table.info.id, margin, metrics, options.allow_simulated, results_dir, power, better, confidence)
+    return Base(
+        name,
+        table.info.id,
+        margin,
+        metrics,
+        options.allow_simulated,
+        results_dir,
+        power,
+        better,
+        confidence,
+        allow_changed_evaluator=options.allow_changed_evaluator,
+    )
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:

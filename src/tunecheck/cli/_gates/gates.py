@@ -40,7 +40,8 @@ class GateOutcome:
     """What came of a gate: `found` is None where there was nothing to count.
 
     Of a comparison with another run, `found` is the difference, `said` the same for people, and `comparison` has its
-    figures. One that is `undecided` is not met either: these rows neither show what it asks for, nor rule it out.
+    figures. `decision` is set if a decision's objections fail the gate. One that is `undecided` is not met either:
+    these rows neither show what it asks for, nor rule it out.
     """
 
     gate: str
@@ -50,6 +51,7 @@ class GateOutcome:
     comparison: Mapping[str, JSON] | None = None
     undecided: bool = False
     said: str = ""
+    decision: Mapping[str, JSON] | None = None
 
     @property
     def found_text(self) -> str:
@@ -63,7 +65,8 @@ class GateOutcome:
         data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met}
         data["outcome"] = self.end.replace(" ", "_")
         data["remark"] = self.remark or None
-        return data if self.comparison is None else data | {"comparison": dict(self.comparison)}
+        more = {"comparison": self.comparison, "decision": self.decision}
+        return data | {name: dict(each) for name, each in more.items() if each is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,4 +49,7 @@ class GateOptions(CommandOptions):
         "HOW",
         GATING,
     )
+    allow_changed_evaluator: bool = flag(
+        "Let gates against a run judge although an evaluator is not the same in both runs.", GATING
+    )
     allow_simulated: bool = flag("Let gates judge a run that asked no model.", GATING)

@@ -43,7 +43,7 @@ class Power(Result):
         start = f"{self.metric}: with {counted(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
         change = f"if {self.change:.1%} of the rows change from run to run ({told})"
         if self.margin == 0:
-            return f"{self.metric}: the gate asks for an improvement: an identical model stays undecided"
+            return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"
         if self.chance >= ENOUGH:
             return f"{start} an identical model meets the gate in {self.chance:.0%} of runs, {change}"
         remedies = [] if self.pairs_needed is None else [f"{self.pairs_needed:,} rows"]

@@ -94,7 +94,12 @@ function heldNode(head, held, find, where) {
   return parts.filter(Boolean);
 }
 
-/** Which run is the best so far, what speaks against it, and how far the others are from it. */
+/** The decision: its sentence, each objection, and the next step. */
+function decisionNode([sentence, ...lines]) {
+  return el("div", { class: "decision" }, el("p", {}, data(sentence, "b")), ...lines.map((line) => el("p", { class: "note" }, data(line))));
+}
+
+/** How far each run is from the best of the others. */
 function bestNode(best, names, runs) {
   if (!best) return null;
   const rate = best.kind === "binary";
@@ -109,7 +114,7 @@ function bestNode(best, names, runs) {
   const table = el("table", { class: "figures ranking" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, data(text))))), el("tbody", {}, ...best.ranking.map(line)));
   const short = (text) => runs.reduce((said, id, at) => said.replaceAll(id, names[at]), text);
   const regressed = best.regressed ? el("p", { class: "bad-text" }, data(short(best.regressed), "b")) : null;
-  return el("div", {}, el("p", {}, data(short(best.sentence), "b")), regressed, el("details", { class: "by" }, el("summary", {}, "Ranking"), scroller("Ranking", table)));
+  return el("div", {}, regressed, el("details", { class: "by" }, el("summary", {}, "Ranking"), scroller("Ranking", table)));
 }
 
 /** Every run against the first: one of them at a time, how each metric went over all, and which rows changed (`map`). */
@@ -132,7 +137,7 @@ function changeSection(head, find, map) {
   const held = against.held.length > 1 ? [select, " held"] : ["Held"];
   const simulated = new Set([head.simulated, ...against.runs.map((each) => each.simulated)]);
   const warning = simulated.size > 1 ? el("p", { class: "badge warn" }, "Some of the runs are SIMULATED: this says nothing about a model.") : null;
-  const parts = [bestNode(against.best, names, runs), el("p", {}, ...held, " against ", el("b", {}, data(names[0], "span", { title: against.runs[0].run })), rows), warning, place];
+  const parts = [decisionNode(against.decision), bestNode(against.best, names, runs), el("p", {}, ...held, " against ", el("b", {}, data(names[0], "span", { title: against.runs[0].run })), rows), warning, place];
   if (names.length > 2) parts.push(trends(against.history, names), map);
   return section("changes", "Changes", ...parts.filter(Boolean));
 }

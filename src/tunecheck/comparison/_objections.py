@@ -1,0 +1,412 @@
+"""Whether to ship a candidate: what the primary metric shows, and what else the two runs hold against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from tunecheck import plugins
+from tunecheck._codes import cause_named
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean, counted
+from tunecheck.comparison._cause_changes import causes_by_item
+from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
+from tunecheck.comparison._families import corrected
+from tunecheck.comparison._measuring import FEWEST, Chosen, compared, shown_verdict
+from tunecheck.comparison._pairs import RunPair
+from tunecheck.comparison._parts import FEWEST_OF_A_SLICE, rows_by_value
+from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
+from tunecheck.comparison._wording import difference_of, headline, margin_text, needed_text, size_text, value_text
+from tunecheck.results import EvaluatorColumns, Kind, RunTable, State
+from tunecheck.runs._manifest import changed_settings
+from tunecheck.runs._store import Run
+from tunecheck.statistics._results import Estimate
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._measuring import Mask, PairedValues
+
+EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")
+"""The strongest first."""
+
+_IRRELEVANT = 0.02
+"""Differences within this share of the metric's range (2 points of a pass rate) are irrelevant."""
+
+_MORE = 1.1
+"""An objection to cost or latency starts at a tenth more."""
+
+_DRAWS = 2_000
+_NOT_COMPARABLE = frozenset({"evaluator_changed", "judge_changed", "calls_reading_changed"})
+_NOT_KNOWN = frozenset({"missing_verdicts", "errors", "serving_changed"})
+_BY_MARGIN: Mapping[str, Choice] = {"shown": "ship", "refuted": "keep", "open": "undecided"}
+
+
+def decide_pair(
+    pair: RunPair,
+    metric: MetricComparison,
+    parts: Sequence[Part],
+    causes: Sequence[CauseChange],
+    names: Mapping[str, str],
+) -> Decision:
+    """Decide whether the new run of a pair replaces the base, by its judged primary metric.
+
+    `parts` are the metric's slices, `causes` the changes of causes; sentences call the runs by their `names`.
+    """
+    weighed = _Weighed(pair, metric, parts, causes, names)
+    objections = sorted(weighed.objections(), key=lambda each: EFFECTS.index(each.effect))
+    strongest = objections[0].effect if objections else "none"
+    choice: Choice = weighed.choice if strongest == "none" else strongest
+    because = [*filter(None, [f"{clean(metric.name, 60)}: {headline(metric)}", margin_text(metric)])]
+    if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
+        because.append("the whole interval lies within the margin of relevance (2 points of a pass rate)")
+    difference = metric.difference
+    return Decision(
+        decision=choice,
+        candidate=pair.new.info.id,
+        base=pair.base.info.id,
+        metric=metric.name,
+        difference=(difference.low, difference.value, difference.high),
+        because=tuple(because),
+        objections=tuple(objections),
+        next=weighed.next_step(choice, objections),
+    )
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """A pair of runs on its primary metric."""
+
+    pair: RunPair
+    metric: MetricComparison
+    parts: Sequence[Part]
+    causes: Sequence[CauseChange]
+    names: Mapping[str, str]
+
+    @property
+    def _base(self) -> str:
+        return self.names[self.pair.base.info.id]
+
+    @property
+    def _new(self) -> str:
+        return self.names[self.pair.new.info.id]
+
+    @cached_property
+    def _sides(self) -> PairedValues:
+        return self.pair.sides(self.metric.key)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """What the primary metric says by itself."""
+        return self._choice_of(self.metric.difference, self.metric.p_adjusted)
+
+    def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
+        from tunecheck.statistics._margins import margin_result
+
+        margin, up = self.pair.settings.margin, self.metric.higher_is_better
+        if margin is not None:
+            return _BY_MARGIN[margin_result(difference, margin, higher_is_better=up)]
+        verdict = shown_verdict(difference, p_adjusted, higher_is_better=up)
+        if verdict is not None:
+            return "ship" if verdict == BETTER else "keep"
+        relevant = self._relevant
+        if relevant is None or difference.low is None or difference.high is None:
+            return "undecided"
+        return "keep" if -relevant < difference.low and difference.high < relevant else "undecided"
+
+    @property
+    def _relevant(self) -> float | None:
+        bounds = self._sides.bounds
+        return None if bounds is None else _IRRELEVANT * (bounds[1] - bounds[0])
+
+    def objections(self) -> Iterator[Objection]:
+        """Everything that speaks against the new run."""
+        for rule in plugins.objection_rules():
+            yield from rule(self.pair.base.info, self.pair.new.info)
+        yield from self._evaluators()
+        yield from self._worse()
+        yield from self._guards()
+        yield from self._unknown_rows()
+        yield from self._data()
+        yield from self._cost_and_latency()
+
+    # -- what measured
+
+    def _evaluators(self) -> Iterator[Objection]:
+        """Yield the evaluators and judges that are not the same in both runs; the secondary ones together."""
+        base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
+        changed = {name: how for name in base if name in new and (how := _change(base[name], new[name])) is not None}
+        if own in changed:
+            yield self._changed(changed.pop(own))
+        elif None in (base[own].fingerprint, new[own].fingerprint):
+            yield Objection("evaluator_unknown", f"{clean(own, 60)}: a run does not record its evaluator")
+        if changed:
+            listed = ", ".join(f"{clean(name, 60)} ({clean(how.text, 200)})" for name, how in changed.items())
+            yield Objection("evaluator_changed", f"other evaluators are not the same in both runs: {listed}")
+        if self.metric.judge == "uncalibrated":
+            yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
+
+    def _changed(self, how: _Change) -> Objection:
+        effect: Effect = "invalid" if how.code == "evaluator_changed" else "undecided"
+        if self.pair.settings.allow_changed_evaluator and how.code != "judge_changed":
+            effect = "none"
+        own = clean(self.metric.evaluator, 60)
+        text = f"{own} is not the same in both runs ({clean(how.text, 300)}): its verdicts are not comparable"
+        return Objection(how.code, text, effect)
+
+    # -- what got worse
+
+    def _worse(self) -> Iterator[Objection]:
+        """Yield metrics and slices that got worse, all corrected together."""
+        pair, metric = self.pair, self.metric
+        others = [pair.measured(each) for each in self._secondary()]
+        slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
+        tests = [(each.p_value, each.moved) for each in others]
+        adjusted = corrected([*tests, *((part.p_value, part.moved) for part in slices)])
+        for each, p_adjusted in zip(others, adjusted, strict=False):
+            if self._is_worse(each.difference, p_adjusted, up=each.higher_is_better):
+                text = difference_of(each.kind, each.base, each.new, each.difference)
+                yield Objection("metric_worse", f"{clean(each.name, 60)} is worse: {text}", "keep")
+        for part, p_adjusted in zip(slices, adjusted[len(others) :], strict=True):
+            if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
+                text = difference_of(metric.kind, part.base, part.new, part.difference)
+                where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
+                yield Objection("slice_worse", f"{clean(metric.name, 60)}[{where}] is worse: {text}", "keep")
+        alpha = 1 - pair.settings.confidence
+        for cause in self.causes:
+            if cause.new > cause.base and cause.p_adjusted < alpha:
+                yield Objection("cause_grew", f"{cause.title}: {counted(cause.new, 'row')}, {cause.base:,} in the base")
+
+    def _secondary(self) -> list[Chosen]:
+        pair = self.pair
+        found: dict[str, Chosen] = {}
+        for names in (None, pair.settings.named):
+            chosen, _ = choose_metrics(pair.base, pair.new, names, gated=pair.settings.gated)
+            found |= {each.key: each for each in chosen if each.tested and each.key != self.metric.key}
+        return [*found.values()]
+
+    def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
+        """Whether a loss is shown; with a margin, a loss of at least the margin."""
+        from tunecheck.statistics._margins import refutes
+
+        margin = self.pair.settings.margin or 0.0
+        is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == WORSE
+        return is_shown and refutes(difference, margin, higher_is_better=up)
+
+    def _guards(self) -> Iterator[Objection]:
+        """Yield the guards that are broken, or that these rows leave open."""
+        from tunecheck.statistics._margins import margin_result
+
+        for name, margin in self.pair.settings.guards.items():
+            kind, up, difference = self._guarded(name)
+            found = margin_result(difference, margin, higher_is_better=up)
+            size = size_text(kind, margin)
+            if found == "refuted":
+                yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
+            elif found == "open":
+                text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard)"
+                yield Objection("guard_open", text, "undecided")
+
+    def _guarded(self, name: str) -> tuple[Kind, bool, Estimate]:
+        """Return a guarded metric's difference; `metric[column=value]` names that of a slice."""
+        metric_name, bracket, rest = name.partition("[")
+        chosen = choose_metrics(self.pair.base, self.pair.new, [metric_name])[0][0]
+        if not bracket:
+            metric = self.pair.measured(chosen)
+            return metric.kind, metric.higher_is_better, metric.difference
+        column, _, value = rest.removesuffix("]").partition("=")
+        sides = self.pair.sides(chosen.key)
+        rows = rows_by_value(self.pair, column).get(value)
+        if rows is None or not (rows & sides.both).any():
+            raise ConfigurationError(f"guard {name!r}: no row of both runs has {column}={value}")
+        found = compared(sides, rows & sides.both, self.pair.settings)
+        return sides.kind, sides.higher_is_better, found.difference
+
+    # -- rows whose verdict is not known
+
+    def _unknown_rows(self) -> Iterator[Objection]:
+        """Yield rows without a verdict, and rows that failed because of serving in one run only."""
+        import numpy
+
+        sides, metric = self._sides, self.metric
+        no_base, no_new = numpy.isnan(sides.base), numpy.isnan(sides.new)
+        failed = [self._errors(table, items) for table, items in self._items]
+        base, new = no_base & (~no_new | failed[0]), no_new & (~no_base | failed[1])
+        lost, gained = int((no_new & ~no_base).sum()), int((no_base & ~no_new).sum())
+        neither = int((base & new).sum())
+        effect: Effect = "undecided" if (base | new).any() and self._can_change(base, new) else "none"
+        if lost or gained:
+            where = f"{lost:,} in {self._new}, {gained:,} in {self._base}"
+            text = f"rows without a verdict on {clean(metric.name, 60)}: {where}; {self._between(base, new)}"
+            yield Objection("missing_verdicts", text, effect)
+        if neither:
+            yield Objection("errors", f"{counted(neither, 'row')} failed in both runs", effect)
+        served = self._served()
+        if served is not None:
+            had, has = (each & (side != self._best) for each, side in zip(served, (sides.base, sides.new), strict=True))
+            if ((had ^ has) & sides.both).any():
+                effect = "undecided" if self._can_change(base | had & ~has, new | has & ~had) else "none"
+                text = (
+                    f"rows that failed because of serving: {has.sum():,} in {self._new}, {had.sum():,} in {self._base}"
+                )
+                yield Objection("serving_changed", text, effect)
+
+    @property
+    def _items(self) -> tuple[tuple[RunTable, Sequence[int]], tuple[RunTable, Sequence[int]]]:
+        pairing = self.pair.pairing
+        return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
+
+    def _errors(self, table: RunTable, items: Sequence[int]) -> Mask:
+        import numpy
+
+        states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
+        failed: Mask = states == State.ERROR
+        if table.items.of_row is not None:
+            rows = numpy.array(table.items.of_row, dtype=numpy.int64)
+            failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
+        return failed[list(items)]
+
+    def _served(self) -> tuple[Mask, Mask] | None:
+        import numpy
+
+        found = []
+        for table, items in self._items:
+            causes = causes_by_item(table)
+            if causes is None:
+                return None
+            serving = {item for item, own in causes.items() if any(cause_named(code).side == "serving" for code in own)}
+            found.append(numpy.fromiter((item in serving for item in items), bool, len(items)))
+        return found[0], found[1]
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The worst and the best value of the metric: as declared, else as found."""
+        import numpy
+
+        values = numpy.concatenate([self._sides.base, self._sides.new])
+        low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
+        return (low, high) if self.metric.higher_is_better else (high, low)
+
+    @property
+    def _best(self) -> float:
+        return self._ends[1]
+
+    def _filled(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
+        import numpy
+
+        worst, best = self._ends
+        old, now = (worst, best) if favours_new else (best, worst)
+        sides = self._sides
+        return replace(sides, base=numpy.where(base, old, sides.base), new=numpy.where(new, now, sides.new))
+
+    def _can_change(self, base: Mask, new: Mask) -> bool:
+        """Whether the primary metric decides otherwise if these rows' verdicts are the best or the worst ones."""
+        metric = self.metric
+        known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
+        factor = metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
+        for favours_new in (True, False):
+            sides = self._filled(base, new, favours_new=favours_new)
+            found = compared(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            p_adjusted = None if found.p_value is None else min(1.0, factor * found.p_value)
+            if self._choice_of(found.difference, p_adjusted) != known:
+                return True
+        return False
+
+    def _between(self, base: Mask, new: Mask) -> str:
+        ends = sorted(
+            float(each.new[each.both].mean())
+            for each in (self._filled(base, new, favours_new=favours_new) for favours_new in (False, True))
+        )
+        low, high = (value_text(self.metric.kind, end) for end in ends)
+        return f"{self._new} lies between {low} and {high}"
+
+    # -- the rows and what they cost
+
+    def _data(self) -> Iterator[Objection]:
+        """Yield too few rows, repeated rows and simulated answers."""
+        pair, difference = self.pair, self.metric.difference
+        units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
+        if units < FEWEST or self.metric.verdict == TOO_LITTLE:
+            why = f"; {self.metric.why}" if self.metric.why else ""
+            yield Objection("few_rows", f"{counted(units, what)} are too few{why}", "undecided")
+        contents = pair.base.items.contents
+        repeated = len(contents) - len(set(contents))
+        if repeated and all(contents) and pair.clusters is None:
+            yield Objection("repeated_rows", f"{counted(repeated, 'row')} repeat another row's content")
+        if pair.base.info.simulated or pair.new.info.simulated:
+            yield Objection("simulated", "answers are simulated: they say nothing about a model")
+
+    def _cost_and_latency(self) -> Iterator[Objection]:
+        base, new = self.pair.base, self.pair.new
+        (before, unit), (after, other) = _cost(base), _cost(new)
+        if before and after and unit == other and after > _MORE * before:
+            yield Objection("cost", f"a row costs {after:.3g} {unit}, {before:.3g} in {self._base}")
+        slow, slower = (median(table.latencies_ms or [0.0]) / 1_000 for table in (base, new))
+        if slow and slower > _MORE * slow:
+            yield Objection("latency", f"the median answer takes {slower:.3g} s, {slow:.3g} s in {self._base}")
+
+    # -- the next step
+
+    def next_step(self, choice: Choice, objections: Sequence[Objection]) -> str | None:
+        """Say what would settle an open decision; None if it is settled."""
+        if choice not in ("undecided", "invalid"):
+            return None
+        codes = {each.code for each in objections if each.effect == choice}
+        base, new = self.pair.base.info.id, self.pair.new.info.id
+        if codes & _NOT_COMPARABLE:
+            score = f"tunecheck score {base} --evaluators {self.metric.evaluator}"
+            return f"`{score}`, and the same for {new}, scores both runs alike"
+        if codes & _NOT_KNOWN:
+            return f"get a verdict for every row of {new}, then compare again"
+        return needed_text(self.metric.difference.n, self._rows_needed())
+
+    def _rows_needed(self) -> int | None:
+        """Estimate how many rows would show a difference like this one, or that it is irrelevant."""
+        from tunecheck.statistics._margins import rows_to_decide
+
+        metric, margin = self.metric, self.pair.settings.margin
+        up, difference = metric.higher_is_better, metric.difference
+        discordant = None if metric.b is None or metric.c is None or metric.raw else (metric.b, metric.c)
+        rows = [rows_to_decide(difference, margin or 0.0, higher_is_better=up, discordant=discordant)]
+        relevant = self._relevant
+        if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
+            ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]
+            rows.append(None if None in ends else max(each for each in ends if each is not None))
+        return min((each for each in rows if each is not None), default=None)
+
+
+def _cost(table: RunTable) -> tuple[float | None, object]:
+    """Return what the target cost by row, and the currency; None if it is not known."""
+    run = Run(Path(table.info.place))
+    if table.info.source != "run" or not run.metrics_file.is_file():
+        return None, None
+    usage = run.metrics().get("usage")
+    spent = usage.get("target") if isinstance(usage, dict) else None
+    cost = spent.get("cost") if isinstance(spent, dict) else None
+    if not isinstance(spent, dict) or not isinstance(cost, (int, float)):
+        return None, None
+    return cost / table.info.rows, spent.get("currency")
+
+
+class _Change(NamedTuple):
+    """How an evaluator differs between two runs."""
+
+    code: str
+    text: str
+
+
+def _change(before: EvaluatorColumns, after: EvaluatorColumns) -> _Change | None:
+    settings = [*changed_settings(before.arguments, after.arguments)]
+    text = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
+    if None not in (before.judge, after.judge) and before.judge != after.judge:
+        return _Change("judge_changed", f"each run has a judge of its own; {text}" if text else "its judge")
+    if None in (before.fingerprint, after.fingerprint):
+        return None
+    if [key for key, _, _ in settings] == ["format"]:
+        return _Change("calls_reading_changed", text)
+    if settings or before.fingerprint != after.fingerprint:
+        return _Change("evaluator_changed", text or "its code")
+    return None

@@ -1,0 +1,266 @@
+"""One decision from the comparison: ship, keep, undecided or invalid, the same in every output, with its exit code."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.cli_parts import here
+from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+from tests.report_parts import data_of
+
+from tunecheck import compare, select, write_report
+from tunecheck._files import JudgeCalibration, LabelledVerdict
+from tunecheck._pytest_plugin import assert_no_regression
+from tunecheck.runs._calibrations import save_calibration
+from tunecheck.runs._store import Run
+
+CODES = {"ship": 0, "keep": 3, "undecided": 4, "invalid": 2}
+JUDGE = "0123456789abcdef"
+
+
+def another_threshold(folder: Path) -> list[Path]:
+    """The same 300 answers, passed from 0.5 on, then from 0.4 on."""
+    values = [0.3 + 0.4 * (at % 100) / 100 for at in range(300)]
+    runs = []
+    for threshold in (0.5, 0.4):
+        rows = [row(at, verdict("bleu", value >= threshold, score=value)) for at, value in enumerate(values)]
+        declared: Any = declares("bleu")
+        declared["bleu"] |= {"fingerprint": f"f{threshold}", "arguments": {"threshold": threshold}}
+        runs.append(write_run(folder, "loose" if threshold == 0.4 else "strict", rows, declared))
+    return runs
+
+
+def collapsed_slice(folder: Path) -> list[Path]:
+    """Refunds fall from 88 to 62 of 100 rows; all 700 rows rise by 3 points."""
+    base = {*range(12), *range(100, 220)}
+    new = {*range(38), *range(100, 170)}
+    domains = ["refund"] * 100 + ["order", "delivery", "account"] * 200
+    return [
+        write_run(
+            folder,
+            name,
+            [row(at, verdict("match", at not in failed), domain=domain) for at, domain in enumerate(domains)],
+            declares("match"),
+        )
+        for name, failed in (("old", base), ("new", new))
+    ]
+
+
+def missing_verdicts(folder: Path) -> list[Path]:
+    """Of 400 rows 320 pass in both runs; in the new one 40 of the 80 others could not be scored."""
+    old = [at < 320 for at in range(400)]
+    return [passes(folder, "old", old), passes(folder, "new", [*old[:360], *[None] * 40])]
+
+
+def equal_checkpoints(folder: Path) -> list[Path]:
+    """Eight models that pass 80% of 100 rows, of which the last is the luckiest."""
+    drawn = random.Random(3)
+    runs = sorted(([drawn.random() < 0.8 for _ in range(100)] for _ in range(8)), key=sum)
+    return [passes(folder, f"ck{at}", outcomes) for at, outcomes in enumerate(runs)]
+
+
+def two_equal_runs(folder: Path) -> list[Path]:
+    """Ten rows are lost and 19 won: McNemar's mid-p is 0.10, one-sided 0.05."""
+    lost, won = set(range(10)), set(range(10, 29))
+    return [passes(folder, name, [at not in bad for at in range(100)]) for name, bad in (("a", won), ("b", lost))]
+
+
+def equal_within_noise(folder: Path) -> list[Path]:
+    """Three runs of 150 rows, of which one or two pass more."""
+    return [passes(folder, f"it-{bad}", [(at * 7) % 150 >= bad for at in range(150)]) for bad in (14, 12, 11)]
+
+
+def tiny_data(folder: Path) -> list[Path]:
+    """Of 12 rows six pass, then nine."""
+    return [passes(folder, name, [at < good for at in range(12)]) for name, good in (("tiny_a", 6), ("tiny_b", 9))]
+
+
+def calibrated_judge(folder: Path) -> list[Path]:
+    """A judge that errs on 15 of 100 labelled rows passes 120 of 200 rows, then 160."""
+    pairs = [("pass", "pass")] * 45 + [("pass", "fail")] * 5 + [("fail", "pass")] * 10 + [("fail", "fail")] * 40
+    labels = [LabelledVerdict(f"r{n}", f"label {n}", None, *pair) for n, pair in enumerate(pairs)]  # type: ignore[arg-type]
+    save_calibration(folder, JudgeCalibration(judge=JUDGE, evaluator="match", run="c", created="", labels=labels))
+    declared: Any = declares("match")
+    declared["match"]["judge"] = JUDGE
+    return [
+        passes(folder, name, [n < good for n in range(200)], evaluators=declared)
+        for name, good in (("a", 120), ("b", 160))
+    ]
+
+
+class Case(NamedTuple):
+    """Runs, the decision on them, the objections with an effect, and words that every output says."""
+
+    runs: Callable[[Path], list[Path]]
+    decision: str
+    objections: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+CASES = [
+    Case(another_threshold, "invalid", ("evaluator_changed",), ("Invalid: loose and strict", "(threshold 0.5 → 0.4)")),
+    Case(
+        collapsed_slice, "keep", ("slice_worse",), ("Keep old, not new", "match[domain=refund] is worse: 88.0% → 62.0%")
+    ),
+    Case(missing_verdicts, "undecided", ("missing_verdicts",), ("Undecided: keep old", "between 80.0% and 90.0%")),
+    Case(equal_checkpoints, "undecided", (), ("Undecided: keep ck0", "more rows like these would decide it")),
+    Case(two_equal_runs, "undecided", (), ("Undecided: keep a for now",)),
+    Case(equal_within_noise, "undecided", (), ("Undecided: keep it-14 for now",)),
+    Case(tiny_data, "undecided", ("few_rows",), ("Undecided: keep tiny_a for now", "12 rows are too few")),
+    Case(calibrated_judge, "ship", (), ("Ship b", "corrected for the judge's errors")),
+]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.runs.__name__)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Case, list[Path]]:
+    found: Case = request.param
+    return found, found.runs(tmp_path)
+
+
+def effective(decision: Any) -> tuple[str, ...]:
+    return tuple(each["code"] for each in decision["objections"] if each["effect"] != "none")
+
+
+def test_compare_and_select_decide_alike(case: tuple[Case, list[Path]]) -> None:
+    expected, runs = case
+    compared, selected = compare(*runs).decision, select(*runs).decision
+    assert (compared.decision, effective(compared.as_json())) == (expected.decision, expected.objections)
+    assert compared == selected
+    assert (compared.next is None) == (expected.decision in ("ship", "keep"))
+
+
+def outputs(runs: list[Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
+    """What each output says of the runs, its exit code as the decision asks for."""
+    code = CODES[compare(*runs).decision.decision]
+    files = ("--markdown", str(folder / "c.md"), "--junit", str(folder / "c.xml"))
+    said = here(capsys, "compare", *map(str, runs), "--gate", *files)
+    assert said.code == code
+    yield "terminal", said.out
+    assert here(capsys, "compare", *map(str, runs)).code == 0
+    said = here(capsys, "select", *map(str, runs))
+    assert said.code == code
+    yield "select", said.out
+    yield "Markdown", (folder / "c.md").read_text("utf-8")
+    yield "JUnit", (folder / "c.xml").read_text("utf-8")
+    yield "notebook", compare(*runs)._repr_html_()
+    for run in runs:
+        (run / "metrics.json").write_text('{"metrics": {}}')
+        (run / "journal.jsonl").touch()
+    write_report(Run(runs[-1]), folder / "report.html", against=runs[:-1])
+    yield "HTML", "\n".join(data_of(folder / "report.html", "head")["against"]["decision"])
+
+
+def test_every_output_says_it(
+    case: tuple[Case, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected, runs = case
+    for output, text in outputs(runs, tmp_path, capsys):
+        plain = " ".join(text.replace("\\", "").replace("&#x27;", "'").replace("&#39;", "'").split())
+        for words in expected.words:
+            assert words in plain, (output, text)
+
+
+def test_the_json_of_both_commands_holds_it(case: tuple[Case, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
+    expected, runs = case
+    told = [here(capsys, command, *map(str, runs), "--json").json()["decision"] for command in ("compare", "select")]
+    assert told[0] == told[1] == json.loads(json.dumps(select(*runs).decision.as_json()))
+    assert told[0]["decision"] == expected.decision
+    assert len(told[0]["difference"]) == 3
+
+
+@pytest.mark.parametrize("case", [each for each in CASES if each.objections], ids=lambda each: each.runs.__name__)
+def test_a_pytest_fails_by_an_objection(case: Case, tmp_path: Path) -> None:
+    runs = case.runs(tmp_path)
+    with pytest.raises(AssertionError, match=re.escape(case.words[-1])):
+        assert_no_regression(runs[-1], runs[0])
+
+
+def test_a_changed_evaluator_may_be_allowed_and_is_said(tmp_path: Path) -> None:
+    runs = another_threshold(tmp_path)
+    found = compare(*runs, allow_changed_evaluator=True).decision
+    assert found.decision == "ship"
+    assert [(each.code, each.effect) for each in found.objections] == [("evaluator_changed", "none")]
+
+
+def test_a_changed_evaluator_of_another_metric_changes_nothing(tmp_path: Path) -> None:
+    declared: Any = declares("match") | declares("other")
+    runs = []
+    for name, fingerprint, good in (("a", "f", 60), ("b", "g", 90)):
+        declared["other"]["fingerprint"] = fingerprint
+        rows = [row(at, verdict("match", at < good), verdict("other", True)) for at in range(100)]
+        runs.append(write_run(tmp_path, name, rows, json.loads(json.dumps(declared))))
+    found = compare(*runs).decision
+    assert (found.decision, found.objections[0].effect) == ("ship", "none")
+
+
+def test_another_metric_that_got_worse_keeps_the_base(tmp_path: Path) -> None:
+    runs = [
+        write_run(
+            tmp_path,
+            name,
+            [row(at, verdict("match", at < good), verdict("safe", at < safe)) for at in range(100)],
+            {**declares("match"), **declares("safe")},
+        )
+        for name, good, safe in (("a", 60, 100), ("b", 90, 80))
+    ]
+    found = compare(*runs, metrics="match").decision
+    assert (found.decision, [each.code for each in found.objections]) == ("keep", ["metric_worse"])
+
+
+def test_no_relevant_difference_keeps_the_base(tmp_path: Path) -> None:
+    """Of 4,000 rows five went from fail to pass and six the other way: within 2 points for sure."""
+    base, new = {1, 2, 3, 4, 5}, {11, 12, 13, 14, 15, 16}
+    runs = [passes(tmp_path, name, [at not in bad for at in range(4000)]) for name, bad in (("a", base), ("b", new))]
+    assert compare(*runs).decision.decision == "keep"
+
+
+def test_with_a_margin_a_run_that_is_not_worse_by_it_ships(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, [at % 50 != bad for at in range(300)]) for name, bad in (("a", 3), ("b", 4))]
+    assert compare(*runs).decision.decision == "undecided"
+    assert compare(*runs, margin=0.05).decision.decision == "ship"
+    assert compare(*runs, margin=0.001).decision.decision == "undecided"
+
+
+def test_a_guard_may_name_a_slice(tmp_path: Path) -> None:
+    runs = collapsed_slice(tmp_path)
+    guarded = compare(*runs, guards={"match[domain=refund]": 0.05}).decision
+    assert guarded.decision == "keep"
+    assert any("match[domain=refund] is more than 5.0 points worse (guard)" in each.text for each in guarded.objections)
+    rest = compare(*runs, guards={"match[domain=order]": 0.05}).decision
+    assert not any("domain=order" in each.text for each in rest.objections)
+
+
+def test_rows_that_failed_for_serving_in_the_base_alone_leave_it_uncompare(tmp_path: Path) -> None:
+    def run(name: str, failed: int) -> Path:
+        rows = [
+            row(at, verdict("match", at >= failed)) | {"cause": "cut_off" if at < failed else None} for at in range(100)
+        ]
+        return write_run(tmp_path, name, rows, declares("match"))
+
+    found = compare(run("a", 30), run("b", 0)).decision
+    assert (found.decision, found.objections[0].code) == ("undecided", "serving_changed")
+    assert "get a verdict for every row" in str(found.next)
+
+
+def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [passes(tmp_path, name, [at >= bad for at in range(100)]) for name, bad in (("a", 40), ("b", 0))]
+    said = " ".join(here(capsys, "select", *map(str, runs)).out.split())
+    assert "Ship b. match: better, 60.0% → 100.0%" in said
+    assert "No objection found (checked: slices, other metrics, errors, data, evaluators)." in said
+
+
+def test_a_score_is_decided_in_its_own_unit(tmp_path: Path) -> None:
+    values = [0.3 + 0.004 * at for at in range(100)]
+    runs = [
+        scores(tmp_path, name, [value + more for value in values], range=[0, 1])
+        for name, more in (("a", 0), ("b", 0.1))
+    ]
+    found = compare(*runs).decision
+    assert (found.decision, found.metric) == ("ship", "bleu")
+    assert found.difference[1] == pytest.approx(0.1)
