@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, TypeAlias
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
 from tunecheck import ConfigurationError
-from tunecheck.plugins import did_you_mean, load_yaml
+from tunecheck.plugins import Written, load_yaml, read_as
 
 ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
@@ -25,14 +26,16 @@ _ARM_ID = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"[\w().-]+\Z")
+_Part = Annotated[str, msgspec.Meta(pattern=r"^[\w().-]+$")]
 _OTHER_NAMES = {"resource_group": "resource_group_name", "workspace_name": "project_name"}
 """The names of these keys in Azure ML's config.json."""
 
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundryProject:
+class FoundryProject(Written, frozen=True):
+    """A project with an endpoint of its own."""
+
     endpoint: str
 
     @property
@@ -44,13 +47,12 @@ class FoundryProject:
         return self.endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class HubProject:
+class HubProject(Written, frozen=True):
     """A project in a hub, which is an Azure ML workspace. `resource_manager` is another one in sovereign clouds."""
 
-    subscription_id: str
-    resource_group_name: str
-    project_name: str
+    subscription_id: _Part
+    resource_group_name: _Part
+    project_name: _Part
     resource_manager: str = ARM
 
     @property
@@ -84,47 +86,30 @@ def read_project(value: object) -> Project:
     """
     if isinstance(value, (FoundryProject, HubProject)):
         return value
-    if isinstance(value, Mapping):
-        return _of_mapping(value, "the project")
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise ConfigurationError(f"the project must be {_SHOWN}; it is {value!r}")
-    text = os.fspath(value).strip()
-    if "://" in text:
-        return FoundryProject(_endpoint(text))
-    if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
-        content = load_yaml(text)
-        if not isinstance(content, dict):
-            raise ConfigurationError(f"{text}: expected `endpoint: …`, or {', '.join(_KEYS)}")
-        return _of_mapping(content, text)
-    matched = _ARM_ID.match(text)
-    parts = list(matched.groups()) if matched else text.split("/")
-    if len(parts) != 3 or not all(_PART.match(part) for part in parts):
-        raise ConfigurationError(f"the project must be {_SHOWN}; it is {text!r}")
-    return HubProject(*parts)
-
-
-def _of_mapping(given: Mapping[Any, object], where: str) -> Project:
-    entries = {_OTHER_NAMES.get(str(key), str(key)): entry for key, entry in given.items()}
-    known = ("endpoint", "resource_manager", *_KEYS)
-    for key, entry in entries.items():
-        if key not in known:
-            raise ConfigurationError(f"{where}: unknown key {key!r}{did_you_mean(key, known)}")
-        if not isinstance(entry, str) or not entry.strip():
-            raise ConfigurationError(f"{where}: {key} must be a text, not {entry!r}")
-    texts = {key: str(entry).strip() for key, entry in entries.items()}
-    if "endpoint" in texts:
-        if len(texts) > 1:
+    keys, where = value, "the project"
+    if isinstance(value, (str, os.PathLike)):
+        text = os.fspath(value).strip()
+        if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
+            keys, where = load_yaml(text), text
+        elif "://" in text:
+            keys = {"endpoint": text}
+        else:
+            matched = _ARM_ID.match(text)
+            parts = list(matched.groups()) if matched else text.split("/")
+            if len(parts) == len(_KEYS) and all(map(_PART.match, parts)):
+                keys = dict(zip(_KEYS, parts, strict=True))
+    if not isinstance(keys, Mapping):
+        raise ConfigurationError(f"{where} must be {_SHOWN}; it is {value!r}")
+    entries = {_OTHER_NAMES.get(str(key), str(key)): entry for key, entry in keys.items()}
+    if "endpoint" in entries:
+        if len(entries) > 1:
             raise ConfigurationError(f"{where}: an endpoint stands alone; leave the other keys out")
-        return FoundryProject(_endpoint(texts["endpoint"]))
-    for key in _KEYS:
-        if key not in texts:
-            raise ConfigurationError(f"{where}: {key} is missing")
-        if not _PART.match(texts[key]):
-            raise ConfigurationError(f"{where}: {key} is not a name in Azure: {texts[key]!r}")
-    manager = texts.get("resource_manager", ARM).rstrip("/")
-    if urlsplit(manager).scheme != "https" or not urlsplit(manager).hostname:
+        return FoundryProject(_endpoint(read_as(entries, FoundryProject, where).endpoint))
+    hub = read_as(entries, HubProject, where)
+    hub = msgspec.structs.replace(hub, resource_manager=hub.resource_manager.rstrip("/"))
+    if urlsplit(hub.resource_manager).scheme != "https" or not urlsplit(hub.resource_manager).hostname:
         raise ConfigurationError(f"{where}: resource_manager must be an https address, such as {ARM}")
-    return HubProject(texts["subscription_id"], texts["resource_group_name"], texts["project_name"], manager)
+    return hub
 
 
 def _endpoint(text: str) -> str:
