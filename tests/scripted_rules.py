@@ -20,8 +20,7 @@ from tunecheck.calls import FunctionCall
 from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage, content_key, content_parts
 from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
 from tunecheck_serve._server import ModelServer
-from tunecheck_serve._sources import ChatSource
-from tunecheck_serve._wire import Asked, Problem, ProblemError
+from tunecheck_serve._wire import Asked, ChatSource, Problem, ProblemError
 
 MAX_TURNS = 10_000
 """Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""

@@ -20,7 +20,7 @@ from tunecheck.report import running
 from tunecheck_serve import Service
 from tunecheck_serve._middleware import ServerOptions
 from tunecheck_serve._server import make_app
-from tunecheck_serve._sources import ChatSource, EndpointSource
+from tunecheck_serve._wire import ChatSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'

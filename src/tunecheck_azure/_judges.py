@@ -16,7 +16,7 @@ from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, given, shown, tokens_of
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
-from tunecheck_azure._calling import AzureEvaluator, Inputs
+from tunecheck_azure._calling import PER_TURN, AzureEvaluator, Inputs, over_turns
 from tunecheck_azure._exceptions import (
     ErrorBlame,
     ErrorCategory,
@@ -29,7 +29,6 @@ from tunecheck_azure._exceptions import (
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck_azure._text import F1ScoreEvaluator
 from tunecheck_azure._transcripts import answer, found_in_files, history, normalized
-from tunecheck_azure._turns import PER_TURN, over_turns
 
 _MESSAGES = ("query", "response", "ground_truth")
 """Inputs that may be an agent's messages."""

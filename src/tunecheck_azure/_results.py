@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tunecheck.pipeline import EvaluatorRow, ResultRow
 from tunecheck.plugins import JSON
+from tunecheck_azure._calling import PER_TURN
 from tunecheck_azure._rows import leaves, takes_apart
-from tunecheck_azure._turns import PER_TURN
 
 Table = dict[str, list[object]]
 """Values by column, one a row."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tunecheck import evaluators as ours
 from tunecheck.plugins import Verdict
-from tunecheck_azure._calling import AzureEvaluator
+from tunecheck_azure._calling import AzureEvaluator, over_turns
 from tunecheck_azure._exceptions import ErrorTarget, as_evaluation_exception, mistake
-from tunecheck_azure._turns import over_turns
 
 
 class _Texts(AzureEvaluator, ours.TextEvaluator):

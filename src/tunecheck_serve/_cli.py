@@ -14,7 +14,7 @@ from tunecheck.plugins import JSON, Trust, clean
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
     from tunecheck_serve._middleware import Served, Service
-    from tunecheck_serve._sources import ChatSource
+    from tunecheck_serve._wire import ChatSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def _service(options: ServeOptions) -> Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
     from tunecheck_serve._server import ModelServer
-    from tunecheck_serve._sources import EndpointSource
+    from tunecheck_serve._wire import EndpointSource
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:

@@ -10,7 +10,7 @@ from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarge
 from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, question_row, read_scenario, step_row
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
-from tunecheck_serve._sources import ChatSource
+from tunecheck_serve._wire import ChatSource
 
 _SYSTEM = ("system", "developer")
 

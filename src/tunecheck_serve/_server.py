@@ -19,7 +19,7 @@ from tunecheck.plugins import JSON, dumps
 from tunecheck.report import running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, Service, json_reply
-from tunecheck_serve._sources import ChatSource
+from tunecheck_serve._wire import ChatSource
 
 MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""

@@ -1,13 +1,14 @@
-"""The local server's protocol: reading requests, writing replies whole and streamed, errors."""
+"""The local server's protocol: what it asks, reading requests, writing replies whole and streamed, errors."""
 
 import hashlib
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tunecheck.endpoints import ChatRequest, Completion
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, canonical, loads
 
 _WORD = re.compile(r"\s*\S+|\s+")
@@ -15,6 +16,39 @@ _ARGUMENT_PIECE = 24
 """Characters of a call's arguments in one piece of a stream."""
 
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
+
+
+class ChatSource(ABC):
+    """What the server asks. `name` is offered as the model's name."""
+
+    name: str
+
+    @abstractmethod
+    async def answer(self, request: ChatRequest) -> Completion:
+        """Answer one chat.
+
+        Raises:
+            NoAnswerError: nothing is known about these messages.
+            EndpointError: the answer is an error; its status and text are passed on.
+            ProblemError: the answer is this error reply.
+        """
+
+    async def close(self) -> None:
+        """Release what is held open."""
+
+
+class EndpointSource(ChatSource):
+    """Answers of an endpoint that goes by messages."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.name
+        self._endpoint = endpoint
+
+    async def answer(self, request: ChatRequest) -> Completion:
+        return await self._endpoint.complete(request)
+
+    async def close(self) -> None:
+        await self._endpoint.close()
 
 
 @dataclass(frozen=True, slots=True)

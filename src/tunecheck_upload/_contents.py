@@ -151,8 +151,10 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
     counts: dict[str, float] = {}
-    for name in filter(failures.told, passing):
-        counts |= {f"failed.{name}.{code}": rows for code, rows in failures.by_code(name).most_common(_MOST_CODES)}
+    for name in passing:
+        codes = failures.by_code(name)
+        if codes.keys() - {"below_threshold"}:
+            counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}
     return counts
 
 

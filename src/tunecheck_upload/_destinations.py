@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, TunecheckError, plugins
@@ -103,6 +103,4 @@ def shown(done: Uploaded) -> Iterator[str]:
 
 
 def as_json(done: Uploaded) -> dict[str, JSON]:
-    names = ("to", "run_id", "url", "files", "metrics", "left_out", "unchanged")
-    values = {name: getattr(done, name) for name in names}
-    return values | {"files": list(done.files), "left_out": list(done.left_out)}
+    return asdict(done) | {"files": list(done.files), "left_out": list(done.left_out)}

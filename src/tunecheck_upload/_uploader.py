@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import copy
 import os
 import tempfile
 from collections.abc import Iterator
@@ -224,13 +225,9 @@ class Uploader(abc.ABC):
             advice = f"make it anew with: {command_line([*command, '--again'])}"
         else:
             advice = f"the run itself is whole; go on with: {command_line(command)}"
-        return UploadError(
-            f"upload failed: {error}; {advice}",
-            step=error.step,
-            status=error.status,
-            request_id=error.request_id,
-            unsure=error.unsure,
-        )
+        advised = copy.copy(error)
+        advised.args = (f"upload failed: {error}; {advice}",)
+        return advised
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:

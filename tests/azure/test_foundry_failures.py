@@ -10,7 +10,7 @@ from tests.foundry_fake import FAILURES, Failure, Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
 from tunecheck.cli import main
-from tunecheck_azure._foundry import blobs as foundry_blobs
+from tunecheck_azure._foundry import service as foundry_service
 from tunecheck_upload import UploadError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_files_that_are_there_are_not_sent_again(fake: Fake, run: Run) -> None:
 def test_one_block_that_fails_is_sent_again_by_itself(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foundry_blobs, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(foundry_service, "BLOCK_BYTES", 1000)
     fake.failures["blob"] = Failure(503, times=1)
     rows = [{"id": f"r{index}", "response": "word " * 30, "ground_truth": "word", "weight": 1.0} for index in range(20)]
     uploader(fake.project).upload(finished_run(tmp_path, rows))

@@ -14,7 +14,7 @@ from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, upl
 
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck_azure import FoundryUploader
-from tunecheck_azure._foundry import blobs as foundry_blobs
+from tunecheck_azure._foundry import service as foundry_service
 from tunecheck_upload import UploadError
 
 __all__ = ["certificates", "fake", "run"]
@@ -176,7 +176,7 @@ def test_report_and_logs_of_conversations_are_files_of_their_own(fake: Fake, pro
 def test_a_large_file_goes_in_blocks_and_arrives_whole(
     fake: Fake, project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foundry_blobs, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(foundry_service, "BLOCK_BYTES", 1000)
     rows = [{"id": f"r{index}", "response": "word " * 30, "ground_truth": "word", "weight": 1.0} for index in range(40)]
     uploader(project).upload(finished_run(tmp_path, rows))
     blocks = [asked for asked in fake.of("blob") if asked.query.get("comp") == "block"]

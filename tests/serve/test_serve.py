@@ -27,7 +27,7 @@ from tunecheck.simulators import Backends
 from tunecheck_serve._conversations import RowAnswers
 from tunecheck_serve._middleware import Served, ServerOptions, parse_faults
 from tunecheck_serve._server import make_app, run_server
-from tunecheck_serve._sources import ChatSource, EndpointSource
+from tunecheck_serve._wire import ChatSource, EndpointSource
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
         import asyncio
         from tunecheck_serve._middleware import ServerOptions
         from tunecheck_serve._server import key_from, run_server
-        from tunecheck_serve._sources import EndpointSource
+        from tunecheck_serve._wire import EndpointSource
 
         source = EndpointSource(ReplayEndpoint("answers.jsonl"))
         options = ServerOptions(key_from("SERVE_KEY"))

@@ -1,4 +1,4 @@
 """`tunecheck azureml job`: an evaluation as a command job of Azure Machine Learning.
 
-`job_files` makes what is written, `submitting` hands it over, `command` is the command.
+`job_files` makes what is written; `command` is the command, and hands it over.
 """

@@ -63,7 +63,8 @@ class CommandJob:
             "environment_variables": dict(self.variables),
             "compute": self.compute if is_remote(self.compute) else f"azureml:{self.compute}",
             "identity": None if self.identity is None else {"type": _identity(self.identity)},
-            "distribution": self._distribution(),
+            # Azure ML starts a Ray cluster on the job's machines and runs the command on its head.
+            "distribution": {"type": "ray"} if self.instances > 1 else None,
             "resources": {"instance_count": self.instances},
         }
         return yaml.safe_dump(
@@ -89,10 +90,6 @@ class CommandJob:
             results = f"--results-dir {shlex.quote(_checked(self.output))}"
         elsewhere = ["--on ray:auto"] if self.instances > 1 else []
         return " ".join(["tunecheck evaluate --dataset", dataset, *words, results, *elsewhere])
-
-    def _distribution(self) -> JSON:
-        """Azure ML starts a Ray cluster on the job's machines and runs the command on its head."""
-        return {"type": "ray"} if self.instances > 1 else None
 
     def _inputs(self, folder: Path, workspace: Path) -> JSON:
         if not is_input(self.dataset, workspace):

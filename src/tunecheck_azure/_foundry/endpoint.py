@@ -5,9 +5,8 @@ import uuid
 from urllib.parse import quote
 
 from tunecheck.plugins import JSON
-from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
-from tunecheck_azure._foundry.service import AzureService, ServiceReply
+from tunecheck_azure._foundry.service import AzureService, BlobFolder, ServiceReply
 from tunecheck_upload import CREATE, FIND, MARKER, Contents, RunUpload, UploadError, UploadRecord, UploadStep, value_at
 
 API_VERSION = "2025-11-15-preview"

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from tunecheck.plugins import JSON, loads
-from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
-from tunecheck_azure._foundry.service import AzureService
+from tunecheck_azure._foundry.service import AzureService, BlobFolder
 from tunecheck_upload import (
     CREATE,
     FIND,

@@ -6,10 +6,9 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 from tunecheck.plugins import JSON
-from tunecheck_azure._foundry.blobs import BlobFolder
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject
-from tunecheck_azure._foundry.service import AzureService, ServiceReply, SignIn
+from tunecheck_azure._foundry.service import AzureService, BlobFolder, ServiceReply, SignIn
 from tunecheck_upload import (
     CREATE,
     FIND,

@@ -1,5 +1,6 @@
 """Calls to an Azure service through azure-core: signed in, and repeated only if the service cannot do a thing twice."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpRes
 from azure.core.pipeline import policies
 from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest
+from azure.storage.blob import ContainerClient, ContentSettings
 from requests.exceptions import SSLError
 
 from tunecheck.endpoints import Redactor, Secret
 from tunecheck.plugins import JSON, clean, dumps, value_of
-from tunecheck_upload import UploadError, UploadStep, value_at
+from tunecheck_upload import Artifact, UploadError, UploadStep, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _RETRIES = 6
@@ -190,3 +192,46 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         if isinstance(getattr(error, "inner_exception", None), SSLError):
             return False
         return bool(super().increment(settings, response=response, error=error))
+
+
+# -- files
+
+BLOCK_BYTES = 8 << 20
+"""Size of a block, and of the largest file that goes whole."""
+
+
+class BlobFolder:
+    """A container of the storage account, or a folder in it, that artifacts are put into.
+
+    `container` is its address, with its signature if that is the credential. Else `credential` is the sign-in, or
+    `account_name` and `account_key`.
+    """
+
+    def __init__(self, service: AzureService, container: str, credential: Any = None, prefix: str = "") -> None:  # noqa: ANN401 - duck-typed
+        self._service = service
+        self._prefix = prefix
+        self._container = ContainerClient.from_container_url(
+            container,
+            credential=credential,
+            transport=service.transport(),
+            max_single_put_size=BLOCK_BYTES,
+            max_block_size=BLOCK_BYTES,
+            user_agent=service.user_agent,
+        )
+
+    def put(self, artifact: Artifact) -> None:
+        """Upload a file. One of that name is replaced: an attempt before may have got through unanswered."""
+        with artifact.path.open("rb") as file:
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()
+            file.seek(0)
+            # The service itself computes the MD5 only of a file that comes whole.
+            settings = ContentSettings(content_type=artifact.kind, content_md5=bytearray(md5))
+            self._service.attempt(
+                UploadStep(f"upload {artifact.name}"),
+                lambda: self._container.upload_blob(
+                    self._prefix + artifact.name, file, length=artifact.size, overwrite=True, content_settings=settings
+                ),
+            )
+
+    def close(self) -> None:
+        self._container.close()
