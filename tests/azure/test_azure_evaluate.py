@@ -453,7 +453,7 @@ PROJECT = {"subscription_id": "s", "resource_group_name": "g", "project_name": "
     ("project", "said"),
     [
         (3, "the project must be an endpoint .*; it is 3"),
-        ({"subscription_id": "s"}, "the project: resource_group_name is missing"),
+        ({"subscription_id": "s"}, "missing required field `resource_group_name`"),
         ({**PROJECT, "project_name": 1}, "the project: project_name must be a text, not 1"),
     ],
 )
