@@ -53,15 +53,15 @@ def unit(chance: random.Random, _: Any) -> str:
 
 
 def user_id(chance: random.Random, simulator: Any) -> Any:
-    return chance.choice([*simulator._user_map.values(), "USR009"])
+    return chance.choice([*simulator.state()["user_map"].values(), "USR009"])
 
 
 def user_name(chance: random.Random, simulator: Any) -> Any:
-    return chance.choice([*simulator._user_map, f"P{chance.randint(0, 9)}"])
+    return chance.choice([*simulator.state()["user_map"], f"P{chance.randint(0, 9)}"])
 
 
 def tweet_id(chance: random.Random, simulator: Any) -> Any:
-    return chance.choice([*simulator._tweets, simulator._counter, 99])
+    return chance.choice([*simulator.state()["tweets"], simulator.state()["tweet_counter"], 99])
 
 
 DRAWS: dict[str, dict[str, Draw]] = {
@@ -83,7 +83,7 @@ DRAWS: dict[str, dict[str, Draw]] = {
     "MessageAPI": {"user_id": user_id, "receiver_id": user_id, "user": user_name, "user_name": user_name},
     "TwitterAPI": {
         "tweet_id": tweet_id,
-        "username": lambda chance, simulator: chance.choice([simulator._username, "x"]),
-        "password": lambda chance, simulator: chance.choice([simulator._password, "x"]),
+        "username": lambda chance, simulator: chance.choice([simulator.state()["username"], "x"]),
+        "password": lambda chance, simulator: chance.choice([simulator.state()["password"], "x"]),
     },
 }

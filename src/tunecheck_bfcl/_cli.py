@@ -346,22 +346,18 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
 @dataclass(frozen=True, kw_only=True)
 class GetOptions(CommandOptions):
     to: Path | None = option("Folder to put the data in; by default the user's cache.", "DIR")
-    source: Path | None = option(
-        "A wheel, an unpacked one or a clone, instead of the package index.", "PATH", flags=("--from",)
-    )
+    source: Path | None = option("The wheel of the release, instead of the package index.", "WHEEL", flags=("--from",))
 
 
 @command(GetOptions)
 def get(options: GetOptions, invocation: Invocation) -> int:
     """Fetch BFCL's data from the package index, without its dependencies, and without running any of it."""
     from tunecheck_bfcl._data.categories import CATEGORIES
-    from tunecheck_bfcl._data.download import PACKAGE, get_bfcl
-    from tunecheck_bfcl._data.files import ENVIRONMENT, find_bfcl
+    from tunecheck_bfcl._data.download import get_bfcl
+    from tunecheck_bfcl._data.files import ENVIRONMENT
 
     folder = get_bfcl(to=options.to, source=options.source)
     print(f"BFCL's data: {folder}")
-    if not find_bfcl(folder).is_the_release:
-        print(f"note: it is not that of {PACKAGE}, which the simulators follow; scores may differ from published ones")
     if options.to is not None:
         print(f"set {ENVIRONMENT}={folder} for it to be found there")
     print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -55,19 +54,6 @@ def test_the_release_is_fetched_from_the_package_index_and_holds_every_file(tmp_
         pytest.skip(f"the package index is out of reach: {error}")
     assert find_bfcl(folder).missing() == []
     assert find_bfcl(folder).is_the_release
-
-
-@pytest.mark.slow
-def test_where_pip_is_missing_uv_fetches_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else known(name))
-    try:
-        by_uv = get_bfcl(to=tmp_path / "by-uv")
-    except DataError as error:
-        pytest.skip(f"the package index is out of reach: {error}")
-    by_pip = get_bfcl(to=tmp_path / "by-pip", source=reference_wheel())
-    assert _files(by_uv) == _files(by_pip)
-    assert find_bfcl(by_uv).is_the_release
 
 
 def test_of_the_wheel_only_data_and_the_four_text_files_are_kept(tmp_path: Path) -> None:
@@ -153,30 +139,18 @@ def test_a_damaged_member_is_an_error_in_one_line(tmp_path: Path) -> None:
         bfcl_download.unpack_wheel(wheel, tmp_path / "out")
 
 
-@pytest.mark.parametrize("place", [".", "bfcl_eval", "clone"])
-def test_an_unpacked_tree_its_package_and_a_clone_give_the_same(tmp_path: Path, place: str) -> None:
-    make_tree(tmp_path / "tree")
-    make_tree(tmp_path / "tree" / "clone" / "berkeley-function-call-leaderboard")
-    folder = get_bfcl(to=tmp_path / "data", source=tmp_path / "tree" / place)
-    assert find_bfcl(folder).missing() == []
-
-
-def test_a_tree_that_lacks_a_file_is_refused_and_named(tmp_path: Path) -> None:
+def test_a_wheel_that_lacks_a_file_is_refused_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = make_tree(tmp_path / "tree")
     (data / "possible_answer" / "BFCL_v4_live_simple.json").unlink()
+    names = _files(tmp_path / "tree")
+    wheel = make_wheel(tmp_path / "own.whl", {name: (tmp_path / "tree" / name).read_bytes() for name in names})
+    _passes_for_the_release(wheel, monkeypatch)
     with pytest.raises(DataError, match=r"the data is incomplete: there is no .*BFCL_v4_live_simple\.json$"):
-        get_bfcl(to=tmp_path / "data", source=tmp_path / "tree")
+        get_bfcl(to=tmp_path / "data", source=wheel)
     assert not (tmp_path / "data").exists()
 
 
-def test_a_link_in_a_tree_that_leads_to_a_folder_is_not_followed(tmp_path: Path) -> None:
-    data = make_tree(tmp_path / "tree")
-    (data / "loop").symlink_to(data)
-    folder = get_bfcl(to=tmp_path / "data", source=tmp_path / "tree")
-    assert not (folder / "bfcl_eval/data/loop").exists()
-
-
-@pytest.mark.parametrize(("source", "said"), [("nothing", "there is no "), ("empty", "holds no BFCL data")])
+@pytest.mark.parametrize(("source", "said"), [("nothing", "there is no wheel "), ("empty", "there is no wheel ")])
 def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=said):
@@ -219,38 +193,20 @@ def _once(action: Callable[[], object]) -> Callable[[Path], None]:
     return act
 
 
-def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pip_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(DataError, match=r"neither pip nor uv is available .* tunecheck bfcl get --from WHEEL"):
+    with pytest.raises(DataError, match=r"pip is not available .* tunecheck bfcl get --from WHEEL"):
         get_bfcl(to=tmp_path / "data")
 
 
-@pytest.mark.parametrize(
-    ("installer", "environment"),
-    [
-        ("pip", {"PIP_INDEX_URL": REFUSING, "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}),
-        ("uv", {"UV_DEFAULT_INDEX": REFUSING, "UV_HTTP_RETRIES": "0", "UV_NO_CONFIG": "1", "UV_NO_CACHE": "1"}),
-    ],
-)
 def test_an_index_that_refuses_is_quoted_without_its_credentials(
-    installer: str, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = importlib.util.find_spec
-    if known(installer) is None and (installer == "pip" or shutil.which(installer) is None):
-        pytest.skip(f"{installer} is not here")
-    if installer == "uv":
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else known(name))
-    for name in (
-        "PIP_EXTRA_INDEX_URL",
-        "PIP_FIND_LINKS",
-        "UV_INDEX",
-        "UV_INDEX_URL",
-        "UV_EXTRA_INDEX_URL",
-        "UV_FIND_LINKS",
-    ):
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("pip is not here")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
+    for name, value in {"PIP_INDEX_URL": REFUSING, "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(DataError, match="cannot be fetched from the package index") as caught:
         get_bfcl(to=tmp_path / "data")
@@ -296,11 +252,3 @@ def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(
     said = capsys.readouterr().out
     assert f"TUNECHECK_BFCL={target}" in said
     assert "note:" not in said
-
-
-def test_data_of_another_release_is_taken_with_a_word_about_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_tree(tmp_path / "tree")
-    assert got("--to", str(tmp_path / "data"), "--from", str(tmp_path / "tree")) == 0
-    assert "note: it is not that of bfcl-eval==2026.3.23" in capsys.readouterr().out

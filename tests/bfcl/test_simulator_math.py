@@ -12,8 +12,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck.calls import FunctionCall
 from tunecheck.simulators import Backend, Result
-from tunecheck_bfcl._services._logarithms import MAX_PRECISION
-from tunecheck_bfcl._services._math_api import MathAPI
+from tunecheck_bfcl._services._math_api import MAX_PRECISION, MathAPI
 
 NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False, width=64)
 

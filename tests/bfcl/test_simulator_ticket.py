@@ -96,7 +96,7 @@ def test_the_configuration_is_copied_and_two_instances_share_nothing() -> None:
 
 
 def test_a_queue_that_is_no_list_is_named() -> None:
-    with pytest.raises(DataError, match=r"initial_config\.TicketAPI\.ticket_queue is a str; a list is needed"):
+    with pytest.raises(DataError, match=r"initial_config\.TicketAPI\.ticket_queue is text; a list is needed"):
         TicketAPI().load({"ticket_queue": "none"})
 
 

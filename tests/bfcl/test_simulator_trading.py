@@ -164,7 +164,7 @@ def test_a_fresh_account_is_not_shared() -> None:
 
 @pytest.mark.parametrize("name", ["orders", "account_info", "stocks", "watch_list", "transaction_history"])
 def test_a_part_of_another_shape_is_named(name: str) -> None:
-    with pytest.raises(DataError, match=rf"initial_config\.TradingBot\.{name} is a NoneType"):
+    with pytest.raises(DataError, match=rf"initial_config\.TradingBot\.{name} is null"):
         TradingBot().load({name: None})
 
 

@@ -237,8 +237,8 @@ def test_cards_that_are_handed_out_are_copies() -> None:
     ("config", "said"),
     [
         ({"credit_card_list": []}, "credit_card_list is a list; an object is needed"),
-        ({"booking_record": None}, "booking_record is a NoneType; an object is needed"),
-        ({"random_seed": "x"}, "random_seed is a str; a whole number is needed"),
+        ({"booking_record": None}, "booking_record is null; an object is needed"),
+        ({"random_seed": "x"}, "random_seed is text; a whole number is needed"),
     ],
 )
 def test_a_part_of_another_shape_is_named(config: dict[str, Any], said: str) -> None:

@@ -180,7 +180,7 @@ def test_two_cars_share_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"), [({"doorStatus": None}, "doorStatus is a NoneType"), ({"random_seed": 1.5}, "random_seed is a")]
+    ("config", "said"), [({"doorStatus": None}, "doorStatus is null"), ({"random_seed": 1.5}, "random_seed is float")]
 )
 def test_a_part_of_another_shape_is_named(config: dict[str, Any], said: str) -> None:
     with pytest.raises(DataError, match=said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -130,6 +131,8 @@ class Attempt:
         """Make a model's call. Never raises."""
         if self._named and "0" in call.arguments:  # else the sign of a positional argument
             return failure(f"{call.name} has no parameter '0'")
+        if _holds_unwritable([*call.arguments.values()]):
+            return failure("an argument holds NaN or an infinity, which no call can")
         return self.backend.call(call)
 
     def make_truth(self, item: object) -> list[Result]:
@@ -143,6 +146,19 @@ class Attempt:
 
     def _make_read(self, call: FunctionCall) -> Result:
         return self.backend.call(call)
+
+
+def _holds_unwritable(value: object) -> bool:
+    """Return True if NaN or an infinity stands anywhere in the value: the leaderboard's reader takes them."""
+    if isinstance(value, (str, int)):
+        return False
+    if isinstance(value, dict):
+        return any(map(_holds_unwritable, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_unwritable, value))
+    if isinstance(value, FunctionCall):
+        return _holds_unwritable(value.arguments)
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 class Player:

@@ -9,7 +9,6 @@ import asyncio
 import copy
 import inspect
 import json
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -154,8 +153,6 @@ class Backend:
             if result.error:
                 raise _ArgumentFailedError(result)
             return cast("JSON", result.value)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise _ArgumentFailedError(failure(f"an argument is {value}, which is not a number that can be written"))
         if isinstance(value, dict):
             return {key: self._made(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -295,11 +292,7 @@ class _ArgumentFailedError(Exception):
 
 
 def holds_calls(value: object) -> bool:
-    """Return True if a call, or a number that cannot be written, stands anywhere in the value."""
-    if isinstance(value, (str, int)):  # most arguments are
-        return False
-    if isinstance(value, float):
-        return not math.isfinite(value)
+    """Return True if a call stands anywhere in the value."""
     if isinstance(value, dict):
         return any(map(holds_calls, value.values()))
     if isinstance(value, (list, tuple)):

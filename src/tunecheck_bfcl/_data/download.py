@@ -7,18 +7,16 @@ constants and texts are read (`TEXTS`), as plain files in a folder that no inter
 import hashlib
 import importlib.util
 import re
-import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import told_as
-from tunecheck_bfcl._data.files import TEXTS, VERSION, BfclFiles, default_folder, find_bfcl
+from tunecheck_bfcl._data.files import TEXTS, VERSION, default_folder, find_bfcl
 
 PACKAGE = f"bfcl-eval=={VERSION}"
 
@@ -33,9 +31,8 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     """Put the data of BFCL into a folder and give its path; what is there already and whole is left as it is.
 
     Args:
-        to: the folder; without it, one in the user's cache, where `bfcl:…` finds it.
-        source: a wheel of that release, an unpacked one, or a clone of the repository; without it, the release is
-            fetched from the configured package index, by pip or else uv.
+        to: The folder; by default one in the user's cache, where `bfcl:…` finds it.
+        source: The wheel of that release; by default pip downloads it from the configured package index.
 
     Raises:
         DataError: the data cannot be fetched, is not what it should be, or is not whole.
@@ -57,19 +54,15 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     return folder
 
 
-def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
-    if source is None:
-        source = _fetch(scratch / "fetched")
-    elif not source.exists():
-        raise DataError(f"there is no {source}; give a wheel, an unpacked one or a clone of the repository")
-    if source.is_file():
-        with source.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != WHEEL_SHA256:
-            raise DataError(f"{source.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
-        unpack_wheel(source, unpacked)
-    else:
-        copy_tree(find_bfcl(source), unpacked)
+def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
+    wheel = _fetch(scratch / "fetched") if wheel is None else wheel
+    if not wheel.is_file():
+        raise DataError(f"there is no wheel {wheel}; an unpacked copy or a clone is used where it is: --data FOLDER")
+    with wheel.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != WHEEL_SHA256:
+        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
+    unpack_wheel(wheel, unpacked)
 
 
 def _check(folder: Path) -> None:
@@ -98,32 +91,19 @@ def _put_in_place(made: Path, folder: Path, old: Path) -> None:
 
 
 def _fetch(folder: Path) -> Path:
-    """The wheel, or what uv made of it: a folder with the package in it."""
+    """Download the wheel and return its path."""
     folder.mkdir()
-    if importlib.util.find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
-        _run([*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), PACKAGE])
-        wheels = list(folder.glob("*.whl"))
-        if len(wheels) != 1:
-            raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
-        return wheels[0]
-    requirements = folder.with_name("requirements.txt")
-    requirements.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n", "utf-8")
-    uv = [*_uv(), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-    _run([*uv, "--python", sys.executable, "--target", str(folder), "-r", str(requirements)])
-    return folder
-
-
-def _uv() -> list[str]:
-    if importlib.util.find_spec("uv") is not None:
-        return [sys.executable, "-m", "uv"]
-    path = shutil.which("uv")
-    if path is None:
+    if importlib.util.find_spec("pip") is None:
         raise DataError(
-            f"neither pip nor uv is available to fetch {PACKAGE}; install one, or give a wheel that you downloaded: "
+            f"pip is not available to fetch {PACKAGE}; install it, or give a wheel that you downloaded: "
             "tunecheck bfcl get --from WHEEL"
         )
-    return [path]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    _run([*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), PACKAGE])
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
+    return wheels[0]
 
 
 def _run(command: list[str]) -> None:
@@ -163,27 +143,6 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
                     left -= _write(archive, member, folder / path, left)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise DataError(f"{wheel}: is not a wheel that can be read: {error}") from None
-
-
-def copy_tree(files: BfclFiles, folder: Path) -> None:
-    """The same out of a tree."""
-    left = MAX_BYTES
-    for source, target in _tree(files):
-        left -= source.stat().st_size
-        if left < 0:
-            raise DataError(f"{files.package}: holds more than {MAX_BYTES >> 20} MiB of data")
-        (folder / target).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, folder / target)
-
-
-def _tree(files: BfclFiles) -> Iterator[tuple[Path, Path]]:
-    """Each file to be copied, and where it belongs."""
-    for source in sorted(files.data.rglob("*.json")):
-        if source.is_file():
-            yield source, Path(_PACKAGE, "data") / source.relative_to(files.data)
-    for text in TEXTS:
-        if (files.package / text).is_file():
-            yield files.package / text, Path(_PACKAGE) / text
 
 
 def _inside(member: zipfile.ZipInfo, wheel: Path) -> PurePosixPath:

@@ -9,15 +9,20 @@ import json
 import random
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, copied
 
-_Value = TypeVar("_Value")
-
-_NAMES = {dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false"}
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    int: "a whole number",
+    str: "text",
+    bool: "true or false",
+    type(None): "null",
+}
 
 
 @functools.cache
@@ -28,39 +33,35 @@ def figures() -> Mapping[str, Any]:
 
 
 class ConfiguredService(Simulator):
-    """A service whose state is its configuration: `data` holds it, the seed apart."""
+    """A service whose state is its configuration: `data` holds it, the seed apart.
+
+    `exact` names the keys whose values must have the type of their default; others must if that is a list or an object.
+    `padded`: the state says whether answers are padded.
+    """
 
     bounded: ClassVar[bool] = True
+    exact: ClassVar[frozenset[str]] = frozenset({"random_seed"})
+    padded: ClassVar[bool] = True
 
     def start(
-        self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None
+        self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None = None
     ) -> None:
-        """Start from the configuration, and from the defaults for what it leaves out."""
-        self.data = started(type(self).__name__, config, defaults)
-        self._random = random.Random(self.data.pop("random_seed"))
+        """Start from the configuration, and from the defaults for what it leaves out.
+
+        Raises:
+            DataError: A value has another type.
+        """
+        self.data = {name: copied(config.get(name, default)) for name, default in defaults.items()}
+        for name, value in self.data.items():
+            kind = type(defaults[name])
+            checked = name in self.exact or kind in (dict, list)
+            if checked and not (isinstance(value, kind) and isinstance(value, bool) == (kind is bool)):
+                found = _NAMES.get(type(value), type(value).__name__)
+                place = f"initial_config.{type(self).__name__}.{name}"
+                raise DataError(f"{place} is {found}; {_NAMES.get(kind, kind.__name__)} is needed")
+        self._random = random.Random(self.data.pop("random_seed", 0))
         self._padding = padding
 
     def state(self) -> dict[str, object]:
         """Return all that the configuration holds, and whether answers are padded."""
-        return {**self.data, "long_context": self._padding is not None}
-
-
-def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of each default, or of what the configuration holds in its place; what else that holds is left out."""
-    values = {name: copied(config.get(name, default)) for name, default in defaults.items()}
-    for name, value in values.items():
-        default = defaults[name]
-        kind = type(default) if isinstance(default, (dict, list)) else None
-        needed = int if name == "random_seed" else kind
-        if needed and not isinstance(value, needed):
-            raise DataError(f"initial_config.{owner}.{name} is a {type(value).__name__}; {_NAMES[needed]} is needed")
-    return values
-
-
-def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value) -> _Value:
-    """A copy of what the configuration has under a key, or of the default, whose type it must have."""
-    value = config.get(key, default)
-    if not isinstance(value, type(default)) or (isinstance(value, bool) and not isinstance(default, bool)):
-        needed = _NAMES.get(type(default), type(default).__name__)
-        raise DataError(f"initial_config.{simulator}.{key} is {_NAMES.get(type(value), 'null')}; {needed} is needed")
-    return copied(value)
+        return {**self.data, "long_context": self._padding is not None} if self.padded else self.data

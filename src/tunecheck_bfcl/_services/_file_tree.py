@@ -170,11 +170,9 @@ class Volume:
     def __init__(self, root: Directory) -> None:
         self.root = root
         self.current = root
-        self._shares_nodes = False
         self._plain: dict[str, object] | None = None
         self._measured = 0
-        self._entries, self._characters, self._depth = measure(root)
-        if self._over_limits():
+        if _is_over_limits(*measure(root)):
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
 
     def plain(self) -> dict[str, object]:
@@ -207,12 +205,9 @@ class Volume:
         return directory
 
     def add(self, node: Node, directory: Directory) -> None:
+        """Put a node into a directory."""
         directory.contents[node.name] = node
-        inside = False
-        if isinstance(node, Directory):
-            self._depth += 1
-            inside = bool(node.contents)
-        self._grown(len(node.name), lambda: directory.contents.pop(node.name), exactly=inside)
+        self._keep(lambda: directory.contents.pop(node.name))
 
     def copy(self, node: Node, directory: Directory, name: str) -> None:
         """Put a copy of a node into a directory: the content of a file, the entries of a directory."""
@@ -221,50 +216,44 @@ class Volume:
             return
         copied = directory.contents[name] = Directory(name, directory)
         copied.contents.update(node.contents)
-        self._shares_nodes = self._shares_nodes or bool(copied.contents)
         self.add(copied, directory)
 
     def move(self, name: str, node: Node, directory: Directory, new_name: str) -> None:
         """Move an entry of the current directory; a moved directory shares its entries with the node that it was."""
         here, before = self.current.contents, dict(self.current.contents)
         del here[name]
+        moved = (
+            File(new_name, node.content) if isinstance(node, File) else Directory(new_name, directory, node.contents)
+        )
         try:
-            if isinstance(node, File):
-                self.add(File(new_name, node.content), directory)
-            else:
-                self.add(Directory(new_name, directory, node.contents), directory)
+            self.add(moved, directory)
         except SimulatorError:
             here.clear()
             here.update(before)
             raise
 
     def write(self, file: File, content: JSON) -> None:
+        """Put content into a file in place of what it held."""
         before, file.content = file.content, content
-        length = len(content if isinstance(content, str) else str(content))
-        self._grown(length, lambda: setattr(file, "content", before))
+        self._keep(lambda: setattr(file, "content", before))
 
     def remove(self, name: str) -> None:
+        """Remove an entry of the current directory."""
         del self.current.contents[name]
         self._plain = None
 
-    def _grown(self, characters: int, undo: Callable[[], object], *, exactly: bool = False) -> None:
-        """Take a change that has just added at most one entry and so many characters, or undo and refuse it.
-
-        The figures are kept as upper bounds, and taken exactly where those do not suffice.
-        """
+    def _keep(self, undo: Callable[[], object]) -> None:
+        """Keep a change that has just been made, or undo and refuse it if the tree is too large with it."""
         self._plain = None
-        self._entries += 1
-        self._characters += characters
         try:
-            if exactly or self._shares_nodes or self._over_limits():
-                self._measured += self._entries
-                if self._measured <= MAX_MEASURED:
-                    self._entries, self._characters, self._depth = measure(self.root)
-            if self._measured > MAX_MEASURED or self._over_limits():
+            entries, characters, depth = measure(self.root)
+            self._measured += entries
+            if self._measured > MAX_MEASURED or _is_over_limits(entries, characters, depth):
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
 
-    def _over_limits(self) -> bool:
-        return self._entries > MAX_ENTRIES or self._characters > MAX_CHARACTERS or self._depth > MAX_DEPTH
+
+def _is_over_limits(entries: int, characters: int, depth: int) -> bool:
+    return entries > MAX_ENTRIES or characters > MAX_CHARACTERS or depth > MAX_DEPTH

@@ -2,13 +2,25 @@
 
 import decimal
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from tunecheck.calls import quoted
+from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_bfcl._services._logarithms import Shown, logarithm
 
 _Result = TypeVar("_Result")
+
+MAX_PRECISION = 1_000
+"""Most decimal digits: beyond them a single call would take too long."""
+
+_NUMBER = re.compile(
+    r"\s*[+-]?(?:(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|\d{1,400}/0*[1-9]\d{0,399})\s*"
+)
+_MAX_LOGARITHM_BITS = 14_000
+
 
 _MAX_ROOT_DIGITS = 10_000
 _MAX_BITS = 14_300  # a larger whole number has more digits than Python writes as text, and is not a result either way
@@ -28,6 +40,16 @@ _FACTORS = {
     ("kg", "lb"): 2.20462,
     ("lb", "kg"): 0.453592,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A number known only by how it is written; `repr` gives that text."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 class MathAPI(Simulator):
@@ -152,7 +174,7 @@ class MathAPI(Simulator):
             base: The base of the logarithm.
             precision: How many decimal digits to compute.
         """
-        return {"result": logarithm(value, base, int(precision))}
+        return {"result": _logarithm(value, base, int(precision))}
 
     @tool
     def sum_values(self, numbers: list[float]) -> dict[str, float]:
@@ -265,3 +287,33 @@ def _deviation(numbers: list[float]) -> float:
 
 def _no_conversion(unit_in: str, unit_out: str) -> str:
     return f"there is no conversion from '{unit_in}' into '{unit_out}'"
+
+
+def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
+    """The logarithm of a number, complex where it or the base is negative.
+
+    Raises:
+        SimulatorError: no number, the base is 1, or more digits than `MAX_PRECISION`.
+    """
+    from mpmath import MPContext  # takes a while to load, and few conversations need it
+
+    if digits > MAX_PRECISION:
+        raise SimulatorError(f"the precision may be {MAX_PRECISION} digits at most")
+    context = MPContext()  # one for the call, so that no precision outlives it
+    context.dps = digits
+    number, of_base = _checked(value), _checked(base)
+    try:
+        return Shown(repr(context.log(number) / context.log(of_base)))
+    except ZeroDivisionError:
+        raise SimulatorError("there is no logarithm to the base 1") from None
+
+
+def _checked(value: JSON) -> int | float | str:
+    """A number that is read in a moment."""
+    if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
+        raise SimulatorError("a number of thousands of digits is too large")
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return value
+    if not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")) or value != value:
+        raise SimulatorError(f"{quoted(value)} is not a number")
+    return value

@@ -1,63 +1,57 @@
 """MessageAPI: the users of a workspace, and the messages sent between them."""
 
 import copy
-import random
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_bfcl._services._figures import taken
+from tunecheck.simulators import SimulatorError, tool
+from tunecheck_bfcl._services._figures import ConfiguredService
 
 Fields: TypeAlias = dict[str, JSON]
 
-_SEED = 200191
 _FIRST_ID, _LAST_ID = 10_000, 99_999
 _MOST_MESSAGES = 50_000  # message ids are drawn until a new one comes, which would never end if all were taken
-_USERS: dict[str, JSON] = {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"}
-_MESSAGES: list[dict[str, JSON]] = [
-    {"USR002": "My name is Alice. I want to connect."},
-    {"USR003": "Could you upload the file?"},
-    {"USR004": "Could you upload the file?"},
-]
+_DEFAULTS: dict[str, JSON] = {
+    "generated_ids": [],
+    "user_count": 4,
+    "user_map": {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"},
+    "inbox": [
+        {"USR002": "My name is Alice. I want to connect."},
+        {"USR003": "Could you upload the file?"},
+        {"USR004": "Could you upload the file?"},
+    ],
+    "message_count": 3,
+    "current_user": None,
+    "random_seed": 200191,
+}
 
 
-class MessageAPI(Simulator):
+class MessageAPI(ConfiguredService):
     """Configuration: any of `user_map` (names to ids), `inbox`, `user_count`, `message_count`, `current_user` (an id).
 
     The inbox is a list of `{receiver id: message}`, oldest first, whoever sent them. State: these five, and
     `generated_ids`, the ids of the messages sent since.
     """
 
-    bounded: ClassVar[bool] = True
+    exact: ClassVar[frozenset[str]] = frozenset({"random_seed", "user_count", "message_count"})
+    padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        seed = taken(config, "MessageAPI", "random_seed", _SEED)
-        self._random = random.Random(seed)
-        self._generated_ids: set[int] = set(_ids(config))
-        self._user_map = taken(config, "MessageAPI", "user_map", _USERS)
-        self._user_count = taken(config, "MessageAPI", "user_count", len(_USERS))
-        self._inbox = taken(config, "MessageAPI", "inbox", _MESSAGES)
-        self._message_count = taken(config, "MessageAPI", "message_count", len(_MESSAGES))
-        self._current_user = copy.deepcopy(config.get("current_user"))
-        if not all(isinstance(message, dict) and message for message in self._inbox):
+        """See `Simulator.load`."""
+        self.start(config, _DEFAULTS)
+        ids, inbox = self.data["generated_ids"], self.data["inbox"]
+        if not all(isinstance(each, int) for each in ids):
+            raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
+        if not all(isinstance(message, dict) and message for message in inbox):
             raise DataError("initial_config.MessageAPI.inbox: each message is needed as {receiver id: message}")
-
-    def state(self) -> dict[str, object]:
-        return {
-            "generated_ids": self._generated_ids,
-            "user_count": self._user_count,
-            "user_map": self._user_map,
-            "inbox": self._inbox,
-            "message_count": self._message_count,
-            "current_user": self._current_user,
-        }
+        self.data["generated_ids"] = set(ids)
 
     @tool
     def list_users(self) -> Fields:
         """Give the names of everybody in the workspace."""
-        return {"user_list": list(self._user_map)}
+        return {"user_list": list(self.data["user_map"])}
 
     @tool
     def get_user_id(self, user: str) -> Fields:
@@ -66,9 +60,9 @@ class MessageAPI(Simulator):
         Args:
             user: Name of the user.
         """
-        if user not in self._user_map:
+        if user not in self.data["user_map"]:
             raise SimulatorError(f"there is no user named '{user}'")
-        return {"user_id": self._user_map[user]}
+        return {"user_id": self.data["user_map"][user]}
 
     @tool
     def message_login(self, user_id: str) -> Fields:
@@ -79,13 +73,13 @@ class MessageAPI(Simulator):
         """
         if not self._is_user(user_id):
             return {"login_status": False, "message": f"User ID '{user_id}' not found."}
-        self._current_user = user_id
+        self.data["current_user"] = user_id
         return {"login_status": True, "message": f"User '{user_id}' logged in successfully."}
 
     @tool
     def message_get_login_status(self) -> Fields:
         """Tell whether somebody is logged in."""
-        return {"login_status": bool(self._current_user)}
+        return {"login_status": bool(self.data["current_user"])}
 
     @tool
     def send_message(self, receiver_id: str, message: str) -> Fields:
@@ -99,8 +93,8 @@ class MessageAPI(Simulator):
         if not self._is_user(receiver_id):
             raise SimulatorError(f"there is no user with the id '{receiver_id}'")
         new_id = self._new_id()
-        self._inbox.append({receiver_id: copy.deepcopy(message)})
-        self._message_count += 1
+        self.data["inbox"].append({receiver_id: copy.deepcopy(message)})
+        self.data["message_count"] += 1
         said = f"Message sent to '{receiver_id}' successfully."
         return {"sent_status": True, "message_id": {"new_id": new_id}, "message": said}
 
@@ -112,9 +106,9 @@ class MessageAPI(Simulator):
             receiver_id: Id of the user who got the message.
         """
         self._check_login()
-        for message in reversed(self._inbox):
+        for message in reversed(self.data["inbox"]):
             if next(iter(message)) == receiver_id:
-                self._inbox.remove(message)  # of equal messages the oldest goes, as in BFCL
+                self.data["inbox"].remove(message)  # of equal messages the oldest goes, as in BFCL
                 said = f"Receiver {receiver_id}'s latest message deleted successfully."
                 return {"deleted_status": True, "receiver_id": receiver_id, "message": said}
         raise SimulatorError(f"there is no message to '{receiver_id}'")
@@ -124,7 +118,7 @@ class MessageAPI(Simulator):
         """Show all messages, by the id of the user who got them."""
         self._check_login()
         grouped: dict[str, list[JSON]] = {}
-        for message in self._inbox:
+        for message in self.data["inbox"]:
             receiver, text = next(iter(message.items()))
             grouped.setdefault(receiver, []).append(text)
         return {"messages": {**grouped}}
@@ -138,7 +132,7 @@ class MessageAPI(Simulator):
         """
         self._check_login()
         wanted = _lower(keyword)
-        sent = [next(iter(message.items())) for message in self._inbox]
+        sent = [next(iter(message.items())) for message in self.data["inbox"]]
         matches: list[JSON] = [
             {"receiver_id": receiver, "message": text} for receiver, text in sent if wanted in _lower(text)
         ]
@@ -148,8 +142,8 @@ class MessageAPI(Simulator):
     def get_message_stats(self) -> Fields:
         """Count the messages, and the users who got any."""
         self._check_login()
-        receivers = {next(iter(message)) for message in self._inbox}
-        return {"stats": {"received_count": len(self._inbox), "total_contacts": len(receivers)}}
+        receivers = {next(iter(message)) for message in self.data["inbox"]}
+        return {"stats": {"received_count": len(self.data["inbox"]), "total_contacts": len(receivers)}}
 
     @tool
     def add_contact(self, user_name: str) -> Fields:
@@ -158,38 +152,30 @@ class MessageAPI(Simulator):
         Args:
             user_name: Name of the new user.
         """
-        if user_name in self._user_map:
+        if user_name in self.data["user_map"]:
             raise SimulatorError(f"there is already a user named '{user_name}'")
-        self._user_count += 1
-        user_id = f"USR{self._user_count:03}"
+        self.data["user_count"] += 1
+        user_id = f"USR{self.data['user_count']:03}"
         if self._is_user(user_id):
             raise SimulatorError(f"the id '{user_id}' is already taken")
-        self._user_map[user_name] = user_id
+        self.data["user_map"][user_name] = user_id
         return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' added successfully."}
 
     def _is_user(self, user_id: str) -> bool:
-        return user_id in self._user_map.values()
+        return user_id in self.data["user_map"].values()
 
     def _check_login(self) -> None:
-        if not self._current_user:
+        if not self.data["current_user"]:
             raise SimulatorError("nobody is logged in")
 
     def _new_id(self) -> int:
-        if len(self._generated_ids) >= _MOST_MESSAGES:
+        if len(self.data["generated_ids"]) >= _MOST_MESSAGES:
             raise SimulatorError("no more messages can be sent")
         new_id = self._random.randint(_FIRST_ID, _LAST_ID)
-        while new_id in self._generated_ids:
+        while new_id in self.data["generated_ids"]:
             new_id = self._random.randint(_FIRST_ID, _LAST_ID)
-        self._generated_ids.add(new_id)
+        self.data["generated_ids"].add(new_id)
         return new_id
-
-
-def _ids(config: Mapping[str, JSON]) -> list[int]:
-    none: list[int] = []
-    ids = taken(config, "MessageAPI", "generated_ids", none)
-    if not all(isinstance(each, int) for each in ids):
-        raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
-    return ids
 
 
 def _lower(text: JSON) -> str:

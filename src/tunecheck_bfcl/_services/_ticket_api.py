@@ -1,11 +1,11 @@
 """TicketAPI: support tickets that are opened, edited, resolved and closed by whoever is logged in."""
 
 from collections.abc import Mapping
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypeAlias, TypedDict
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_bfcl._services._figures import started
+from tunecheck.simulators import SimulatorError, tool
+from tunecheck_bfcl._services._figures import ConfiguredService
 
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 
@@ -19,34 +19,20 @@ class Changes(TypedDict, total=False):
     priority: int
 
 
-class Ticket(Changes, total=False):
-    """A ticket. Those that come with a configuration may lack anything."""
-
-    id: int
-    created_by: str
-    resolution: str
+Ticket: TypeAlias = dict[str, Any]
 
 
-class TicketAPI(Simulator):
+class TicketAPI(ConfiguredService):
     """Configuration: `{"ticket_queue": [ticket, …], "ticket_counter": next id, "current_user": name or null}`.
 
     State: the same three.
     """
 
-    bounded: ClassVar[bool] = True
+    padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        values = started("TicketAPI", config, _DEFAULTS)
-        self.ticket_queue: list[Ticket] = values["ticket_queue"]
-        self.ticket_counter: int = values["ticket_counter"]
-        self.current_user: str | None = values["current_user"]
-
-    def state(self) -> dict[str, object]:
-        return {
-            "ticket_queue": self.ticket_queue,
-            "ticket_counter": self.ticket_counter,
-            "current_user": self.current_user,
-        }
+        """See `Simulator.load`."""
+        self.start(config, _DEFAULTS)
 
     @tool
     def create_ticket(self, title: str, description: str = "", priority: int = 1) -> Ticket:
@@ -60,16 +46,16 @@ class TicketAPI(Simulator):
         user = self._user("open a ticket")
         if priority < 1 or priority > 5:
             raise SimulatorError("the priority must lie between 1 and 5")
-        ticket: Ticket = {
-            "id": self.ticket_counter,
+        ticket = {
+            "id": self.data["ticket_counter"],
             "title": title,
             "description": description,
             "status": "Open",
             "priority": priority,
             "created_by": user,
         }
-        self.ticket_queue.append(ticket)
-        self.ticket_counter += 1
+        self.data["ticket_queue"].append(ticket)
+        self.data["ticket_counter"] += 1
         return ticket.copy()
 
     @tool
@@ -123,7 +109,7 @@ class TicketAPI(Simulator):
         unknown = [str(field) for field in updates if field not in Changes.__annotations__]
         if unknown:
             raise SimulatorError(f"these fields cannot be edited: {', '.join(sorted(unknown))}")
-        ticket.update({field: value for field, value in updates.items() if value is not None})  # type: ignore[typeddict-item]
+        ticket.update({field: value for field, value in updates.items() if value is not None})
         return {"status": f"Ticket {ticket_id} has been updated successfully."}
 
     @tool
@@ -134,7 +120,7 @@ class TicketAPI(Simulator):
             status: List only those with this status, in any case of letters; without it, all.
         """
         user = self._user("see your tickets")
-        own = [ticket for ticket in self.ticket_queue if ticket["created_by"] == user]
+        own = [ticket for ticket in self.data["ticket_queue"] if ticket["created_by"] == user]
         if status:
             own = [ticket for ticket in own if ticket["status"].lower() == status.lower()]
         return [ticket.copy() for ticket in own]
@@ -149,29 +135,30 @@ class TicketAPI(Simulator):
         """
         if not username or not password:
             return {"success": False}
-        self.current_user = username
+        self.data["current_user"] = username
         return {"success": True}
 
     @tool
     def ticket_get_login_status(self) -> dict[str, bool]:
         """Tell whether a user is logged in to the ticket system."""
-        return {"login_status": bool(self.current_user)}
+        return {"login_status": bool(self.data["current_user"])}
 
     @tool
     def logout(self) -> dict[str, bool]:
         """Log the current user out of the ticket system."""
-        if not self.current_user:
+        if not self.data["current_user"]:
             return {"success": False}
-        self.current_user = None
+        self.data["current_user"] = None
         return {"success": True}
 
     def _user(self, purpose: str) -> str:
-        if not self.current_user:
+        if not self.data["current_user"]:
             raise SimulatorError(f"log in to the ticket system to {purpose}")
-        return self.current_user
+        user: str = self.data["current_user"]
+        return user
 
     def _ticket(self, ticket_id: int) -> Ticket:
-        for ticket in self.ticket_queue:
-            if ticket["id"] == ticket_id:
-                return ticket
-        raise SimulatorError(f"there is no ticket {ticket_id}")
+        found: Ticket | None = next((each for each in self.data["ticket_queue"] if each["id"] == ticket_id), None)
+        if found is None:
+            raise SimulatorError(f"there is no ticket {ticket_id}")
+        return found

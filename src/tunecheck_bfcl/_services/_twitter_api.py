@@ -6,46 +6,40 @@ from typing import ClassVar, TypeAlias
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_bfcl._services._figures import taken
+from tunecheck.simulators import SimulatorError, tool
+from tunecheck_bfcl._services._figures import ConfiguredService
 
 Fields: TypeAlias = dict[str, JSON]
 
+_DEFAULTS: dict[str, JSON] = {
+    "username": "john",
+    "password": "john123",
+    "authenticated": False,
+    "tweets": {},
+    "comments": {},
+    "retweets": {},
+    "following_list": ["alice", "bob"],
+    "tweet_counter": 0,
+}
 
-class TwitterAPI(Simulator):
+
+class TwitterAPI(ConfiguredService):
     """Configuration: any of the state's parts; what it lacks is an account "john" that has posted nothing.
 
     State: `username`, `password`, `authenticated`, `tweets` (by id, a number), `comments` (lists by id), `retweets`
     (lists of ids by user), `following_list`, `tweet_counter` (the next id).
     """
 
-    bounded: ClassVar[bool] = True
+    exact: ClassVar[frozenset[str]] = frozenset({"username", "password", "authenticated", "tweet_counter"})
+    padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """See `Simulator.load`. Comments of the configuration keep its keys, which are text, as BFCL's data need."""
-        name = "TwitterAPI"
-        none: dict[str, JSON] = {}
-        self._username = taken(config, name, "username", "john")
-        self._password = taken(config, name, "password", "john123")
-        self._authenticated = taken(config, name, "authenticated", False)
-        self._tweets = _tweets(taken(config, name, "tweets", none))
-        comments = taken(config, name, "comments", none)
-        self._comments: dict[str | int, JSON] = dict(comments.items())
-        self._retweets = taken(config, name, "retweets", none)
-        self._following: list[JSON] = taken(config, name, "following_list", ["alice", "bob"])
-        self._counter = taken(config, name, "tweet_counter", 0)
-
-    def state(self) -> dict[str, object]:
-        return {
-            "username": self._username,
-            "password": self._password,
-            "authenticated": self._authenticated,
-            "tweets": self._tweets,
-            "comments": self._comments,
-            "retweets": self._retweets,
-            "following_list": self._following,
-            "tweet_counter": self._counter,
-        }
+        self.start(config, _DEFAULTS)
+        for key, tweet in self.data["tweets"].items():
+            if not key.isdecimal() or not isinstance(tweet, dict):
+                raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: objects by their ids are needed")
+        self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
     @tool
     def authenticate_twitter(self, username: str, password: str) -> Fields:
@@ -55,14 +49,14 @@ class TwitterAPI(Simulator):
             username: Name of the user.
             password: Password of the user.
         """
-        matches = username == self._username and password == self._password
-        self._authenticated = self._authenticated or matches
+        matches = username == self.data["username"] and password == self.data["password"]
+        self.data["authenticated"] = self.data["authenticated"] or matches
         return {"authentication_status": matches}
 
     @tool
     def posting_get_login_status(self) -> Fields:
         """Tell whether the account is logged in."""
-        return {"login_status": self._authenticated}
+        return {"login_status": self.data["authenticated"]}
 
     @tool
     def post_tweet(self, content: str, tags: list[str] = [], mentions: list[str] = []) -> Fields:  # noqa: B006 - never changed
@@ -75,14 +69,14 @@ class TwitterAPI(Simulator):
         """
         self._check_login("posting")
         tweet: Fields = {
-            "id": self._counter,
-            "username": self._username,
+            "id": self.data["tweet_counter"],
+            "username": self.data["username"],
             "content": copy.deepcopy(content),
             "tags": copy.deepcopy(tags),  # type: ignore[dict-item]
             "mentions": copy.deepcopy(mentions),  # type: ignore[dict-item]
         }
-        self._tweets[self._counter] = tweet
-        self._counter += 1
+        self.data["tweets"][self.data["tweet_counter"]] = tweet
+        self.data["tweet_counter"] += 1
         return tweet
 
     @tool
@@ -94,7 +88,7 @@ class TwitterAPI(Simulator):
         """
         self._check_login("retweeting")
         self._tweet(tweet_id)
-        made = self._retweets.setdefault(self._username, [])
+        made = self.data["retweets"].setdefault(self.data["username"], [])
         if not isinstance(made, list):
             raise SimulatorError("the retweets of this user are not a list")
         if tweet_id in made:
@@ -112,9 +106,9 @@ class TwitterAPI(Simulator):
         """
         self._check_login("commenting")
         self._tweet(tweet_id)
-        made = self._comments.setdefault(tweet_id, [])
+        made = self.data["comments"].setdefault(tweet_id, [])
         if isinstance(made, list):
-            made.append({"username": self._username, "content": copy.deepcopy(comment_content)})
+            made.append({"username": self.data["username"], "content": copy.deepcopy(comment_content)})
         return {"comment_status": "Comment added successfully"}
 
     @tool
@@ -139,9 +133,9 @@ class TwitterAPI(Simulator):
             username_to_follow: Name of the user.
         """
         self._check_login("following")
-        if username_to_follow in self._following:
+        if username_to_follow in self.data["following_list"]:
             return {"follow_status": False}
-        self._following.append(copy.deepcopy(username_to_follow))
+        self.data["following_list"].append(copy.deepcopy(username_to_follow))
         return {"follow_status": True}
 
     @tool
@@ -152,16 +146,16 @@ class TwitterAPI(Simulator):
             username_to_unfollow: Name of the user.
         """
         self._check_login("unfollowing")
-        if username_to_unfollow not in self._following:
+        if username_to_unfollow not in self.data["following_list"]:
             return {"unfollow_status": False}
-        self._following.remove(username_to_unfollow)
+        self.data["following_list"].remove(username_to_unfollow)
         return {"unfollow_status": True}
 
     @tool
     def list_all_following(self) -> Fields:
         """List the users whom the account follows."""
         self._check_login("listing")
-        return {"following_list": self._following}
+        return {"following_list": self.data["following_list"]}
 
     @tool
     def get_tweet(self, tweet_id: int) -> Fields:
@@ -179,7 +173,7 @@ class TwitterAPI(Simulator):
         Args:
             username: Name of the user.
         """
-        return [tweet for tweet in self._tweets.values() if tweet["username"] == username]
+        return [tweet for tweet in self.data["tweets"].values() if tweet["username"] == username]
 
     @tool
     def search_tweets(self, keyword: str) -> list[Fields]:
@@ -188,7 +182,7 @@ class TwitterAPI(Simulator):
         Args:
             keyword: The text to look for.
         """
-        return [tweet for tweet in self._tweets.values() if _matches(tweet, keyword)]
+        return [tweet for tweet in self.data["tweets"].values() if _matches(tweet, keyword)]
 
     @tool
     def get_tweet_comments(self, tweet_id: int) -> JSON:
@@ -198,7 +192,8 @@ class TwitterAPI(Simulator):
             tweet_id: Id of the tweet.
         """
         self._tweet(tweet_id)
-        return self._comments.get(tweet_id, [])
+        comments: JSON = self.data["comments"].get(tweet_id, [])
+        return comments
 
     @tool
     def get_user_stats(self, username: str) -> Fields:
@@ -207,30 +202,22 @@ class TwitterAPI(Simulator):
         Args:
             username: Name of the user.
         """
-        retweets = self._retweets.get(username, [])
+        retweets = self.data["retweets"].get(username, [])
         return {
             "tweet_count": len(self.get_user_tweets(username)),
-            "following_count": len(self._following) if username == self._username else 0,
+            "following_count": len(self.data["following_list"]) if username == self.data["username"] else 0,
             "retweet_count": len(retweets) if isinstance(retweets, list) else 0,
         }
 
     def _check_login(self, doing: str) -> None:
-        if not self._authenticated:
+        if not self.data["authenticated"]:
             raise SimulatorError(f"the account must be logged in before {doing}")
 
     def _tweet(self, tweet_id: int) -> Fields:
-        if tweet_id not in self._tweets:
+        if tweet_id not in self.data["tweets"]:
             raise SimulatorError(f"there is no tweet with the id {tweet_id}")
-        return self._tweets[tweet_id]
-
-
-def _tweets(config: dict[str, JSON]) -> dict[int, Fields]:
-    tweets: dict[int, Fields] = {}
-    for key, tweet in config.items():
-        if not key.isdecimal() or not isinstance(tweet, dict):
-            raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: objects by their ids are needed")
-        tweets[int(key)] = tweet
-    return tweets
+        tweet: Fields = self.data["tweets"][tweet_id]
+        return tweet
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:
