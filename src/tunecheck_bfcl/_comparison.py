@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tunecheck import ConfigurationError, DataError, Run
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, loads, read_object, told_as
 from tunecheck.results import Clusters, OpenedRun, RowSource
-from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
+from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, model_folder_of, row_id, shared_part
 
 POOLED = "bfcl_pooled"
 """The metric over all rows, each counting the same: none of the leaderboard's figures."""
@@ -33,8 +34,6 @@ _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
 _DEEPEST = 5
 """Levels below a folder in which scores are looked for: runs/<run>/bfcl_score/<model>/<group>/<file> has as many."""
-_OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
-_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
 
 
 def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
@@ -141,7 +140,7 @@ def find_scores(path: Path) -> BfclScores | None:
     named = [(category, each) for each in paths if (category := _category(each)) is not None]
     if not named:
         return None
-    models = sorted({str(_model_folder(each)) for _, each in named})
+    models = sorted({str(model_folder_of(each)) for _, each in named})
     if len(models) > 1:
         raise DataError(f"{path} holds the scores of {len(models)} runs or models: name one, such as {models[0]}")
     files: dict[str, Path] = {}
@@ -172,43 +171,36 @@ def _category(path: Path) -> str | None:
     if path.name.endswith(_VERDICTS):
         return path.name.removesuffix(_VERDICTS) or None
     named = _SCORE.fullmatch(path.name)
-    return _OLD_NAMES.get(named["category"], named["category"]) if named else None
-
-
-def _model_folder(path: Path) -> Path:
-    folder = path.parent
-    while folder.name in _GROUPS:
-        folder = folder.parent
-    return folder
+    return OLD_NAMES.get(named["category"], named["category"]) if named else None
 
 
 def _verdict_rows(path: Path) -> Rows:
     rows: Rows = {}
     named = _Names()
     for number, value in _lines(path):
-        name, valid = value.get("id"), value.get("valid")
+        name, valid = value.id, value.valid
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
             raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
-        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
+        rows[named(name)] = valid, None if valid else _reason(value.error_type, value.message), None
     return rows
 
 
 def _scored_rows(path: Path, category: str) -> Rows:
     """All rows of a category: those that failed are in the score file, the others only in the result file."""
     lines = _lines(path)
-    _, counts = next(lines, (0, {}))
-    total, correct = counts.get("total_count"), counts.get("correct_count")
+    _, counts = next(lines, (0, _ScoreLine()))
+    total, correct = counts.total_count, counts.correct_count
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
     failed: dict[str, str | None] = {}
     named = _Names()
     for number, value in lines:
-        name, error = value.get("id"), value.get("error")
+        name, error = value.id, value.error
         if not isinstance(name, str):
             raise DataError(f"{path}: line {number} has no id")
-        kind = value.get("error_type") or (error.get("error_type") if isinstance(error, dict) else None)
+        kind = value.error_type or (error.get("error_type") if isinstance(error, dict) else None)
         said = error.get("error_message") if isinstance(error, dict) else error
-        failed[named(_id(name, category))] = _reason(kind, said)
+        failed[named(row_id(name, category))] = _reason(kind, said)
     if len(failed) != total - correct:
         raise DataError(
             f"{path}: it counts {total - correct} failed rows and lists {len(failed)}: damaged or half-written"
@@ -229,10 +221,10 @@ def _asked(path: Path, category: str) -> dict[str, JSON]:
     answers: dict[str, JSON] = {}
     named = _Names()
     for number, value in _lines(results):
-        name = value.get("id")
+        name = value.id
         if not isinstance(name, str):
             raise DataError(f"{results}: line {number} has no id")
-        answers[named(_id(name, category))] = value.get("result")
+        answers[named(row_id(name, category))] = value.result
     return answers
 
 
@@ -244,14 +236,6 @@ def _result_file(path: Path) -> Path:
     if places:
         parts[places[-1]] = "result"
     return Path(*parts[:-1], name)
-
-
-def _id(name: str, category: str) -> str:
-    if category not in CATEGORIES:
-        return name
-    from tunecheck_bfcl._result_files import row_id  # with all that conversations need
-
-    return row_id(name, CATEGORIES[category])
 
 
 class _Names:
@@ -271,34 +255,35 @@ def _reason(kind: JSON, message: JSON) -> str | None:
     return ": ".join(parts) or None
 
 
-_FIELDS = ("id", "result", "valid", "error", "error_type", "message", "total_count", "correct_count")
-"""What is read of a line; the rest, whole conversations, is passed over."""
+class _ScoreLine(msgspec.Struct):
+    """What is read of a line; the rest, whole conversations, is passed over."""
 
-_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+    id: Any = None
+    result: Any = None
+    valid: Any = None
+    error: Any = None
+    error_type: Any = None
+    message: Any = None
+    total_count: Any = None
+    correct_count: Any = None
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, JSON]]]:
+_decode = msgspec.json.Decoder(_ScoreLine).decode
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _ScoreLine]]:
     with told_as(DataError, path), path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                yield number, _fields(line, path, number)
+                yield number, _line(line, path, number)
 
 
-def _fields(line: bytes, path: Path, number: int) -> dict[str, JSON]:
+def _line(line: bytes, path: Path, number: int) -> _ScoreLine:
     try:
-        row = _decode(line)
-        return {key: loads(bytes(row[key])) for key in _FIELDS if key in row}
-    except (msgspec.DecodeError, RecursionError):
-        return _fields_slowly(line, path, number)
-
-
-def _fields_slowly(line: bytes, path: Path, number: int) -> dict[str, JSON]:
-    """Of a line that the fast reader does not take: one with half of a character, for one."""
-    try:
-        row = loads(line)
-        if not isinstance(row, dict):
-            raise ValueError("it is something else")
-        return {key: row[key] for key in _FIELDS if key in row}
+        try:
+            return _decode(line)
+        except (msgspec.DecodeError, RecursionError):  # `loads` takes more, such as half of a character
+            return msgspec.convert(loads(line), _ScoreLine)
     except ValueError as error:
         what = " ".join(str(error).split())
         raise DataError(f"{path}: line {number} is not a JSON object ({what}): damaged or half-written") from None

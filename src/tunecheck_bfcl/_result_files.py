@@ -11,14 +11,10 @@ from pathlib import Path
 from tunecheck import DataError
 from tunecheck.episodes import UNKNOWN, CallMode, Episode, mode_of
 from tunecheck.plugins import JSON, loads, told_as
-from tunecheck_bfcl._data.categories import CATEGORIES, Category
+from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, Category, model_folder_of, row_id
 
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
-_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
-
-_OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
-"""Categories that V3 called otherwise, and so their rows' ids."""
 
 _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
 """How a result begins that holds calls as data: one answer, or the first step of a first turn."""
@@ -66,7 +62,7 @@ class ResultFile:
             named = _ID.search(line)
             name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
-            return Recorded(row_id(name, self.category), problem=problem)
+            return Recorded(row_id(name, self.category.name), problem=problem)
         return self._record(value, number)
 
     def _record(self, value: JSON, number: int) -> Recorded:
@@ -75,7 +71,7 @@ class ResultFile:
         name = value.get("id")
         if not isinstance(name, str) or not name:
             return Recorded(f"row-{number}", problem=f"row {number} has no id")
-        name = row_id(name, self.category)
+        name = row_id(name, self.category.name)
         if "result" not in value:
             return Recorded(name, problem=f"row {number} has no result")
         episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
@@ -109,10 +105,10 @@ def find_results(path: Path) -> ResultTree:
     if odd is not None:  # reading a pipe or a device would never end
         raise DataError(f"{odd}: there is no ordinary file")
     named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
-    known = {each: CATEGORIES[key] for each, name in named.items() if (key := _OLD_NAMES.get(name, name)) in CATEGORIES}
+    known = {each: CATEGORIES[key] for each, name in named.items() if (key := OLD_NAMES.get(name, name)) in CATEGORIES}
     if not known:
         raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in paths[:5])}")
-    folders = {each: _model_folder(each) for each in known}
+    folders = {each: model_folder_of(each.resolve()) for each in known}
     names = _model_names(path, set(folders.values()))
     models: dict[str, list[ResultFile]] = {}
     for each, category in known.items():
@@ -139,12 +135,6 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     return mode_of((), model=files[0].model)
 
 
-def row_id(name: str, category: Category) -> str:
-    """A row's id as the data has it: V3 called some rows otherwise (`java_5` is `simple_java_5`)."""
-    stem, _, number = name.rpartition("_")
-    return f"{_OLD_NAMES[stem]}_{number}" if _OLD_NAMES.get(stem) == category.name else name
-
-
 def _array(content: bytes) -> list[JSON] | None:
     """The rows of a file that is one array; None where it is lines, of which the first may be a list itself."""
     start = content.lstrip()
@@ -156,13 +146,6 @@ def _array(content: bytes) -> list[JSON] | None:
         loads(start.partition(b"\n")[0])
         return None
     return values if isinstance(values, list) else None
-
-
-def _model_folder(path: Path) -> Path:
-    folder = path.resolve().parent
-    while folder.name in _GROUPS:
-        folder = folder.parent
-    return folder
 
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:

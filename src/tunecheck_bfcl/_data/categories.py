@@ -131,3 +131,22 @@ def is_bfcl(category: object, check: object) -> bool:
     """Return True if a row with these columns is one of BFCL's, as `bfcl:…` gives them."""
     known = CATEGORIES.get(category) if isinstance(category, str) else None
     return known is not None and known.check == check
+
+
+_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
+"""Categories that V3 called otherwise, and so their rows' ids."""
+
+
+def row_id(name: str, category: str) -> str:
+    """Return a row's id as the data has it: V3 called some rows otherwise (`java_5` is `simple_java_5`)."""
+    stem, _, number = name.rpartition("_")
+    return f"{OLD_NAMES[stem]}_{number}" if OLD_NAMES.get(stem) == category else name
+
+
+def model_folder_of(path: Path) -> Path:
+    """Return the folder of the model that a result or score file belongs to."""
+    folder = path.parent
+    while folder.name in _GROUPS:
+        folder = folder.parent
+    return folder
