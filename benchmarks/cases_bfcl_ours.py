@@ -10,14 +10,15 @@ from pathlib import Path
 from tests.bfcl_check_parts import check_conversation
 
 from tunecheck.episodes import CallMode, Services
-from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._data.constants import read_long_context
+from tunecheck_bfcl._data.files import find_bfcl
 
 
 def conversations(cases: str, mode: CallMode, passes: str, data: str) -> None:
     """Judge each conversation as the leaderboard does; the seconds of each pass, and what was valid."""
     with open(cases, encoding="utf-8") as file:
         given = [json.loads(line) for line in file]
-    long_context = read_long_context(Path(data))
+    long_context = read_long_context(find_bfcl(Path(data)))
     seconds = []
     for number in range(int(passes)):
         started = time.perf_counter()

@@ -12,9 +12,10 @@ from tests.bfcl_reference import reference_wheel
 from tunecheck.datasets._row_check import Finding
 from tunecheck.episodes import Services
 from tunecheck.episodes._data_check import findings
+from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import load_bfcl
-from tunecheck_bfcl._data.long_context import read_long_context
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +26,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _check(category: str, copy: Path) -> list[Finding]:
     rows = (row.values for row in load_bfcl(f"{category}?data={copy}").rows())
-    return list(findings(rows, Services(long_context=lambda: read_long_context(copy))))
+    return list(findings(rows, Services(long_context=lambda: read_long_context(find_bfcl(copy)))))
 
 
 @pytest.mark.parametrize("category", ["base", "miss_func", "miss_param", "long_context"])

@@ -18,8 +18,8 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
-from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._entries import CheckRow, read_entries
 
 Row = dict[str, Any]
@@ -39,7 +39,7 @@ def entries(category: str) -> Mapping[str, CheckRow]:
 
 @cache
 def services() -> Services:
-    return Services(long_context=lambda: read_long_context(files().package))
+    return Services(long_context=lambda: read_long_context(files()))
 
 
 @cache

@@ -70,10 +70,11 @@ def _answers(questions: Path) -> dict[str, list[list[str]]]:
 @functools.cache
 def long_context() -> Any:
     """The constants of long-context rows, read from the reference's own copy."""
-    from tunecheck_bfcl._data.long_context import read_long_context
+    from tunecheck_bfcl._data.constants import read_long_context
+    from tunecheck_bfcl._data.files import find_bfcl
 
     (package,) = reference_python().parent.parent.glob("lib/python*/site-packages/bfcl_eval")
-    return read_long_context(package)
+    return read_long_context(find_bfcl(package))
 
 
 def ground_truth_cases(simulator: type[Simulator]) -> list[Case]:

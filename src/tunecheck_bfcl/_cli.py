@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._entries import CheckRow
     from tunecheck_bfcl._evaluation import BfclOutcome
-    from tunecheck_bfcl._files import ModelsSummary, ModelSummary
     from tunecheck_bfcl._scoring import Scores
     from tunecheck_bfcl._summary import CategoryScore, ModelScore
+    from tunecheck_bfcl._verdicts import ModelsSummary, ModelSummary
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
@@ -199,7 +199,7 @@ def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
     from tunecheck.plugins import write_file
     from tunecheck.runs import dumps_readably
-    from tunecheck_bfcl._files import ModelsSummary
+    from tunecheck_bfcl._verdicts import ModelsSummary
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
     summaries: dict[str, ModelSummary] = {}
@@ -322,10 +322,10 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
     from tunecheck.episodes import Services
     from tunecheck.plugins import write_file
-    from tunecheck_bfcl._data.long_context import read_long_context
+    from tunecheck_bfcl._data.constants import read_long_context
     from tunecheck_bfcl._ground_truth import ground_truth_lines
 
-    services = Services(long_context=lambda: read_long_context(files.package))
+    services = Services(long_context=lambda: read_long_context(files))
     written = 0
     for row in rows:
         lines = ground_truth_lines(row, services)

@@ -26,8 +26,8 @@ from tunecheck.formats import AUTO, Profile
 from tunecheck.plugins import JSON, dumps
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import is_bfcl
+from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import find_bfcl
-from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._text import decode_text_as_bfcl
@@ -51,7 +51,7 @@ class BfclDialect(BenchmarkDialect):
 
     def long_context(self) -> Mapping[str, JSON]:
         """Return the constants that pad rows with long context."""
-        return read_long_context(find_bfcl(self.data).package)
+        return read_long_context(find_bfcl(self.data))
 
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
         """Return a conversation with OpenAI tools, exactly as the leaderboard has it."""

@@ -15,8 +15,8 @@ from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
 from tunecheck.plugins import one_of
 from tunecheck_bfcl._conversations import LeaderboardCheck
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
+from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
-from tunecheck_bfcl._data.long_context import read_long_context
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._entries import CheckRow, entry_ids, read_entries
 from tunecheck_bfcl._result_files import Recorded, ResultFile, asked_in_mode, find_results
@@ -142,5 +142,5 @@ class Scorer:
 
     @cached_property
     def _check(self) -> StateCheck:
-        services = Services(long_context=lambda: read_long_context(self._files.package))
+        services = Services(long_context=lambda: read_long_context(self._files))
         return LeaderboardCheck(services) if self._compat else StateCheck(services)

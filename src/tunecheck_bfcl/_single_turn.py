@@ -12,8 +12,7 @@ from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step,
 from tunecheck.formats import read_calls, tools_of
 from tunecheck.plugins import JSON, sentence
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
-from tunecheck_bfcl._function_rules import Call, ExpectedCall, Signature, UnusableAnswerError
-from tunecheck_bfcl._leaderboard_answers import LeaderboardRules
+from tunecheck_bfcl._leaderboard_answers import Call, ExpectedCall, LeaderboardRules, Signature, UnusableAnswerError
 from tunecheck_bfcl._source_literals import source_calls, source_value
 from tunecheck_bfcl._text import UndecodableError
 from tunecheck_bfcl._verdicts import failed

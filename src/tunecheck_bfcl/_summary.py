@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from tunecheck.episodes import RowVerdict
-from tunecheck_bfcl._files import CategorySummary, ModelSummary, VerdictLine
-from tunecheck_bfcl._verdicts import verdict_line
+from tunecheck_bfcl._verdicts import CategorySummary, ModelSummary, VerdictLine, verdict_line
 
 _SIMPLE = ("simple_python", "simple_java", "simple_javascript")
 _COMPOSED = ("multiple", "parallel", "parallel_multiple")

@@ -12,11 +12,10 @@ import operator
 import re
 import warnings
 from collections.abc import Callable
-from typing import cast
+from typing import TypeAlias, cast
 
 from tunecheck.calls import FunctionCall, Reading
 from tunecheck.plugins import JSON
-from tunecheck_bfcl._arithmetic import Folded, checked, computed
 
 MOST_CHARACTERS = 1_000_000
 
@@ -30,19 +29,25 @@ _MOST_PARSED = 1_000_000_000
 _MOST_OPERATIONS = 200  # most arithmetic in a text: each operation may make a value of thousands of elements
 _MOST_TRIES = 10  # CPython's parser may fail where two threads use it (its issue 106905); the next try succeeds
 
-_OPERATORS: dict[type, str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
+Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
+
+_MOST_BITS = 10_000
+_MOST_ELEMENTS = 10_000
+"""Arithmetic on literals, `2 * 60`, is worked out within these bounds: nothing grows beyond what an argument can be."""
+
+_OPERATORS: dict[type, Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
 }
 _SIGNS: dict[type, Callable[[object], object]] = {
     ast.USub: operator.neg,  # type: ignore[dict-item]
@@ -183,11 +188,53 @@ def _folded(node: ast.expr) -> Folded:
     if isinstance(node, ast.Constant) and node.value is not ...:
         return node.value
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-        return checked(_SIGNS[type(node.op)](_folded(node.operand)))
+        return _checked(_SIGNS[type(node.op)](_folded(node.operand)))
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return computed(_OPERATORS[type(node.op)], _folded(node.left), _folded(node.right))
+        return _computed(type(node.op), _folded(node.left), _folded(node.right))
     if isinstance(node, ast.List):
         return [_folded(each) for each in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_folded(each) for each in node.elts)
     raise ValueError("no arithmetic on literals")
+
+
+def _computed(operation: type, left: Folded, right: Folded) -> Folded:
+    """Return what an operator makes of two values.
+
+    Raises:
+        ValueError: It is too large.
+        TypeError, ArithmeticError, MemoryError: There is no such value.
+    """
+    if operation is ast.Mod and isinstance(left, (str, bytes)):
+        raise ValueError("formatting is not arithmetic")
+    if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
+        bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
+        if bits > _MOST_BITS:
+            raise ValueError("a number too large")
+    if operation is ast.Mult:
+        for repeated, count in ((left, right), (right, left)):
+            if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
+                continue
+            if _size(repeated) * count > _MOST_ELEMENTS:
+                raise ValueError("a repetition too long")
+    return _checked(_OPERATORS[operation](left, right))
+
+
+def _size(value: Folded) -> int:
+    """Characters and elements, those of lists in it included: `[[0] * 1000] * 1000` has a million."""
+    if isinstance(value, (list, tuple)):
+        return len(value) + sum(map(_size, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0
+
+
+def _checked(value: object) -> Folded:
+    """Return a value that has been worked out.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("a number too large")
+    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
+        raise ValueError("a text or list too long")
+    return value  # type: ignore[return-value]

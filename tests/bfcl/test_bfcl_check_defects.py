@@ -24,7 +24,7 @@ from tests.bfcl_check_parts import (
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
-from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._entries import CheckRow
 from tunecheck_bfcl._verdicts import verdict_line
 
@@ -194,7 +194,7 @@ def test_brackets_in_a_text_stay_what_they_are(text: str) -> None:
 
 
 def test_no_conversation_changes_the_long_context_of_the_next() -> None:
-    constants = read_long_context(files().package)
+    constants = read_long_context(files())
     before = deepcopy(constants)
     shared = Services(long_context=lambda: constants)
     rows = [*entries("multi_turn_long_context").values()]

@@ -10,10 +10,9 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck_bfcl._data.constants import read_constants, text_constants
+from tunecheck_bfcl._data.constants import read_constants, read_long_context, text_constants
 from tunecheck_bfcl._data.download import get_bfcl
-from tunecheck_bfcl._data.files import PROMPTS
-from tunecheck_bfcl._data.long_context import read_long_context
+from tunecheck_bfcl._data.files import LONG_CONTEXT, PROMPTS, BfclFiles, find_bfcl
 from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
 
 
@@ -117,29 +116,27 @@ def test_braces_in_functions_do_not_disturb_the_system_prompt(bfcl_copy: Path) -
     assert '"description": "{0.__class__} {functions}"' in text
 
 
-def test_long_context_constants_are_found_in_a_copy_its_package_its_data_and_as_a_file(tmp_path: Path) -> None:
+def test_long_context_constants_are_found_in_a_copy_its_package_and_its_data(tmp_path: Path) -> None:
     data = make_tree(tmp_path)
-    places = [
-        tmp_path,
-        data.parent,
-        data,
-        data.parent / "eval_checker/multi_turn_eval/func_source_code/long_context.py",
-    ]
-    assert [dict(read_long_context(place)) for place in places] == [{"WORDS": ["a", "b"]}] * 4
+    for place in (tmp_path, data.parent, data):
+        assert dict(read_long_context(find_bfcl(place))) == {"WORDS": ["a", "b"]}
 
 
 def test_without_its_file_long_context_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no long_context\.py of BFCL, .* tunecheck bfcl get"):
-        read_long_context(tmp_path)
+    with pytest.raises(DataError, match=r"long_context\.py: long-context rows need this file .* tunecheck bfcl get"):
+        read_long_context(BfclFiles(tmp_path, tmp_path))
 
 
 def test_a_file_without_constants_is_no_long_context(tmp_path: Path) -> None:
+    path = tmp_path / LONG_CONTEXT
+    path.parent.mkdir(parents=True)
+    path.write_text("A = object()\n")
     with pytest.raises(DataError, match="holds no constants"):
-        read_long_context(_file(tmp_path, "A = object()\n"))
+        read_long_context(BfclFiles(tmp_path, tmp_path))
 
 
 def test_the_release_has_the_sixteen_constants_of_the_reference_page(bfcl_copy: Path) -> None:
-    constants = read_long_context(bfcl_copy)
+    constants = read_long_context(find_bfcl(bfcl_copy))
     sizes = {name: len(value) for name, value in constants.items() if isinstance(value, (str, list, dict))}
     assert sizes == {
         "WATCH_LIST_EXTENSION": 1001,

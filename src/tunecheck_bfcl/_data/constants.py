@@ -8,9 +8,11 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 from tunecheck import DataError
-from tunecheck.plugins import told_as
+from tunecheck.plugins import JSON, told_as
+from tunecheck_bfcl._data.files import LONG_CONTEXT, BfclFiles
 
 MAX_BYTES = 4 << 20
 """Largest file that is parsed: a syntax tree takes a hundred times its source."""
@@ -110,3 +112,29 @@ def _short(text: str) -> str:
     if len(text) > _MAX_TEXT:  # `A = A + A`, forty times over
         raise _NoLiteralError
     return text
+
+
+def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
+    """Return the constants in a copy of BFCL that pad states and answers, by name, such as `FILE_CONTENT_EXTENSION`.
+
+    Only literals are read, nothing is run. Services share the values and copy what they change or hand out.
+
+    Raises:
+        DataError: There is no such file, or it is not Python, or holds no constants.
+    """
+    path = copy.package / LONG_CONTEXT
+    if not path.is_file():
+        raise DataError(f"{path}: long-context rows need this file of BFCL; get it with: tunecheck bfcl get")
+    constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
+    if not constants:
+        raise DataError(f"{path}: holds no constants; get the data again with: tunecheck bfcl get")
+    return cast("Mapping[str, JSON]", constants)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is JSON; and so is `...` here, which one of the published lists holds as an item and answers show."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return value is None or value is ... or isinstance(value, (str, int, float))
