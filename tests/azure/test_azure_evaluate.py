@@ -454,7 +454,7 @@ PROJECT = {"subscription_id": "s", "resource_group_name": "g", "project_name": "
     [
         (3, "the project must be an endpoint .*; it is 3"),
         ({"subscription_id": "s"}, "missing required field `resource_group_name`"),
-        ({**PROJECT, "project_name": 1}, "the project: project_name must be a text, not 1"),
+        ({**PROJECT, "project_name": 1}, "the project: Expected `str`, got `int`"),
     ],
 )
 def test_a_project_that_is_none_is_refused(tmp_path: Path, project: Any, said: str) -> None:
