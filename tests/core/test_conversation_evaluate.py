@@ -14,7 +14,7 @@ from tunecheck import ConfigurationError, evaluate
 from tunecheck.datasets import open_dataset
 from tunecheck.endpoints import EndpointTarget
 from tunecheck.episodes import ConversationTarget
-from tunecheck.evaluation._drivers import is_driver
+from tunecheck.evaluation import is_driver
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def trust_of(options: RunOptions) -> Trust:
     told: list[Path] = []
 
     def tell(file: Path) -> None:
-        from tunecheck.runs._authorship import holds_own_run
+        from tunecheck.runs._store import holds_own_run
 
         if not told and not holds_own_run(options.folder):
             print(f"note: you have no run here yet: this runs code of the folder you are in ({file})", file=sys.stderr)

@@ -20,7 +20,7 @@ from tunecheck._trust import Trust
 from tunecheck.cli._named_endpoints import is_embedded
 from tunecheck.cli._options import Acts, CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.runs._authorship import began_here
+from tunecheck.runs._store import began_here
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document

@@ -45,14 +45,3 @@ class RepeatedDataset(Dataset):
                 name = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}
                 yield Row((row.index * self.times) + trial - 1, name, values, row.fingerprint)
-
-
-def repeated(dataset: Dataset, times: int) -> Dataset:
-    """The data set with so many trials of each row; itself where there is one.
-
-    Raises:
-        ConfigurationError: `times` is not a whole number of at least 1.
-    """
-    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
-        raise ConfigurationError(f"repeat must be a whole number of at least 1, not {times!r}")
-    return dataset if times == 1 else RepeatedDataset(dataset, times)

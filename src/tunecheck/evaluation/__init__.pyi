@@ -1,6 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._evaluate import (
+    is_driver as is_driver,
     result_or_unanswered as result_or_unanswered,
     run_execution as run_execution,
     settings_of as settings_of,

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, Unpack, runtime_checkable
 
-from tunecheck._errors import ConfigurationError, RunError
+from tunecheck import plugins
+from tunecheck._errors import ConfigurationError, PluginError, RunError
+from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Apart, Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
-from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._ending import EvaluationResult, UnansweredError
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
+from tunecheck.formats._reading import chosen
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline._results import check_output_path, write_azure_results
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
-from tunecheck.plugins import UploaderLike, find, uploader
+from tunecheck.plugins import UploaderLike
 from tunecheck.runs._store import Run, find_run
+
+if TYPE_CHECKING:
+    from tunecheck.formats._profiles import Profile
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 
@@ -171,7 +175,10 @@ def _prepared(
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
-    dataset = repeated(dataset, settings.repeat)
+    if settings.repeat > 1:
+        from tunecheck.datasets._repeated import RepeatedDataset
+
+        dataset = RepeatedDataset(dataset, settings.repeat)
     trust = settings.trust or Trust()
     of_data = trust.of(*dataset.files[::-1])
     naming = of_data if evaluators is None else trust
@@ -179,10 +186,10 @@ def _prepared(
         evaluators = {name: name for name in dataset.defaults.evaluators}
     _check_names(evaluators)
     layers = read_layers(config, evaluators, dataset.defaults.column_mapping)
-    chosen = _chosen_target(target, dataset)
-    if isinstance(chosen, (str, os.PathLike)):
-        chosen = load_endpoint(os.fspath(chosen), trust=of_data if target is None else trust)
-    answering = _make_target(chosen, dataset, config, settings, user_agent, of_data)
+    named = _chosen_target(target, dataset)
+    if isinstance(named, (str, os.PathLike)):
+        named = load_endpoint(os.fspath(named), trust=of_data if target is None else trust)
+    answering = _make_target(named, dataset, config, settings, user_agent, of_data)
     _limit(answering, settings)
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
     entrust(trust.of(*dataset.files), dataset, answering, bound)
@@ -256,7 +263,7 @@ def uploader_to(
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
         return None
-    make = uploader("foundry")
+    make = plugins.uploader("foundry")
     return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 
 
@@ -325,7 +332,7 @@ def _bind_evaluators(
     bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        given = find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
+        given = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         ready = bind_evaluator(name, in_format_of(target, given), layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)
@@ -355,3 +362,67 @@ def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) 
             raise ConfigurationError(
                 f"evaluator {evaluator.name!r} has no parameter {parameter!r}{did_you_mean(parameter, known)}"
             )
+
+
+# -- drivers: targets that take an endpoint through rows which one request does not answer
+
+_TARGETS = "targets"
+
+
+def is_driver(name: str | None) -> bool:
+    """Whether a data set's default target names a driver, rather than an endpoint."""
+    return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
+
+
+def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
+    """Tell whatever loads the simulators that rows name whose rows they are.
+
+    Raises:
+        ConfigurationError: the first row names one that it may not.
+    """
+    things: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
+    loading = [each for each in things if isinstance(each, _LoadsByName)]
+    for each in loading:
+        each.entrust(trust)
+    if loading and trust.named_by is not None:  # before anything is asked, rather than an error in every row
+        first = next(dataset.rows(), None)
+        names = None if first is None else first.values.get("involved_classes")
+        for plugin in plugins.discover("simulators"):
+            if isinstance(names, list) and plugin.name in names:
+                plugins.check(plugin, trust)
+
+
+def in_format_of(target: Target | None, evaluator: object) -> object:
+    """The evaluator, reading calls as the target's endpoint writes them, where its definition says how."""
+    profile = getattr(getattr(target, "endpoint", None), "profile", None)
+    if profile is None or not isinstance(evaluator, _ReadsCalls):
+        return evaluator
+    return (evaluator() if isinstance(evaluator, type) else evaluator).in_format(profile)
+
+
+@runtime_checkable
+class _ReadsCalls(Protocol):
+    def in_format(self, profile: Profile) -> object: ...
+
+
+@runtime_checkable
+class _LoadsByName(Protocol):
+    def entrust(self, trust: Trust) -> None: ...
+
+
+def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:
+    """The endpoint as the target that the driver of that name makes of it, with the parameters that data declares.
+
+    `trust` says whose data that is: its `format` may be a file of the workspace.
+
+    Raises:
+        PluginError: there is no such driver, or what it makes is not a target.
+        ConfigurationError: a parameter cannot be, or names what it may not.
+    """
+    if isinstance(parameters.get("format"), str):
+        chosen(str(parameters["format"]), trust=trust)
+    driver = plugins.find(_TARGETS, name)
+    target = driver(endpoint, **parameters) if callable(driver) else None
+    if not isinstance(target, Target):
+        raise PluginError(f"the plugin {name!r} of the {_TARGETS} makes no Target of an endpoint")
+    return target

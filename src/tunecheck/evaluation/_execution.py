@@ -20,7 +20,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
-from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.evaluation._ending import EvaluationResult, now, stopped_by
 from tunecheck.evaluation._facts import EndpointFacts
 from tunecheck.evaluation._loop import Closable, run_engine
@@ -36,7 +35,6 @@ from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
 from tunecheck.pipeline._scoring import BoundEvaluator
-from tunecheck.runs._authorship import began_here, signed
 from tunecheck.runs._manifest import (
     describe_evaluators,
     describe_mapping,
@@ -46,8 +44,7 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
-from tunecheck.runs._store import Run, create_run, dumps_readably, find_run
-from tunecheck.runs._verify import damaged
+from tunecheck.runs._store import Run, began_here, create_run, damaged, dumps_readably, find_run, signed
 
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Deciding
@@ -424,9 +421,10 @@ class _Work:
         self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: EarlyStop | None
     ) -> MetricsFile:
         metrics, by_group = aggregator.metrics(rows)
-        dataset = self.execution.dataset
-        if isinstance(dataset, RepeatedDataset):
-            metrics |= trial_metrics(rows, self.execution.evaluators, dataset.times, f"inputs.{SOURCE_ID}")
+        if self.settings.repeat > 1:
+            from tunecheck.datasets._repeated import SOURCE_ID
+
+            metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
         errors = aggregator.errors
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         return MetricsFile(

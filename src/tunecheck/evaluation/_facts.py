@@ -16,7 +16,7 @@ from tunecheck._targets import Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.pipeline._scoring import BoundEvaluator
-from tunecheck.runs._authorship import began_here, signed
+from tunecheck.runs._store import began_here, signed
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,8 @@ class RunSettings:
         self._check_decision()
 
     def _check_numbers(self) -> None:
-        for least, name, count in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
+        counts = ((1, "concurrency", self.concurrency), (0, "workers", self.workers), (1, "repeat", self.repeat))
+        for least, name, count in counts:
             if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
         most = self.max_cost

@@ -63,13 +63,6 @@ from .._trust import Trust as Trust, is_signed as is_signed, signature as signat
 from .._version import is_shipped as is_shipped
 from .._yaml import Document as Document, load_yaml as load_yaml, parse_yaml as parse_yaml, read_yaml as read_yaml
 from ._files import WORKSPACE_MODULES as WORKSPACE_MODULES, load_file as load_file, offered_by as offered_by
-from ._installed import (
-    AbsentPlugin as AbsentPlugin,
-    absent_plugins as absent_plugins,
-    command_groups as command_groups,
-    installed_plugins as installed_plugins,
-    kinds as kinds,
-)
 from ._interface import (
     ClusterRule as ClusterRule,
     Code as Code,
@@ -88,15 +81,20 @@ from ._interface import (
     UploaderLike as UploaderLike,
 )
 from ._names import (
+    AbsentPlugin as AbsentPlugin,
     Candidate as Candidate,
     absence_hint as absence_hint,
+    absent_plugins as absent_plugins,
     added_options as added_options,
     check as check,
     cluster_rules as cluster_rules,
     codes as codes,
+    command_groups as command_groups,
     discover as discover,
     figures as figures,
     find as find,
+    installed_plugins as installed_plugins,
+    kinds as kinds,
     load as load,
     mirror as mirror,
     objection_rules as objection_rules,

@@ -8,20 +8,22 @@ the file is that judge's prompt.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tunecheck._errors import MissingExtraError, PluginError
 from tunecheck._messages import did_you_mean
-from tunecheck.plugins._files import offered_by
-from tunecheck.plugins._installed import absent_plugins, distribution_of, installed_plugins, registered
+from tunecheck.plugins._interface import CORE_KINDS, Plugin
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
     from tunecheck._trust import Trust
     from tunecheck.plugins._interface import (
         ClusterRule,
@@ -32,10 +34,103 @@ if TYPE_CHECKING:
         OpenMirror,
         PairTable,
         Panel,
-        Plugin,
         RunnerLike,
         RunSource,
     )
+
+GROUP = "tunecheck.plugins"
+CORE = "core"
+"""The core's own plug-in, which comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentPlugin:
+    """A registered plug-in that cannot be loaded: its package is missing or broken."""
+
+    name: str
+    package: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """A plug-in and the name of its distribution."""
+
+    plugin: Plugin
+    distribution: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Environment:
+    select: Callable[..., EntryPoints]
+    plugins: tuple[InstalledPlugin, ...]
+    absent: tuple[AbsentPlugin, ...]
+
+
+def installed_plugins() -> tuple[InstalledPlugin, ...]:
+    """Return the plug-ins that are installed, the core's first, then by name."""
+    return _environment(tuple(sys.path)).plugins
+
+
+def absent_plugins() -> tuple[AbsentPlugin, ...]:
+    """Return the plug-ins that are registered and cannot be loaded."""
+    return _environment(tuple(sys.path)).absent
+
+
+def kinds() -> tuple[str, ...]:
+    """Return the kinds of extensions: those of the core, then those of plug-ins."""
+    own = [kind for installed in installed_plugins() for kind in installed.plugin.own_kinds]
+    return (*CORE_KINDS, *dict.fromkeys(own))
+
+
+def command_groups() -> Mapping[str, str]:
+    """Return the one-line helps of command groups, by the group's word."""
+    return {word: line for installed in installed_plugins() for word, line in installed.plugin.command_groups.items()}
+
+
+def registered(kind: str) -> list[EntryPoint]:
+    """Return what small packages register under `tunecheck.<kind>`, without a Plugin."""
+    points = _environment(tuple(sys.path)).select(group=f"tunecheck.{kind}")
+    return sorted(points, key=lambda point: (point.name, point.value))
+
+
+def distribution_of(point: EntryPoint) -> str:
+    """Return the name of the distribution that an entry point belongs to."""
+    return point.dist.name if point.dist else "an unnamed package"
+
+
+@lru_cache(maxsize=4)
+def _environment(path: tuple[str, ...]) -> _Environment:
+    """Read the entry points on a search path; the path is a parameter so that another one is read anew."""
+    from importlib.metadata import entry_points  # takes longer than all else here
+
+    select = entry_points().select
+    plugins: list[InstalledPlugin] = []
+    absent: list[AbsentPlugin] = []
+    # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
+    for point in {(each.name, each.value): each for each in select(group=GROUP)}.values():
+        try:
+            plugins.append(InstalledPlugin(_load_plugin(point), distribution_of(point)))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
+            absent.append(_absent(point, error))
+    plugins.sort(key=lambda each: (each.plugin.name != CORE, each.plugin.name))
+    return _Environment(select, tuple(plugins), tuple(sorted(absent, key=lambda each: each.name)))
+
+
+def _load_plugin(point: EntryPoint) -> Plugin:
+    plugin = point.load()
+    if not isinstance(plugin, Plugin):
+        raise TypeError(f"{point.value} is {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
+    return plugin
+
+
+def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
+    package = point.module.partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and point.module.startswith(str(error.name)):
+        return AbsentPlugin(point.name, package, f"the package {package} is not installed")
+    text = " ".join(str(error).split())
+    return AbsentPlugin(point.name, package, f"{point.value} does not load: {type(error).__name__}: {text}")
+
 
 _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "formats")
 """Kinds of the core that a Python file in the workspace's folder of the same name offers."""
@@ -175,11 +270,17 @@ def _of_files(kind: str, workspace: Path) -> Iterator[Candidate]:
     if own or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
-                yield Candidate(kind, path.stem, str(path), partial(offered_by, path), path)
+                yield Candidate(kind, path.stem, str(path), partial(_offered, path), path)
     if kind == "evaluators":
         for maker in _of_plugins("evaluator_files"):
             for path in _files(workspace, maker.name):
                 yield Candidate(kind, path.stem, str(path), partial(_made_from, maker, path), path)
+
+
+def _offered(path: Path) -> object:
+    from tunecheck.plugins._files import offered_by  # only runs that name a file of the workspace need it
+
+    return offered_by(path)
 
 
 def _made_from(maker: Candidate, path: Path) -> object:

@@ -1,4 +1,4 @@
-"""Run folders: where a run's manifest, journal and results live, and how a run is found again."""
+"""Run folders: a run's manifest, journal and results, how a run is found again, and whether this user began it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from tunecheck._describe import read_fitting
 from tunecheck._disk import is_held, odd_file, write_file
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import NewerFileError, RunFile, check_first_record, check_if_readable, read_object
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, plain
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import is_signed, signature
 from tunecheck.runs._mirrors import mirror_at
 
 if TYPE_CHECKING:
@@ -30,6 +34,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
 """How the name of a file begins that Windows takes for a device."""
 _NAMED = re.compile(r"-(\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
+
+
+_SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
+"""What resume, reuse and score act on."""
+
+_MOST_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,3 +252,37 @@ def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
     hint = did_you_mean(name, [known.id for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
+
+
+def damaged(run: Run, what: str) -> RunError:
+    """What to raise where a run cannot be relied on."""
+    return RunError(
+        f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck verify {run.id}` checks them), or go on "
+        "all the same with --accept-damage (accept_damage=True)"
+    )
+
+
+# -- whose run it is
+
+
+def signed(manifest: RunFile) -> RunFile:
+    """The manifest of a run that this user begins here; unsigned where no key can be kept."""
+    return replace(manifest, signature=signature(_content(manifest)))
+
+
+def began_here(manifest: RunFile) -> bool:
+    """Whether this user began the run in the current folder, to which the paths in it are relative."""
+    return is_signed(_content(manifest), manifest.signature)
+
+
+def holds_own_run(results_dir: Path) -> bool:
+    """Whether one of the newest runs in a folder is this user's."""
+    for run in islice(reversed([*list_runs(results_dir)]), _MOST_LOOKED_AT):
+        with contextlib.suppress(ConfigurationError):
+            if began_here(run.manifest()):
+                return True
+    return False
+
+
+def _content(manifest: RunFile) -> JSON:
+    return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]

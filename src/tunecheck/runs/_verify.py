@@ -13,7 +13,7 @@ from tunecheck._files import RunFile
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
 from tunecheck.pipeline._journal import Recorded
-from tunecheck.runs._store import Run
+from tunecheck.runs._store import Run, damaged
 
 _LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
 _MOST_NAMES = 5
@@ -98,14 +98,6 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: Recorded) -> Iterato
         more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
         named = f"{', '.join(others[:_MOST_NAMES])}{more}"
         yield f"eval_results.jsonl and journal.jsonl have other answers to rows {named}"
-
-
-def damaged(run: Run, what: str) -> RunError:
-    """What to raise where a run cannot be relied on."""
-    return RunError(
-        f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck verify {run.id}` checks them), or go on "
-        "all the same with --accept-damage (accept_damage=True)"
-    )
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:

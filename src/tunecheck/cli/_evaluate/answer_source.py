@@ -11,7 +11,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
-from tunecheck.evaluation._drivers import is_driver
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
@@ -45,6 +44,8 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     """The command's choice, else the data set's, else the simulated endpoint."""
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
+    from tunecheck.evaluation._evaluate import is_driver
+
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
     if options.endpoint is None:
         trust = trust.of(*(dataset.files[::-1] if named else [WORKSPACE_SIMULATED]))

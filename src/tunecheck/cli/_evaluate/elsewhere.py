@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tunecheck import plugins
-from tunecheck._errors import ConfigurationError
 from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -75,9 +74,3 @@ def runs_elsewhere(
         make, given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed
     )
     return RunsElsewhere(open_runner(address if colon else None, options), recipe)
-
-
-def check_place(on: str | None) -> None:
-    """Raise ConfigurationError if `--on` cannot be a runner's name."""
-    if on is not None and not on.partition(":")[0].isidentifier():
-        raise ConfigurationError(f"--on {on}: expected a runner's name, such as ray or ray:ADDRESS")

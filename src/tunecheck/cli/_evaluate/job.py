@@ -12,7 +12,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
-from tunecheck.cli._evaluate.elsewhere import check_place, runs_elsewhere
 from tunecheck.cli._evaluate.evaluator_choice import (
     DEFAULT_EVALUATORS,
     asks_models,
@@ -22,7 +21,6 @@ from tunecheck.cli._evaluate.evaluator_choice import (
     settings_by_evaluator,
 )
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates.baseline import Base, check_base, check_each_row_tells, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import load_named
 from tunecheck.cli._options import Invocation
@@ -33,10 +31,12 @@ from tunecheck.runs._mirrors import is_remote
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
+    from tunecheck.cli._gates.baseline import Base
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._base import Prices
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
+    from tunecheck.evaluation._settings import RunsElsewhere
     from tunecheck.results import AboutToRun
 
 
@@ -94,7 +94,7 @@ class Job:
 
         options = self.options
         if self.source is not None:
-            on = runs_elsewhere(options, self.source.dataset, self.trust, task_execution)
+            on = None if options.on is None else _elsewhere(options, self.source.dataset, self.trust)
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._started(self._of_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
@@ -188,7 +188,12 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
-    check_base(options, until_decided=options.until_decided)
+    if options.until_decided or {options.no_worse_than, options.better_than, options.margin, options.undecided} != {
+        None
+    }:
+        from tunecheck.cli._gates.baseline import check_base  # heavy, and most runs have no such gate
+
+        check_base(options, until_decided=options.until_decided)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.run is None:
@@ -200,6 +205,15 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
         gate.check_scale(job.evaluators)
     if job.is_gated and job.simulated:
         refuse_simulated(options)
+    if options.no_worse_than is None and options.better_than is None:
+        return job
+    return _with_base(job, options, gates)
+
+
+def _with_base(job: Job, options: Options, gates: tuple[Gate, ...]) -> Job:
+    """Return the job with the run that its gate compares it with."""
+    from tunecheck.cli._gates.baseline import check_each_row_tells, read_base
+
     base = read_base(
         options,
         gates,
@@ -242,9 +256,17 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
     from tunecheck.datasets._reading import open_dataset
 
     assert options.dataset is not None
-    check_place(options.on)
+    if options.on is not None and not options.on.partition(":")[0].isidentifier():
+        raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
     dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
     return _job_on(options, dataset, gates, trust)
+
+
+def _elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
+    """Return where `--on` has rows answered and judged."""
+    from tunecheck.cli._evaluate.elsewhere import runs_elsewhere
+
+    return runs_elsewhere(options, dataset, trust, task_execution)
 
 
 def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:

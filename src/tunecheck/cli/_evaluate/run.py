@@ -23,7 +23,7 @@ from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._decision import stopped_text
-from tunecheck.views import SIMULATED, console, junit, markdown, print_view
+from tunecheck.views import SIMULATED, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -55,8 +55,12 @@ def run_job(given: Options, invocation: Invocation) -> int:
     invocation.finished = str(result.run_dir)
     summary = replace(_summary(job, result), seconds=time.monotonic() - begun)
     if options.junit is not None:
+        from tunecheck.views import junit
+
         write_output(options.junit, junit(run_view(summary), summary.seconds))
     if options.markdown is not None:
+        from tunecheck.views import markdown
+
         write_output(options.markdown, markdown(run_view(summary, intervals_of(result.run_dir))))
     additions = [finish(Run(result.run_dir)) for finish in after]
     try:
@@ -73,13 +77,13 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 def _in_flight(job: Job) -> list[str]:
     """A note on the rows that the run was working on, if its process died: one of them may have ended it."""
+    options, source = job.options, job.source
+    if options.resume is None or source is None:
+        return []
     from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
     from tunecheck.evaluation._rescoring import rows_in_flight
     from tunecheck.runs._store import find_run
 
-    options, source = job.options, job.source
-    if options.resume is None or source is None:
-        return []
     run = find_run(options.resume, options.folder)
     if run.status() != "killed" or not run.journal.exists():
         return []
