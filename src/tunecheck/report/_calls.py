@@ -179,6 +179,10 @@ def _lines(
             *(_CallLine(None, call, extra) for call in made),
         ]
     faults = judged.faults if judged is not None else ()
+    if len(wanted) == len(made) == 1 and wanted[0].name == made[0].name:  # there is one way to pair them
+        lines = [_CallLine(wanted[0], made[0], _unfaulted(judged))]
+        _give_faults(lines, faults)
+        return lines
     codes = {fault.code for fault in faults}
     match = match_calls(made, wanted, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
     lines = [_line(pair, _unfaulted(judged)) for pair in match.pairs]

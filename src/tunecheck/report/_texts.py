@@ -33,6 +33,8 @@ def as_text(value: JSON) -> str:
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
     """A value as JSON: exact numbers, texts in quotes."""
+    if type(value) is float and 1e-4 <= value < 1e15:
+        return repr(value)  # the writer's own text, sooner
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):
