@@ -54,17 +54,12 @@ class AnswerComparison(msgspec.Struct, frozen=True):
     judged: JudgedCalls | None
     tools: JSON = None
 
-    def asks_the_same(self, other: AnswerComparison | None) -> bool:
-        """Whether the other has this ground truth, and these tools."""
-        return other is not None and (self.ground_truth, self.tools) == (other.ground_truth, other.tools)
-
 
 class SideBySide(msgspec.Struct):
     """What a page shows of both sides, and the functions by which rows are found.
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`, where a call is
     `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with what was called in its place.
-    `wanted` is the ground truth as it was read, by the definitions of its `tools`.
     """
 
     expected: dict[str, JSON] = {}
@@ -73,38 +68,32 @@ class SideBySide(msgspec.Struct):
     expected_names: list[str] = []
     called_names: list[str] = []
     confused: list[tuple[str, str]] = []
-    wanted: Reading | None = None
-    tools: ToolDefinitions | None = None
 
 
-def side_by_side(sides: AnswerComparison, known: SideBySide | None = None) -> SideBySide:
-    """Lay a response beside its ground truth; never raises: what cannot be read is shown as it is.
-
-    `known` is another answer to the same, which was laid before: what both share is not made again, nor the functions
-    by which rows are found.
-    """
-    before = known or SideBySide()
-    tools = tools_of(sides.tools) if before.tools is None else before.tools
-    wanted = read = _read(sides.ground_truth, tools) if before.wanted is None else before.wanted
-    made = _read(sides.response, tools)
+def side_by_side(sides: AnswerComparison) -> SideBySide:
+    """Lay a response beside its ground truth; never raises: values that cannot be read are shown as they are."""
+    tools = tools_of(sides.tools)
+    wanted, made = _read(sides.ground_truth, tools), _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
         wanted = Reading(calls=accepted, format="bfcl")
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
-    compared = SideBySide(actual=_words(made, sides.response, sides.text), wanted=read, tools=tools)
     asked = sides.ground_truth is not None
     are_lists = bool(accepted) or alternatives is True
     lines = _lines(wanted.calls, made.calls, judged, "extra" if asked else "alone", alternatives=are_lists)
-    shown = _shown(lines, alternatives=are_lists)
-    compared.pairs = [*shown][:_MOST_CALLS]
-    if known is None:
-        compared.expected = _words(wanted, sides.ground_truth, None)
-        compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
-        if asked:
-            both = wanted.calls and made.calls
-            compared.confused = [*(_confused(lines) if both else _answered(wanted, made, compared.actual))]
-    return compared
+    actual = _words(made, sides.response, sides.text)
+    confused: Iterable[tuple[str, str]] = ()
+    if asked:
+        confused = _confused(lines) if wanted.calls and made.calls else _answered(wanted, made, actual)
+    return SideBySide(
+        _words(wanted, sides.ground_truth, None),
+        actual,
+        [*_shown(lines, alternatives=are_lists)][:_MOST_CALLS],
+        names_of(wanted.calls),
+        names_of(made.calls),
+        [*confused],
+    )
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:

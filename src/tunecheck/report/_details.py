@@ -96,10 +96,7 @@ class DetailReader:
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
-        if sides is None or sides == other.sides:
-            calls = other.calls
-        else:
-            calls = side_by_side(sides, other.calls if sides.asks_the_same(other.sides) else None)
+        calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
         return self._answered(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
