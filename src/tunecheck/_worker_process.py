@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import pickle
+import signal
 import struct
 import sys
 import threading
@@ -132,6 +133,7 @@ class Pipes:
     """
 
     def __init__(self) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         self._lock = threading.Lock()
         nothing = os.open(os.devnull, os.O_RDONLY)

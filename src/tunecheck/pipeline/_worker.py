@@ -7,7 +7,6 @@ cannot outlive the run.
 
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -110,7 +109,6 @@ class _Server:
 
 def main() -> None:
     """Serve requests until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     server = _Server()
     threading.Thread(target=server.read, daemon=True).start()
     server.serve()
