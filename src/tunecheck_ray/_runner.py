@@ -19,15 +19,16 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from tunecheck import ConfigurationError, MissingExtraError, Row, RunError
-from tunecheck.evaluation import RunnerFactory, TaskRecipe
-from tunecheck.pipeline import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
+from tunecheck.evaluation import Execution
 from tunecheck.plugins import clean, counted
+from tunecheck_ray._chunks import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
+from tunecheck_ray._driver import RunsOnTasks, TaskRecipe
 from tunecheck_ray._options import RayOptions
 from tunecheck_ray._services import Services
 from tunecheck_ray._tasks import SILENCE_S, RayJob, TaskEnd, run_chunk
@@ -63,8 +64,8 @@ _PIECES = 8
 _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env.*", "*.env", "__pycache__"]
 
 
-def open_runner(address: str | None, options: object) -> RunnerFactory:
-    """Return what makes the runner of `--on ray` or `--on ray:ADDRESS`.
+def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsOnTasks:
+    """Return what makes the engine of `--on ray` or `--on ray:ADDRESS`; `recipe` makes the execution in a task.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -74,7 +75,7 @@ def open_runner(address: str | None, options: object) -> RunnerFactory:
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
         raise ConfigurationError("--on ray: the address after the colon is empty")
-    return lambda recipe: RayRunner(recipe, address or None, share or CPUS_PER_TASK)
+    return RunsOnTasks(lambda task: RayRunner(task, address or None, share or CPUS_PER_TASK), recipe)
 
 
 @dataclass(eq=False)
@@ -381,8 +382,9 @@ def _cores() -> int:
 
 def _ray() -> Any:  # noqa: ANN401 - a module without types
     try:
-        import ray
         import ray.exceptions
+
+        import ray
     except ImportError:
         raise MissingExtraError("--on ray", "ray") from None
     return ray

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from tunecheck import StopRunError
 from tunecheck.endpoints import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
-from tunecheck.pipeline import Budget, Reservation, SharedSettings
+from tunecheck.pipeline import Budget, Reservation
 from tunecheck.plugins import JSON
+from tunecheck_ray._chunks import SharedSettings
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck import ConfigurationError, TunecheckError, __version__
-from tunecheck.evaluation import TaskRecipe, chunk_runner
-from tunecheck.pipeline import Chunk, ChunkRunner, Portion, SharedSettings, run_error
 from tunecheck.plugins import how_it_ended
+from tunecheck_ray._chunk_engine import ChunkRunner, run_error
+from tunecheck_ray._chunks import Chunk, Portion, SharedSettings
+from tunecheck_ray._driver import TaskRecipe, chunk_runner
 from tunecheck_ray._services import ActorServices, TaskName
 
 SILENCE_S = 30.0

@@ -2,13 +2,13 @@
 
 from ._evaluate import (
     is_driver as is_driver,
+    prepared as prepared,
     result_or_unanswered as result_or_unanswered,
     run_execution as run_execution,
     settings_of as settings_of,
     uploader_to as uploader_to,
 )
 from ._execution import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY, Execution as Execution
-from ._remote import RunnerFactory as RunnerFactory, TaskRecipe as TaskRecipe, chunk_runner as chunk_runner
 from ._settings import (
     RESULTS_DIR as RESULTS_DIR,
     EvaluateArguments as EvaluateArguments,

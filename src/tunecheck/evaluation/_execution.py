@@ -363,15 +363,7 @@ class _Work:
         Raises:
             RunError: The run was stopped; the journal holds what the tasks finished.
         """
-        from tunecheck.evaluation._remote import RemoteEngine, TaskRecipe, spent_before
-        from tunecheck.pipeline._chunks import ChunkSource, SharedSettings
-
-        facts, most = self.execution.facts, self.settings.max_cost
-        plan = self.execution.plan(self.run, self.scan)
-        rates = {name: endpoint.rates() for name, endpoint in facts.endpoints.items()}
-        shared = SharedSettings(rates, most, 0.0 if most is None else spent_before(plan, journal, cached))
-        runner = on.runner(TaskRecipe(self.run.id, on.recipe, facts.known()))
-        engine = RemoteEngine(plan, journal, ChunkSource(plan, cached), runner, shared, facts.recall)
+        engine = on(self.execution.plan(self.run, self.scan), journal, cached, self.execution)
         run_engine(engine, {}, self._progress())
         return [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -20,7 +20,9 @@ from tunecheck.runs._mirrors import is_remote
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Question
     from tunecheck.evaluation._execution import Execution
-    from tunecheck.evaluation._remote import RunnerFactory
+    from tunecheck.evaluation._loop import RunsPlan
+    from tunecheck.pipeline._journal import CachedResults, Journal
+    from tunecheck.pipeline._plan import Plan
 
 RunLike: TypeAlias = "str | PathLike[str]"
 
@@ -28,12 +30,12 @@ RESULTS_DIR = "eval_results"
 """Default folder of run folders."""
 
 
-@dataclass(frozen=True)
-class RunsElsewhere:
-    """Has the rows of a run answered and judged elsewhere: `runner` is made for a recipe, which holds `recipe`."""
+class RunsElsewhere(Protocol):
+    """Makes the engine of a run whose rows are answered and judged elsewhere, such as by the tasks of a cluster."""
 
-    runner: RunnerFactory
-    recipe: Callable[[], Execution]
+    def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RunsPlan:
+        """Return an engine that journals answers and verdicts of the rows that `cached` does not have."""
+        ...
 
 
 class RunArguments(TypedDict, total=False):

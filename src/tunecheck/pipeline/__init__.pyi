@@ -1,17 +1,18 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._aggregate import EvaluatorRow as EvaluatorRow
-from ._callables import CallableTarget as CallableTarget
-from ._chunk_engine import ChunkRunner as ChunkRunner, run_error as run_error
-from ._chunks import (
-    TARGET as TARGET,
-    Chunk as Chunk,
-    ChunkSource as ChunkSource,
-    Portion as Portion,
-    SharedSettings as SharedSettings,
-    died as died,
+from .._files import (
+    Answer as Answer,
+    Error as Error,
+    ModelCall as ModelCall,
+    RowVerdicts as RowVerdicts,
+    Step as Step,
+    Verdicts as Verdicts,
 )
+from .._targets import Load as Load, group_of as group_of
+from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
+from ._callables import CallableTarget as CallableTarget
 from ._costs import Budget as Budget, Reservation as Reservation
+from ._engine import Engine as Engine
 from ._finished_rows import (
     REPEATED as REPEATED,
     RESULT as RESULT,
@@ -23,6 +24,7 @@ from ._finished_rows import (
     evidence_of as evidence_of,
     read_failures as read_failures,
 )
+from ._journal import CachedResults as CachedResults, Journal as Journal, Recorded as Recorded
 from ._lanes import (
     DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
     AsyncExecutor as AsyncExecutor,
@@ -38,7 +40,13 @@ from ._mapping import (
     is_async as is_async,
     parse_mapping as parse_mapping,
 )
-from ._results import check_output_path as check_output_path, write_azure_results as write_azure_results
+from ._model_calls import RunCalls as RunCalls, SharedCalls as SharedCalls
+from ._plan import Plan as Plan, Tally as Tally
+from ._results import (
+    RowState as RowState,
+    check_output_path as check_output_path,
+    write_azure_results as write_azure_results,
+)
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,
     Outcome as Outcome,

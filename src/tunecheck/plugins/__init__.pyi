@@ -42,7 +42,7 @@ from .._json import (
     whole_number as whole_number,
 )
 from .._lazy import attach_stub as attach_stub
-from .._loops import UserLoop as UserLoop
+from .._loops import LoopThread as LoopThread, UserLoop as UserLoop
 from .._messages import (
     clean as clean,
     command_line as command_line,

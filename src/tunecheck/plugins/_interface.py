@@ -219,9 +219,12 @@ class MakeUploader(Protocol):
 
 
 class RunnerLike(Protocol):
-    """Computes a run's rows somewhere else, `--on NAME:ADDRESS`; the core's own keeps them in this process."""
+    """Opens `--on NAME:ADDRESS` for a run with these options; `recipe` makes its execution in another process.
 
-    def __call__(self, address: str | None, *arguments: Any, **details: Any) -> Any: ...  # noqa: ANN401
+    It returns a `tunecheck.evaluation.RunsElsewhere`.
+    """
+
+    def __call__(self, address: str | None, options: Any, recipe: Any) -> Any: ...  # noqa: ANN401
 
 
 class MirrorLike(Protocol):

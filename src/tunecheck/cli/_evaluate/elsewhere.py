@@ -61,8 +61,6 @@ def runs_elsewhere(
     """
     if options.on is None:
         return None
-    from tunecheck.evaluation._settings import RunsElsewhere
-
     name, colon, address = options.on.partition(":")
     open_runner = plugins.runner(name)
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
@@ -73,4 +71,5 @@ def runs_elsewhere(
     recipe = TaskOptions(
         make, given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed
     )
-    return RunsElsewhere(open_runner(address if colon else None, options), recipe)
+    found: RunsElsewhere = open_runner(address if colon else None, options, recipe)
+    return found

@@ -1,4 +1,4 @@
-"""A run whose rows are answered and judged by tasks elsewhere: the driver's side, and what a task is made from.
+"""The driver of a run whose rows tasks answer and judge, and the recipe that a task is made from.
 
 Execution ──ChunkSource──► Runner ──Portion──► RemoteEngine ──► journal; then an ordinary engine reads the journal
 """
@@ -7,21 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from tunecheck._errors import RunError
-from tunecheck._json import JSON
-from tunecheck._targets import Load
-from tunecheck.endpoints._limits import SharedLimits
-from tunecheck.pipeline._chunk_engine import ChunkRunner
-from tunecheck.pipeline._chunks import ChunkSource, Portion, Runner, SharedSettings
-from tunecheck.pipeline._costs import Budget
-from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
-from tunecheck.pipeline._plan import Plan, Tally
-
-if TYPE_CHECKING:
-    from tunecheck.evaluation._execution import Execution
+from tunecheck import RunError
+from tunecheck.endpoints import SharedLimits
+from tunecheck.evaluation import Execution
+from tunecheck.pipeline import Budget, CachedResults, Journal, Load, Plan, RunCalls, SharedCalls, Tally
+from tunecheck.plugins import JSON
+from tunecheck_ray._chunk_engine import ChunkRunner
+from tunecheck_ray._chunks import ChunkSource, Portion, Runner, SharedSettings
 
 
 @dataclass(frozen=True)
@@ -37,6 +31,22 @@ class TaskRecipe:
 
 
 RunnerFactory = Callable[[TaskRecipe], Runner]
+
+
+@dataclass(frozen=True)
+class RunsOnTasks:
+    """Makes the engine of a run whose rows tasks answer and judge. `recipe` makes the execution in a task."""
+
+    runner: RunnerFactory
+    recipe: Callable[[], Execution]
+
+    def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RemoteEngine:
+        """Return the engine of a run; it has a runner of its own."""
+        facts, most = execution.facts, execution.settings.max_cost
+        rates = {name: endpoint.rates() for name, endpoint in facts.endpoints.items()}
+        shared = SharedSettings(rates, most, 0.0 if most is None else spent_before(plan, journal, cached))
+        runner = self.runner(TaskRecipe(plan.run_id, self.recipe, facts.known()))
+        return RemoteEngine(plan, journal, ChunkSource(plan, cached), runner, shared, facts.recall)
 
 
 class RemoteEngine:

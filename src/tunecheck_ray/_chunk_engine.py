@@ -14,19 +14,24 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tunecheck._errors import RunError, RunInterruptedError
-from tunecheck._files import Answer, Failure, ModelCall
-from tunecheck._json import JSON, dumps
-from tunecheck._loops import LoopThread
-from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._chunks import Chunk, Portion
-from tunecheck.pipeline._costs import Budget
-from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
-from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
-from tunecheck.pipeline._plan import Plan
-from tunecheck.pipeline._results import RowState
+from tunecheck import RunError, RunInterruptedError
+from tunecheck.pipeline import (
+    Aggregator,
+    Answer,
+    Budget,
+    CachedResults,
+    Engine,
+    Journal,
+    ModelCall,
+    Plan,
+    Recorded,
+    ResultRow,
+    RowState,
+    RunCalls,
+    SharedCalls,
+)
+from tunecheck.plugins import JSON, Failure, LoopThread, dumps
+from tunecheck_ray._chunks import Chunk, Portion
 
 _LOOKED_EVERY_S = 0.005
 

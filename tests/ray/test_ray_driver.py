@@ -13,10 +13,10 @@ import pytest
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Usage
-from tunecheck.evaluation import RunsElsewhere, TaskRecipe
-from tunecheck.evaluation._evaluate import prepared
-from tunecheck.pipeline import Budget, Chunk, ChunkRunner, ChunkSource, Portion, SharedSettings
+from tunecheck.evaluation import prepared
+from tunecheck.pipeline import Budget
 from tunecheck.plugins import TargetOutput
+from tunecheck_ray import Chunk, ChunkRunner, ChunkSource, Portion, RunsOnTasks, SharedSettings, TaskRecipe
 
 ROWS = 40
 
@@ -100,7 +100,7 @@ class Runs:
             self.made.append(TasksHere(recipe, size, most))
             return self.made[-1]
 
-        return evaluate(**arguments, on=RunsElsewhere(made, recipe))
+        return evaluate(**arguments, on=RunsOnTasks(made, recipe))
 
 
 MAPPING = {"default": {"column_mapping": {"text": "${target.text}", "ground_truth": "${data.ground_truth}"}}}

@@ -9,11 +9,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tunecheck._files import Answer, Error, Failure, RowVerdicts, Step, Verdicts
-from tunecheck._json import JSON, dumps
-from tunecheck._targets import Row, Target, group_of
-from tunecheck.pipeline._journal import CachedResults
-from tunecheck.pipeline._plan import Plan
+from tunecheck import Row, Target
+from tunecheck.pipeline import Answer, CachedResults, Error, Plan, RowVerdicts, Step, Verdicts, group_of
+from tunecheck.plugins import JSON, Failure, dumps
 
 TARGET = "target"
 """The stage of a row in which the target answers; the other stages are the evaluators, by name."""
