@@ -32,6 +32,27 @@ class MultiTurnStateEvaluator(Evaluator):
     `state_differences` after that turn: `[path, expected, found]` each. A row whose ground truth cannot work is not
     applicable in the strict mode.
 
+    The columns of a row:
+        result: The result of the conversation target: by turn, the steps, as in BFCL's result files.
+        ground_truth: By turn, the calls: texts such as `cd(folder='x')` or in any other format.
+        involved_classes: The names of the simulators.
+        initial_config: By simulator, what it starts from.
+        turns: The messages of each turn, in which given values are looked up.
+        long_context: Whether the simulators are padded with BFCL's constants.
+        category: BFCL's category, for one of its rows.
+        id: The row's id.
+        check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
+        error: The conversation target's error in place of a result.
+        forced_quit: Whether the conversation was ended by force.
+        ended_by: What ended it: `step_limit` or `overflow`.
+        calls_made: By turn and step, the texts of the calls that were made.
+        finish_reasons: By turn and step, why the answer ended.
+        free_calls: Strictly, functions that may also be called in turns that ask for no call; "read_only": all that
+            leave the state as it should be.
+        final_state_only: Strictly, judge only the state after the last turn.
+        alternative_ground_truths: Strictly, other ground truths; following any of them passes.
+        ignored_state: Strictly, paths in the state that are not compared, such as `Shelf.things.book`.
+
     Args:
         compat: "strict" fails a call in a turn that asks for none and a conversation that was ended by force. A
             benchmark's name ("bfcl") gives its own verdicts, gaps included; "auto" does so for the benchmark's own
@@ -97,32 +118,11 @@ class MultiTurnStateEvaluator(Evaluator):
         alternative_ground_truths: object = None,
         ignored_state: object = None,
     ) -> Verdict:
-        """Judge one row.
-
-        Args:
-            result: what the conversation target recorded: by turn, the steps, as in BFCL's result files.
-            ground_truth: by turn, the calls, as texts such as `cd(folder='x')` or in any other format.
-            involved_classes: the names of the simulators.
-            initial_config: by simulator, what it starts from.
-            turns: the messages of each turn, to know which values had been given.
-            long_context: whether they are padded with BFCL's constants.
-            category: BFCL's, where it is one of its rows.
-            id: the row's.
-            check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
-            error: what the conversation target says instead of a result.
-            forced_quit: whether the conversation was ended by force, where that is known.
-            ended_by: by what, `step_limit` or `overflow`.
-            calls_made: by turn and step, the calls that were made when it took place, as texts.
-            finish_reasons: by turn and step, why the answer ended.
-            free_calls: strictly: functions that may be called in turns that ask for no call, too; "read_only": all that
-                leave the state as it should be.
-            final_state_only: strictly: judge nothing but the state after the last turn.
-            alternative_ground_truths: strictly: others of which any will do as well.
-            ignored_state: strictly: paths in the state that are not compared, such as `Shelf.things.book`.
+        """Judge one row; the class says what each column holds.
 
         Raises:
-            ValueError: the ground truth, the simulators' names or the configuration have another form.
-            DataError: the long-context constants are needed and not there.
+            ValueError: The ground truth, the simulators' names or the configuration have another form.
+            DataError: The long-context constants are needed and not there.
         """
         if check is not None and check != "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="a row of one question")
