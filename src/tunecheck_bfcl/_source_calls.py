@@ -31,19 +31,24 @@ def decode_source_text(text: str, language: str) -> list[object]:
     Raises:
         UnreadableError: it is not text of the language.
     """
-    if len(text) > _LONGEST:
-        raise UnreadableError(f"a text of {len(text)} characters")
-    if sum(1 for _ in _TOKEN.finditer(text)) > _MOST_TOKENS:
-        raise UnreadableError(f"a text of more than {_MOST_TOKENS} words, numbers and signs")
     text = text.strip("`\n ")
     source = text[text.startswith("[") : len(text) - text.endswith("]")]
-    nodes = _nodes_of(_parsed(source, java=language == "java"))
+    nodes = nodes_of(parsed(source, java=language == "java"))
     if any(node.is_error for node in nodes):
         raise UnreadableError(f"not readable as {language}: {source[:40]!r}")
     return [_JavaText(source).call(nodes) if language == "java" else _javascript_call(nodes[0])]
 
 
-def _parsed(source: str, *, java: bool) -> Node:
+def parsed(source: str, *, java: bool) -> Node:
+    """Return the syntax tree of a text.
+
+    Raises:
+        UnreadableError: The text is too long to be parsed, or is not Unicode.
+    """
+    if len(source) > _LONGEST:
+        raise UnreadableError(f"a text of {len(source)} characters")
+    if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
+        raise UnreadableError(f"a text of more than {_MOST_TOKENS} words, numbers and signs")
     try:
         from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it
 
@@ -57,8 +62,8 @@ def _parsed(source: str, *, java: bool) -> Node:
     return Parser(Language(grammar.language())).parse(encoded).root_node
 
 
-def _nodes_of(root: Node) -> list[Node]:
-    """The nodes of a tree in the order of their text."""
+def nodes_of(root: Node) -> list[Node]:
+    """Return the nodes of a tree in the order of their text."""
     nodes, open_ones = [], [(root, 0)]
     while open_ones:
         node, depth = open_ones.pop()

@@ -7,37 +7,36 @@
 What is not a literal (a name, an operation, a call of anything else) is its own text. Nothing is evaluated.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading
+from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
 from tunecheck.plugins import JSON
+from tunecheck_bfcl._source_calls import nodes_of, parsed
 
-_DEEPEST = 50
-_LONGEST = 100_000
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 _MOST_DIGITS = 4_000  # Python reads integers of up to 4,300 digits from text
 
-_SPACE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]++|(?:\d[\d_]*+\.?[\d_]*+|\.\d[\d_]*+)(?:[eE][+-]?\d++)?)([lLfFdDn]?)(?![\w.])"
 )
 _WORD = re.compile(r"(true|false|null|undefined|None)(?![\w.(])")
-_KEY = re.compile(r"[\w$]++")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
-_PLAIN = re.compile(r"[^\"'`(\[{)\]},;]++")
 _CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 
 _GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
 _NEW = r"new\s+(?:java\.util\.)?"
-_JAVA_ARRAY = re.compile(r"new\s+[\w.]+(?:<[\w\s,.<>?]*>)?(?:\s*\[\s*\])+\s*\{")
 _JAVA_LIST = re.compile(
     rf"(?:{_NEW}(?:Array|Linked)List{_GENERIC}|(?:java\.util\.)?(?:Arrays\.asList|(?:List|Set)\.of|Stream\.of))\s*\("
 )
 _JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERIC}|(?:java\.util\.)?Map\.of)\s*\(")
-_BLOCK = re.compile(r"\s*\{\s*\{")
-_ADD = re.compile(r"\s*(?:this\s*\.\s*)?(add|put)\s*\(")
 _JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
 
 _FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
@@ -48,161 +47,85 @@ _NOT_STRUCTURE = re.compile(
 )
 
 
-class _NotReadError(Exception):
-    pass
-
-
 def source_value(text: str, language: str) -> object:
-    """The value that a text stands for in a language ("java" or "javascript"); the text where it is not a literal."""
-    if len(text) > _LONGEST:
-        return text
-    scanner = _Scanner(text, java=language == "java")
+    """Return the value that a text stands for in a language ("java" or "javascript"), else the text itself."""
+    java = language == "java"
+    body = text.strip().removesuffix(";")
     try:
-        value = scanner.value()
-        return value if scanner.ended() else text
-    except (_NotReadError, ValueError):
+        root = parsed(f"Object x = {body};" if java else f"x = {body};", java=java)
+        bound = root.named_children[0].named_children if len(root.named_children) == 1 else []
+        is_one = len(bound) == 1 + java and bound[-1].type in ("variable_declarator", "assignment_expression")
+        if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
+            return text
+        return _read(bound[-1].named_children[-1])
+    except (UnreadableError, ValueError):
         return text
 
 
-class _Scanner:
-    def __init__(self, text: str, *, java: bool) -> None:
-        self._text = text
-        self._place = 0
-        self._depth = 0
-        self._java = java
+def _read(node: Node) -> object:
+    text = _text(node)
+    for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _constant)):
+        if literal := pattern.fullmatch(text):
+            return read(literal)
+    match node.type:
+        case "array" | "array_initializer":
+            return _items(node)
+        case "array_creation_expression" if value := node.child_by_field_name("value"):
+            return _items(value)
+        case "object":
+            return dict(map(_member, _inside(node)))
+        case "method_invocation" | "object_creation_expression" | "new_expression" | "call_expression":
+            return _made(node, text)
+    return text
 
-    def ended(self) -> bool:
-        self._take(_SPACE)
-        return self._text[self._place :].strip() in ("", ";")
 
-    def value(self) -> object:
-        self._take(_SPACE)
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _NotReadError
-        try:
-            patterns = (_JAVA_ARRAY, _JAVA_LIST, _JAVA_MAP) if self._java else (_JS_ARRAY,)
-            composed = self._text.startswith("{" if self._java else ("{", "["), self._place) or any(
-                pattern.match(self._text, self._place) for pattern in patterns
-            )
-            return self._composed() if composed else self._simple()
-        finally:
-            self._depth -= 1
-
-    def _composed(self) -> object:
-        if self._java:
-            return self._java_composed()
-        if self._take(_JS_ARRAY):
-            return self._items(")")
-        opener = self._next()
-        return self._items("]") if opener == "[" else self._members()
-
-    def _java_composed(self) -> object:
-        if self._take(_JAVA_ARRAY) or self._skip("{"):
-            return self._items("}")
-        if self._take(_JAVA_LIST):
-            given = self._items(")")
-            inner = given[0] if len(given) == 1 and isinstance(given[0], list) else given
-            return [*inner, *(arguments[0] for _, arguments in self._block("add", 1))]
-        self._take(_JAVA_MAP)
-        given = self._items(")")
-        if len(given) == 1 and isinstance(given[0], dict):
-            made = given[0]
-        elif len(given) % 2:
-            raise _NotReadError
-        else:  # `Map.of("a", 1, "b", 2)`
-            made = {_key(given[at]): given[at + 1] for at in range(0, len(given), 2)}
-        return {**made, **{_key(arguments[0]): arguments[1] for _, arguments in self._block("put", 2)}}
-
-    def _block(self, method: str, count: int) -> Iterator[tuple[str, list[object]]]:
-        """The calls in `{{ add(1); add(2); }}`."""
-        if not self._take(_BLOCK):
-            return
-        while method_call := self._take(_ADD):
-            arguments = self._items(")")
-            if method_call[1] != method or len(arguments) != count:
-                raise _NotReadError
-            yield method, arguments
-            self._skip(";")
-        for _ in range(2):
-            self._take(_SPACE)
-            if self._next() != "}":
-                raise _NotReadError
-
-    def _items(self, closer: str) -> list[object]:
-        items: list[object] = []
-        while not self._skip(closer):
-            items.append(self.value())
-            if not self._skip(",") and not self._at(closer):
-                raise _NotReadError
+def _made(node: Node, text: str) -> object:
+    """Return the list or map that a call makes; the text of any other call."""
+    given = node.child_by_field_name("arguments")
+    head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
+    if given is None or not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
+        return text
+    items = _items(given)
+    if _JS_ARRAY.fullmatch(head):
         return items
-
-    def _members(self) -> dict[str, object]:
-        members: dict[str, object] = {}
-        while not self._skip("}"):
-            self._take(_SPACE)
-            quoted = self._take(_STRING)
-            bare = None if quoted else self._take(_KEY)
-            key = _unescaped(quoted) if quoted else bare and bare[0]
-            if key is None or not self._skip(":"):
-                raise _NotReadError
-            members[key] = self.value()
-            if not self._skip(",") and not self._at("}"):
-                raise _NotReadError
-        return members
-
-    def _simple(self) -> object:
-        start = self._place
-        for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _constant)):
-            literal = self._take(pattern)
-            self._take(_SPACE)
-            if literal and self._text[self._place : self._place + 1] in ("", ",", ")", "]", "}", ";", ":"):
-                return read(literal)
-            self._place = start
-        self._expression()
-        text = self._text[start : self._place].strip()
-        if not text:
-            raise _NotReadError
-        return text
-
-    def _expression(self) -> None:
-        """Move past something that is not a literal, up to what ends it outside of its own brackets."""
-        open_ones: list[str] = []
-        while self._place < len(self._text):
-            if self._take(_PLAIN) or self._take(_STRING):
-                continue
-            here = self._text[self._place]
-            if not open_ones and here in ",)]};":
-                return
-            if here in _CLOSER_OF:
-                open_ones.append(_CLOSER_OF[here])
-            elif open_ones and here == open_ones[-1]:
-                open_ones.pop()
-            self._place += 1
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self._text, self._place)
-        if match is None or match.end() == self._place:
-            return None
-        self._place = match.end()
-        return match
-
-    def _at(self, token: str) -> bool:
-        self._take(_SPACE)
-        return self._text.startswith(token, self._place)
-
-    def _skip(self, token: str) -> bool:
-        at = self._at(token)
-        self._place += len(token) * at
-        return at
-
-    def _next(self) -> str:
-        self._place += 1
-        return self._text[self._place - 1 : self._place]
+    inner = items[0] if len(items) == 1 else None
+    if _JAVA_LIST.fullmatch(head):
+        return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added(node, "add", 1))]
+    if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
+        inner = {str(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
+    return {**inner, **{str(name): value for name, value in _added(node, "put", 2)}}
 
 
-def _key(value: object) -> str:
-    return value if isinstance(value, str) else str(value)
+def _added(node: Node, method: str, count: int) -> Iterator[list[object]]:
+    """Yield the arguments of the calls in `{{ add(1); add(2); }}`."""
+    bodies = [each for each in _inside(node) if each.type == "class_body"]
+    for statement in (each for body in bodies for block in _inside(body) for each in _inside(block)):
+        call = statement.named_children[0] if statement.named_children else statement
+        name, given = call.child_by_field_name("name"), call.child_by_field_name("arguments")
+        arguments = [] if given is None else _items(given)
+        if name is None or _text(name) != method or len(arguments) != count:
+            raise UnreadableError("a block that does not only add")
+        yield arguments
+
+
+def _member(pair: Node) -> tuple[str, object]:
+    key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
+    if key is None or value is None or key.type == "computed_property_name":
+        raise UnreadableError("an object that holds more than names and values")
+    quoted = _STRING.fullmatch(_text(key))
+    return _unescaped(quoted) if quoted else _text(key), _read(value)
+
+
+def _items(node: Node) -> list[object]:
+    return [_read(each) for each in _inside(node)]
+
+
+def _inside(node: Node) -> list[Node]:
+    return [each for each in node.named_children if "comment" not in each.type]
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -219,7 +142,7 @@ def _number(match: re.Match[str]) -> int | float:
     suffix = match[1]
     digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
     if len(digits) > _MOST_DIGITS:
-        raise _NotReadError
+        raise UnreadableError("a number of thousands of digits")
     if digits.lstrip("+-")[:2].lower() == "0x":
         return int(match[0].replace("_", ""), 16)
     whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")

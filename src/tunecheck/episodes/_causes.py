@@ -100,12 +100,13 @@ class TurnComparison:
             raise ValueError("the conversation's states are too large to go through")
         calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
         self.wanted = [self._wanted(player, call) for call in calls]
-        *earlier, last = play(services.play(truth), turns).turns
+        idle = [at for at in range(self.turn - 1) if not truth.turns[at]]
+        *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
         self.early = [
             (number, self._made(called))
             for number, turn in enumerate(earlier, 1)
             for called in turn.calls
-            if called.changes and not truth.turns[number - 1]
+            if called.changes
         ]
         found = {called.result.text for turn in earlier for called in turn.calls}
         self._told = [*found, *(called.result.text for called in last.calls)]
@@ -164,7 +165,8 @@ class TurnComparison:
     def differs_without(self, name: str) -> bool:
         """Return True if the states would differ as well, had the model not called a function in this turn."""
         last = [call for call in self._turns[-1] if call.name != name]
-        episode = play(self._services.play(self._asked), [*self._turns[:-1], last])
+        turns = [*self._turns[:-1], last]
+        episode = play(self._services.play(self._asked), turns, compared=[self.turn - 1])
         return bool(episode.turns[-1].states != copied(self._right.states()))
 
 

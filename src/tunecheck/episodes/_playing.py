@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -193,11 +193,22 @@ class Player:
             return None
 
 
-def play(backend: Backend, turns: Iterable[Iterable[FunctionCall]]) -> Episode:
-    """Make the calls of some turns; the episode has each call, and the states after each turn."""
-    player, episode = Player(backend), Episode()
-    for calls in turns:
+def play(
+    backend: Backend, turns: Iterable[Iterable[FunctionCall]], *, compared: Container[int] | None = None
+) -> Episode:
+    """Make the calls of some turns and return each with its result.
+
+    `compared` are the turns (from 0), by default all, whose calls have their changes, and whose states are kept: to
+    look at all that large simulators hold takes longer than a call.
+    """
+    episode = Episode()
+    for number, calls in enumerate(turns):
         episode.add(Said())
+        if compared is not None and number not in compared:
+            for call in calls:
+                episode.add(Called(call, backend.call(call)))
+            continue
+        player = Player(backend)
         for call in calls:
             episode.add(player.call(call))
         episode.add(StateSeen(player.state))
