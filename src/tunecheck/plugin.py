@@ -26,7 +26,7 @@ PLUGIN = Plugin(
             "tunecheck.cli._evaluate.command:score", "Judge a finished run's recorded answers with other evaluators."
         ),
         "runs": Extension("tunecheck.cli._runs:runs", "List runs, the oldest first."),
-        "verify": Extension("tunecheck.cli._verify:verify", "Check that runs are complete and unchanged."),
+        "verify": Extension("tunecheck.cli._runs:verify", "Check that runs are complete and unchanged."),
         "compare": Extension(
             "tunecheck.cli._compare:compare",
             "Compare runs row by row: what improved, what got worse, and how sure that is.",

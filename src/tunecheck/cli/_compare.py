@@ -3,8 +3,8 @@
 import sys
 from dataclasses import dataclass
 
+from tunecheck.cli._console import check_output, write_output
 from tunecheck.cli._options import DONE, SHOWING, Invocation, argument, command, flag, option
-from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._shared_options import EXIT_CODES, STATISTICS, DecisionOptions, JsonOptions, ResultsOptions
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000

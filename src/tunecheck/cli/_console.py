@@ -1,4 +1,4 @@
-"""What commands write: JSON, paths, progress, and nothing more once their reader has gone."""
+"""Write the output of commands: JSON, paths, progress, files, and nothing once the reader has gone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import printable
 
@@ -52,3 +54,22 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
 def skill_text(idle: int, calling: int, rows: int) -> str:
     """What two agents would score that look at nothing: one that calls nothing, one that always calls."""
     return f"by calls alone, calling nothing passes {idle / rows:.1%}, always calling at most {calling / rows:.1%}"
+
+
+def check_output(option: str, name: str | None) -> None:
+    """Check before a command starts that it can write the file that an option names."""
+    if name is None:
+        return
+    path = Path(name)
+    if not name or path.is_dir():
+        raise ConfigurationError(f"{option} {name}: that is a folder; name a file")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist; make it first")
+
+
+def write_output(name: str, content: str | bytes) -> None:
+    """Write a file whole or not at all; characters that UTF-8 cannot hold are escaped."""
+    from tunecheck._disk import write_file
+
+    with told_as(TunecheckError, name, "cannot be written"):
+        write_file(Path(name), content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -80,9 +79,17 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     from tunecheck.datasets._reading import open_dataset
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
-    rows = _Counted(row.values for row in dataset.rows())
-    listed = (finding for row in checked_rows(dataset, rows, options) for finding in row.findings)
-    return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
+    rows = 0
+    listed: list[Finding] = []
+    for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
+        rows += 1
+        listed += row.findings
+    problems = sum(not finding.is_remark for finding in listed)
+    if options.json:
+        print_json({"rows": rows, "problems": problems, "findings": [asdict(finding) for finding in listed]})
+    else:
+        _print_findings(listed, rows, problems, options.remarks)
+    return NOT_MET if problems else DONE
 
 
 def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
@@ -106,37 +113,16 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
     return lambda row: read(row, {})
 
 
-class _Counted:
-    """Rows that are counted as they are taken."""
-
-    def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
-        self._rows = rows
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Mapping[str, object]]:
-        for row in self._rows:
-            self.count += 1
-            yield row
-
-
-def _print_text(findings: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
-    kinds: Counter[bool] = Counter()
-    entries: set[str] = set()
+def _print_findings(findings: Sequence[Finding], rows: int, problems: int, remarks: bool) -> None:
     for entry, group in groupby(findings, key=lambda finding: finding.entry):
-        own = list(group)
-        kinds.update(finding.is_remark for finding in own)
-        shown = [finding for finding in own if remarks or not finding.is_remark]
+        shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
-            print(clean(entry))
-        for finding in shown:
-            print(f"  {clean(_line(finding))}")
-        if not all(finding.is_remark for finding in own):
-            entries.add(entry)
-    hint = "" if remarks or not kinds[True] else " (--remarks lists them)"
-    problems = f"{counted(kinds[False], 'problem')} in {len(entries):,} of them" if kinds[False] else "no problems"
-    noted = f", {counted(kinds[True], 'remark')}{hint}" if kinds[True] else ""
-    print(f"checked {counted(rows.count, 'row')}: {problems}{noted}")
-    return NOT_MET if kinds[False] else DONE
+            print(clean(entry), *(f"  {clean(_line(finding))}" for finding in shown), sep="\n")
+    entries = {finding.entry for finding in findings if not finding.is_remark}
+    noted = len(findings) - problems
+    hint = "" if remarks else " (--remarks lists them)"
+    found = f"{counted(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
+    print(f"checked {counted(rows, 'row')}: {found}" + (f", {counted(noted, 'remark')}{hint}" if noted else ""))
 
 
 def _line(finding: Finding) -> str:
@@ -145,10 +131,3 @@ def _line(finding: Finding) -> str:
     where = "" if finding.turn is None else f"turn {finding.turn}: "
     call = f"{finding.call}: " if finding.call else ""
     return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
-
-
-def _print_json(findings: Iterable[Finding], rows: _Counted) -> int:
-    listed = [*findings]
-    problems = sum(not finding.is_remark for finding in listed)
-    print_json({"rows": rows.count, "problems": problems, "findings": [asdict(finding) for finding in listed]})
-    return NOT_MET if problems else DONE

@@ -45,8 +45,8 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorOptions(JsonOptions):
-    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
+class DoctorOptions(CheckOptions, JsonOptions):
+    pass
 
 
 @command(DoctorOptions)

@@ -12,9 +12,8 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import cost_text, print_json, print_path
+from tunecheck.cli._console import check_output, cost_text, print_json, print_path, write_output
 from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
-from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view

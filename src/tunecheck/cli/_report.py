@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean
-from tunecheck.cli._console import print_path
+from tunecheck.cli._console import check_output, print_path
 from tunecheck.cli._options import DEFAULT_RESULTS, Invocation, argument, command, option
-from tunecheck.cli._output_files import check_output
 from tunecheck.cli._shared_options import ComparingOptions, ResultsOptions
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._trust import Trust
+from tunecheck.cli._console import check_output
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import (
     DEFAULT_EVALUATORS,
@@ -24,7 +25,6 @@ from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import load_named
 from tunecheck.cli._options import Invocation
-from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
 from tunecheck.runs._mirrors import is_remote

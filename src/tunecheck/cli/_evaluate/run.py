@@ -12,13 +12,12 @@ from msgspec import to_builtins
 
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import print_json, print_path, stop_writing
+from tunecheck.cli._console import print_json, print_path, stop_writing, write_output
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import Summary, intervals_of, run_view
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
-from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.plugins import added_options
