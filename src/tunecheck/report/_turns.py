@@ -80,11 +80,15 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         messages = logged if isinstance(logged, list) else _item([*asked], at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
         made = _item(made_by_turn, at)
-        steps = [*_logged_steps(entries[at], made)] if at < len(entries) else [*_recorded_steps(_item(results, at))]
+        called: set[str] = set()
+        if at < len(entries):
+            steps = [*_logged_steps(entries[at], made, called)]
+        else:
+            recorded = _item(results, at)
+            steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
         turn["steps"] = steps[:_MOST_STEPS]
         if len(steps) > _MOST_STEPS:
             turn["left_out"] = len(steps) - _MOST_STEPS
-        called = {text for step in steps for text in _taken(step)}
         expected = _item(ground_truth, at)
         if isinstance(expected, list):
             turn["expected"] = _expected(expected, called)
@@ -98,15 +102,15 @@ def _item(values: JSON, at: int) -> JSON:
     return values[at] if isinstance(values, list) and at < len(values) else None
 
 
-def _logged_steps(entry: Mapping[str, JSON], made: JSON) -> Iterator[JSON]:
+def _logged_steps(entry: Mapping[str, JSON], made: JSON, called: set[str]) -> Iterator[JSON]:
     steps = (items for key, items in entry.items() if key.startswith("step_") and isinstance(items, list))
     for number, items in enumerate(steps):
-        yield _logged_step([item for item in items if isinstance(item, dict)], _item(made, number))
+        yield _logged_step([item for item in items if isinstance(item, dict)], _item(made, number), called)
 
 
-def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON) -> JSON:
+def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON, called: set[str]) -> JSON:
     said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
-    step = _answer(said.get("content"), made)
+    step = _answer(said.get("content"), made, called)
     if thought := said.get("reasoning_content"):
         step["reasoning"] = as_text(thought)
     answers = (as_text(item.get("content")) for item in items if item.get("role") == "tool")
@@ -119,33 +123,20 @@ def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON) -> JSON:
     return {**step, "results": results[:_MOST_ITEMS], "notes": notes[:5]}
 
 
-def _recorded_steps(turn: JSON) -> Iterator[JSON]:
-    for step in turn if isinstance(turn, list) else ():
-        yield _answer(step)
+def _answer(content: JSON, made: JSON, called: set[str]) -> dict[str, JSON]:
+    """Return what the model said in a step: calls as in BFCL's result files, or text.
 
-
-def _answer(content: JSON, made: JSON = None) -> dict[str, JSON]:
-    """What the model said in a step: calls as in BFCL's result files, or text.
-
-    `made` are the calls that were made then, as the log says: those alone, whatever else could be read as one.
+    `made` are the calls that were made then, if the log has them; nothing else is read as a call. The canonical texts
+    of the calls are added to `called`.
     """
     reading = read_calls(content)
     if isinstance(made, list):
-        calls = [call for each in made for call in _written_call(each).calls]
-        reading = replace(
-            reading, calls=tuple(calls), text=reading.text if calls and reading.calls else as_text(content)
-        )
-    if reading.calls:
-        shown: list[JSON] = [shown_call(call) for call in reading.calls[:_MOST_ITEMS]]
-        texts: list[JSON] = [canonical_text([call]) for call in reading.calls]
-        return {"calls": shown, "text": cut(reading.text), "same": texts}
-    return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
-
-
-def _taken(step: JSON) -> Iterator[str]:
-    """Takes the canonical texts of its calls out of a step: they were only kept to be compared."""
-    texts = step.pop("same", None) if isinstance(step, dict) else None
-    yield from (str(text) for text in texts) if isinstance(texts, list) else ()
+        calls = tuple(call for each in made for call in _written_call(each).calls)
+        reading = replace(reading, calls=calls, text=reading.text if calls and reading.calls else as_text(content))
+    if not reading.calls:
+        return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
+    called.update(canonical_text([call]) for call in reading.calls)
+    return {"calls": [shown_call(call) for call in reading.calls[:_MOST_ITEMS]], "text": cut(reading.text)}
 
 
 def _written_call(call: JSON) -> Reading:
