@@ -18,7 +18,7 @@ from typing import ClassVar, NoReturn, TypeVar
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, UnreadableError, exact, place, quoted
+from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, UnreadableError, decode_at, exact, place, quoted
 
 _Item = TypeVar("_Item")
 
@@ -45,6 +45,7 @@ _NUMBER = re.compile(
 )
 _WORDS: dict[str, JSON] = {"True": True, "true": True, "False": False, "false": False}
 _NOTHING = ("None", "null")
+_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 class PythonScanner:
@@ -275,6 +276,22 @@ def _number(digits: str) -> int | float:
         number = float(digits)
     exact(number)
     return number
+
+
+def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
+    """Read the value at this position, as JSON or else as Python writes it, and return it with where it ends.
+
+    Raises:
+        UnreadableError: it is neither; the problem is that of what it looks like.
+    """
+    try:
+        return decode_at(text, position)
+    except UnreadableError as json_error:
+        scanner = PythonScanner(text, position)
+        try:
+            return scanner.value(), scanner.position
+        except UnreadableError as error:
+            raise (error if _APOSTROPHE_FIRST.match(text, position) else json_error) from None
 
 
 def positional_count(arguments: dict[str, JSON]) -> int:

@@ -162,7 +162,7 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
     listed = [value] if isinstance(value, FunctionCall) else value
     plain = [*map(_plain_object, listed)] if isinstance(listed, (list, tuple)) else _plain_object(listed)
     reading = read_value(plain, tools, lambda text: _read_text(text, tools, profile), strict=profile is not None)
-    return Reading(text=_text_of(value)) if reading is None else reading
+    return Reading(text=text_of(value)) if reading is None else reading
 
 
 def _plain_object(value: object) -> object:
@@ -173,7 +173,8 @@ def _plain_object(value: object) -> object:
     return dump() if callable(dump) else value
 
 
-def _text_of(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return the JSON text of a value; empty if it has none."""
     try:
         return jsontext.dumps(exact(value)).decode()
     except (UnreadableError, TypeError, ValueError):

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import PythonScanner
+from tunecheck.calls._python_text import PythonScanner, literal_at
 from tunecheck.calls._strict_json import UnreadableError, decode, decode_at, kind_of, place, quoted, skip_space
 from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector
@@ -12,7 +12,6 @@ from tunecheck.formats._profiles import TextShape
 from tunecheck.formats._spellings import take_named
 
 _CALL = re.compile(rf"\[?\s*+{CALL}")
-_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +50,7 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
     position = skip_space(text, position)
     if text[position : position + 1] not in ("{", "["):
         raise UnreadableError(f"{mark} is not followed by an object at {place(text, position)}")
-    try:
-        return decode_at(text, position)
-    except UnreadableError as error:
-        return literal_at(text, position, error)
-
-
-def literal_at(text: str, position: int, error: UnreadableError) -> tuple[JSON, int]:
-    """A dict or list as Python writes it; for what is neither this nor JSON, the problem of what it looks like.
-
-    Raises:
-        UnreadableError: it is neither.
-    """
-    scanner = PythonScanner(text, position)
-    try:
-        return scanner.value(), scanner.position
-    except UnreadableError as python_error:
-        raise (python_error if _APOSTROPHE_FIRST.match(text, position) else error) from None
+    return literal_at(text, position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tunecheck.calls._model import Reading
-from tunecheck.calls._python_text import NAME
+from tunecheck.calls._python_text import NAME, literal_at
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, place, quoted
 from tunecheck.formats._bare import take_bare
@@ -16,7 +16,6 @@ from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._shapes import literal_at
 from tunecheck.formats._spellings import NAMES
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
@@ -192,12 +191,12 @@ class TextReader:
         value: object
         try:
             value, end = decode_at(body, position)
-        except UnreadableError as error:
+        except UnreadableError:
             announced = _announces(body, position)
             if not announced and not (collector.gated and collector.names_tool(body)):
                 return None
             try:
-                value, end = literal_at(body, position, error)
+                value, end = literal_at(body, position)
             except UnreadableError:
                 if announced:
                     raise

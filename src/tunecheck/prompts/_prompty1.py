@@ -7,7 +7,6 @@ and in time that grows with the text only. Also read are prompt flow's `tool:`, 
 message.
 """
 
-import ast
 import functools
 import re
 from collections.abc import Iterator, Mapping
@@ -15,8 +14,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tunecheck._describe import shown_value
-from tunecheck._json import JSON, loads, plain
+from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck.calls._python_text import literal_at
+from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, refuse_secrets, request_parameters
@@ -35,8 +36,6 @@ _TOOL = re.compile(
 )
 
 _CALLS = re.compile(r"\s*+#{0,2}+\s*+tool_calls\s*+:(?=[^\S\n]*+\n)\s*+(.*)", re.DOTALL)
-_MOST_CALLS = 1 << 17
-"""Characters of a list of calls; Python takes a thousand times as much memory to read it."""
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     "str": "string", "string": "string", "text": "string",
@@ -289,15 +288,10 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
     written = skeleton.filled(match.group(1)).strip() if match is not None else ""
     if not written.startswith("["):
         return None
-    if len(written) > _MOST_CALLS:
-        raise ValueError(f"the list below `tool_calls:` is longer than {_MOST_CALLS >> 10} K characters")
     try:
-        calls: JSON = plain(ast.literal_eval(written))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        try:
-            calls = loads(written)
-        except ValueError:
-            return None
+        calls, _ = literal_at(written)
+    except UnreadableError:
+        return None
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise ValueError("`tool_calls:` is followed by a list of calls, each a mapping")
     return calls

@@ -28,7 +28,7 @@ from tunecheck.calls.matching import (
 )
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import AUTO, cached_per_row, cached_reading, cached_tools, chosen, read_calls
+from tunecheck.formats._reading import AUTO, cached_per_row, cached_reading, cached_tools, chosen, read_calls, text_of
 
 _MOST_DATA_SHOWN = 200
 
@@ -125,19 +125,14 @@ def _read(value: object, tools: ToolDefinitions | None = None, format: str | Pro
 
 def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: bool) -> Reading:
     value = _given(value)
-    if alternatives and (answers := _possible_answers(_as_data(value))):
+    if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
     reading = _read(value, tools)
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
-    if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == _json(value):
+    if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
         raise ValueError(f"the ground truth is data in which there is no call: {reading.text[:_MOST_DATA_SHOWN]}")
     return reading
-
-
-def _as_data(value: object) -> object:
-    """The value, or the data whose JSON text it is."""
-    return jsontext.value_of(value) if isinstance(value, str) else value
 
 
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
@@ -149,13 +144,6 @@ def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
 
 def _is_single(value: dict[str, JSON]) -> bool:
     return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
-
-
-def _json(value: object) -> str:
-    try:
-        return jsontext.dumps(value).decode("utf-8")
-    except (TypeError, ValueError):
-        return ""
 
 
 def _given(value: object) -> object:
@@ -213,6 +201,9 @@ class CallEvaluator(Evaluator):
             self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format)
         )
 
+    def _judged(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
+        return verdict(self.primary, score=float(passed), passed=passed, properties=properties, faults=faults)
+
 
 _FUNCTIONS = "function_call_match"
 _MOST_LISTED = 3
@@ -251,13 +242,8 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         """
         comparison = self.compare(response, ground_truth, tool_definitions)
         passed = comparison.functions_match
-        return verdict(
-            _FUNCTIONS,
-            score=float(passed),
-            passed=passed,
-            properties=_function_properties(comparison, passed=passed),
-            faults=() if passed else comparison.function_faults,
-        )
+        faults = () if passed else comparison.function_faults
+        return self._judged(passed, faults, _function_properties(comparison, passed=passed))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
         """Over all calls of the run: precision, recall and F1 by function name, and the rates of broken calls.
@@ -360,13 +346,8 @@ class ArgumentMatchEvaluator(CallEvaluator):
         if not comparison.has_call and not comparison.expects_call:
             return verdict(_ARGUMENTS, not_applicable=True)
         passed = comparison.arguments_match
-        return verdict(
-            _ARGUMENTS,
-            score=float(passed),
-            passed=passed,
-            properties=_argument_properties(comparison.match),
-            faults=() if passed else comparison.faults,
-        )
+        faults = () if passed else comparison.faults
+        return self._judged(passed, faults, _argument_properties(comparison.match))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
         """Over all calls with a partner: the share of right arguments, and how many are wrong in which way."""
@@ -434,14 +415,14 @@ class MatchEvaluator(CallEvaluator):
         if comparison.expects_call:
             return self._judge_calls(comparison)
         if comparison.has_call:
-            return self._judged(0.0, False, comparison.faults)
+            return self._scored(0.0, False, comparison.faults)
         return self._judge_answer(comparison)
 
     def _judge_calls(self, comparison: CallComparison) -> Verdict:
         functions, arguments = comparison.functions_match, comparison.arguments_match
         passed = functions and arguments
         faults = () if passed else comparison.faults
-        return self._judged(float(passed), passed, faults, functions=functions, arguments=arguments)
+        return self._scored(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:
         from tunecheck.evaluators._text.evaluators import rouge_l_f  # rouge is loaded for answers only
@@ -450,12 +431,12 @@ class MatchEvaluator(CallEvaluator):
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
         score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
         if score >= self._threshold:
-            return self._judged(score, True)
-        return self._judged(
+            return self._scored(score, True)
+        return self._scored(
             score, False, [Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)]
         )
 
-    def _judged(
+    def _scored(
         self,
         score: float,
         passed: bool,

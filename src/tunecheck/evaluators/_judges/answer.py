@@ -12,7 +12,7 @@ from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck._messages import clean
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import check
-from tunecheck.calls._strict_json import UnreadableError
+from tunecheck.calls._strict_json import kind_of
 from tunecheck.evaluators._judges.output import REASON_NAMES, SCORE_NAMES, YES_NO, ResolvedOutput
 from tunecheck.formats._reading import without_thoughts
 from tunecheck.prompts._judge_section import is_number
@@ -149,14 +149,10 @@ def _objects(text: str) -> Iterator[dict[str, JSON]]:
 def _object_at(text: str, position: int) -> tuple[JSON, int]:
     """The object at a position, as JSON, or as Python writes it: in apostrophes, with a comma after the last value."""
     try:
-        value, end = _decode(text, position)
+        return _decode(text, position)
     except ValueError:
         scanner = PythonScanner(text, position)
-        try:
-            return scanner.value(), scanner.position
-        except UnreadableError as error:
-            raise ValueError(str(error)) from None
-    return value, end
+        return scanner.value(), scanner.position
 
 
 def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -344,7 +340,7 @@ class AnswerForm:
             said = _number_in(said, None if bounds is None else bounds[1])
         if isinstance(said, bool) or not isinstance(said, (int, float)) or not is_number(said):
             wanted = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
-            raise JudgementError(f"{name!r} is {_sort(said)}, not a {wanted}")
+            raise JudgementError(f"{name!r} is {kind_of(said)}, not a {wanted}")
         if bounds is not None and not bounds[0] <= said <= bounds[1]:
             raise JudgementError(f"{name!r} is {said}, outside of {bounds[0]:g} to {bounds[1]:g}")
         return float(said), said
@@ -354,7 +350,7 @@ class AnswerForm:
         name = self._output.score
         number = YES_NO.get(_word(said), _number_in(said, None)) if isinstance(said, str) else said
         if not isinstance(number, (bool, int, float)):
-            raise JudgementError(f"{name!r} is {_sort(said)}, not a true or false")
+            raise JudgementError(f"{name!r} is {kind_of(said)}, not a true or false")
         if number not in (0, 1):
             raise JudgementError(f"{name!r} is {number}, neither 0 nor 1")
         declared = self._output.outputs.get(name, {}).get("type")
@@ -370,7 +366,7 @@ class AnswerForm:
         if label is None and truth is not None and all(known in YES_NO for known in by_word):
             label = next((by_word[known] for known in by_word if YES_NO[known] == truth), None)
         if label is None:
-            shown = repr(said[:40]) if isinstance(said, str) else _sort(said)
+            shown = repr(said[:40]) if isinstance(said, str) else kind_of(said)
             raise JudgementError(f"{self._output.score!r} is {shown}, none of {', '.join(self._output.labels)}")
         return self._output.labels[label], label
 
@@ -392,20 +388,6 @@ def _number_in(text: str, most: float | None) -> JSON:
     if not re.fullmatch(_NUMBER, said):
         return text
     return float(said) if "." in said else int(said)
-
-
-def _sort(value: JSON) -> str:
-    match value:
-        case None | bool():
-            return dumps(value).decode()
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case str():
-            return "a text"
-        case _:
-            return "a number"
 
 
 # -- asking for it
