@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -107,8 +107,21 @@ _MOST_STEPS = 1_000_000  # values looked at by one comparison: hostile lists in 
 _MOST_ITEMS = 100  # more items that differ are not looked for in any order
 _MAY_BE_LEFT_OUT = ""  # among the possible answers of the Berkeley Function Calling Leaderboard
 
-_Place: TypeAlias = tuple[str | int, ...]
-_Differ: TypeAlias = Callable[[JSON, JSON, Schema | None, _Place], Iterator["Difference"]]
+_Differ: TypeAlias = Callable[[JSON, JSON, "_Spot"], Iterator["Difference"]]
+
+
+class _Spot(NamedTuple):
+    """A place in the arguments, and what the tool's schema says of it."""
+
+    place: tuple[str | int, ...]
+    schema: Schema | None
+
+    def inside(self, step: str | int) -> _Spot:
+        """Return the place of a member or an item."""
+        schema = self.schema
+        if schema is not None:
+            schema = schema.item(step) if isinstance(step, int) else schema.property(step)
+        return _Spot((*self.place, step), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +162,22 @@ class ValueComparison:
         self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
     ) -> Iterator[Difference]:
         """The differences of a call's arguments, in the order of the expected ones, then the unexpected."""
-        return self._members(expected, actual, schema, (), any_of=self._policy.alternatives)
+        return self._members(expected, actual, _Spot((), schema), any_of=self._policy.alternatives)
 
-    def _may_lack(self, name: str, expected: JSON, schema: Schema | None) -> bool:
-        """Whether the expected argument may be left out."""
-        if not self._policy.alternatives:
-            return self._is_like_absent(name, expected, schema)
+    def _may_lack(self, name: str, expected: JSON, spot: _Spot) -> bool:
+        """Whether the expected argument, which has several accepted values, may be left out."""
         accepted = expected if isinstance(expected, list) else [expected]
-        return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, schema) for one in accepted)
+        return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, spot) for one in accepted)
 
-    def _is_like_absent(self, name: str, value: JSON, schema: Schema | None) -> bool:
+    def _is_like_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
         """True if passing this value equals omitting the argument: null, or the schema's default."""
-        return (value is None and self._policy.null_equals_absent) or self._is_default(name, value, schema)
+        if value is None and self._policy.null_equals_absent:
+            return True
+        default = spot.schema.default(name) if spot.schema else None
+        return self._is_default(value, default, spot.inside(name)) if default else False
 
-    def _is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:
-        """Whether the value is what the schema says of an optional argument that is left out."""
-        if schema is None or not self._policy.use_defaults:
-            return False
-        default = schema.default(name)
-        return default is not None and _none(self._value(default[0], value, schema.property(name), (name,)))
+    def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
+        return default is not None and self._policy.use_defaults and _none(self._value(default[0], value, spot))
 
     @property
     def exhausted(self) -> bool:
@@ -175,36 +185,29 @@ class ValueComparison:
         return self._steps < 0
 
     def _members(
-        self,
-        expected: Mapping[str, JSON],
-        actual: Mapping[str, JSON],
-        schema: Schema | None,
-        place: _Place,
-        *,
-        any_of: bool,
+        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot, *, any_of: bool
     ) -> Iterator[Difference]:
         differ = self._any_of if any_of else self._value
         for name, value in expected.items():
             if name not in actual:
-                if not (self._may_lack if any_of else self._is_like_absent)(name, value, schema):
-                    yield Difference((*place, name), "missing", expected=value, any_of=any_of)
+                if not (self._may_lack if any_of else self._is_like_absent)(name, value, spot):
+                    yield Difference((*spot.place, name), "missing", expected=value, any_of=any_of)
             elif any_of or not plainly_same(value, actual[name]):
-                inner = schema.property(name) if schema else None
-                yield from differ(value, actual[name], inner, (*place, name))
+                yield from differ(value, actual[name], spot.inside(name))
         for name, value in actual.items():
-            if name not in expected and not self._is_like_absent(name, value, schema):
-                yield Difference((*place, name), "unexpected", actual=value)
+            if name not in expected and not self._is_like_absent(name, value, spot):
+                yield Difference((*spot.place, name), "unexpected", actual=value)
 
-    def _value(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
-        if not self._step() or len(place) > MAX_DEPTH:
-            yield Difference(place, "wrong", "other", expected, actual)
+    def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        if not self._step() or len(spot.place) > MAX_DEPTH:
+            yield Difference(spot.place, "wrong", "other", expected, actual)
         elif isinstance(expected, dict) and isinstance(actual, dict):
-            yield from self._members(expected, actual, schema, place, any_of=False)
+            yield from self._members(expected, actual, spot, any_of=False)
         elif isinstance(expected, list) and isinstance(actual, list):
-            yield from self._items(expected, actual, schema, place, self._value)
-        elif not self._same_scalar(expected, actual, schema):
+            yield from self._items(expected, actual, spot, self._value)
+        elif not self._same_scalar(expected, actual, spot.schema):
             kind = kind_of_wrong(expected, actual) if self._explain else "other"
-            yield Difference(place, "wrong", kind, expected, actual)
+            yield Difference(spot.place, "wrong", kind, expected, actual)
 
     def _same_scalar(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
         if plainly_same(expected, actual):
@@ -235,85 +238,66 @@ class ValueComparison:
         relative = _decimal(self._policy.relative_tolerance) * abs(wanted)
         return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
-    def _any_of(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
+    def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
         """One of several accepted values, as possible answers have them: objects inside hold lists of values again."""
         accepted = expected if isinstance(expected, list) else [expected]
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
         nearest: list[Difference] = []
         for choice in choices:
-            differences = list(self._possible(choice, actual, schema, place))
+            differences = list(self._possible(choice, actual, spot))
             if not differences:
                 return
             if not nearest or _rank(differences) < _rank(nearest):
                 nearest = differences
+        default = spot.schema.own_default() if spot.schema else None
         if len(accepted) == 1:
             yield from nearest
-        elif _MAY_BE_LEFT_OUT not in accepted or not self._is_own_default(actual, schema, place):
+        elif _MAY_BE_LEFT_OUT not in accepted or not self._is_default(actual, default, spot):
             kind = min((one.kind or "other" for one in nearest), key=KINDS.index, default="other")
-            yield Difference(place, "wrong", kind, expected, actual, any_of=True)
+            yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
 
-    def _is_own_default(self, value: JSON, schema: Schema | None, place: _Place) -> bool:
-        default = schema.own_default() if schema and self._policy.use_defaults else None
-        return default is not None and _none(self._value(default[0], value, schema, place))
-
-    def _possible(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
-        if isinstance(expected, dict) and isinstance(actual, dict) and len(place) <= MAX_DEPTH and self._step():
-            yield from self._members(expected, actual, schema, place, any_of=True)
+    def _possible(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._step():
+            yield from self._members(expected, actual, spot, any_of=True)
         elif isinstance(expected, list) and isinstance(actual, list) and any(isinstance(one, dict) for one in expected):
-            yield from self._items(expected, actual, schema, place, self._possible)
+            yield from self._items(expected, actual, spot, self._possible)
         else:
-            yield from self._value(expected, actual, schema, place)
+            yield from self._value(expected, actual, spot)
 
-    def _items(
-        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
-    ) -> Iterator[Difference]:
+    def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, differ: _Differ) -> Iterator[Difference]:
         if len(expected) != len(actual) or not self._step(len(expected)):
-            yield Difference(place, "wrong", "other", expected, actual)
+            yield Difference(spot.place, "wrong", "other", expected, actual)
             return
-        differences = self._items_in_order(expected, actual, schema, place, differ)
+        pairs = enumerate(zip(expected, actual, strict=True))
+        differing = ((at, one, other) for at, (one, other) in pairs if not plainly_same(one, other))
+        differences = (each for at, one, other in differing for each in differ(one, other, spot.inside(at)))
         any_order = self._policy.ignore_list_order
         first = next(differences, None)
         if first is None:
             return
         if self._explain or any_order:
             if not self._step(_weight(expected) + _weight(actual)):
-                yield Difference(place, "wrong", "other", expected, actual)
+                yield Difference(spot.place, "wrong", "other", expected, actual)
                 return
             equal = pair_equal(expected, actual)
             if len(equal) == len(expected) and not any_order:
-                yield Difference(place, "wrong", "list_order", expected, actual)
+                yield Difference(spot.place, "wrong", "list_order", expected, actual)
                 return
-            if any_order and self._same_in_any_order(expected, actual, equal, schema, place, differ):
+            if any_order and self._same_in_any_order(expected, actual, equal, spot.inside(0), differ):
                 return
         yield first
         yield from differences
 
-    def _items_in_order(
-        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
-    ) -> Iterator[Difference]:
-        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
-            if not plainly_same(one, other):
-                yield from differ(one, other, schema.item(index) if schema else None, (*place, index))
-
     def _same_in_any_order(
-        self,
-        expected: list[JSON],
-        actual: list[JSON],
-        equal: Positions,
-        schema: Schema | None,
-        place: _Place,
-        differ: _Differ,
+        self, expected: list[JSON], actual: list[JSON], equal: Positions, item: _Spot, differ: _Differ
     ) -> bool:
         if self._policy.transitive:  # else an equal item may be another one's only partner
             rows, columns = ({pair[side] for pair in equal} for side in (0, 1))
-            expected = [item for at, item in enumerate(expected) if at not in rows]
-            actual = [item for at, item in enumerate(actual) if at not in columns]
+            expected = [each for at, each in enumerate(expected) if at not in rows]
+            actual = [each for at, each in enumerate(actual) if at not in columns]
         if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
             return False
-        inner = schema.item(0) if schema else None
-        costs = [
-            [not _none(differ(one, other, inner, (*place, at))) for at, other in enumerate(actual)] for one in expected
-        ]
+        costs = [[not _none(differ(one, other, item)) for other in actual] for one in expected]
         return not any(costs[row][column] for row, column in assign(costs))
 
     def _step(self, steps: int = 1) -> bool:
