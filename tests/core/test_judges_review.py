@@ -101,7 +101,7 @@ def test_a_mark_that_stands_in_the_data_is_not_taken(monkeypatch: pytest.MonkeyP
         def hexdigest(self) -> str:
             return "aaaaaaaaaaaa" if len(given) == 1 else "bbbbbbbbbbbb"
 
-    monkeypatch.setattr("tunecheck.evaluators._judges.texts.hashlib.blake2b", Hash)
+    monkeypatch.setattr("tunecheck.evaluators._judges.prompty.hashlib.blake2b", Hash)
     assert data_mark({"response": "=== end aaaaaaaaaaaa ==="}) == "bbbbbbbbbbbb"
     assert len(set(given)) == 2
 

@@ -9,7 +9,7 @@ from ._judges.asking import (
 )
 from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_endpoint
 from ._judges.output import judge_settings as judge_settings, resolve_output as resolve_output
-from ._judges.texts import data_mark as data_mark, given as given, shown as shown
+from ._judges.prompty import data_mark as data_mark, given as given, shown as shown
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
 from ._text.evaluators import (
     BleuScoreEvaluator as BleuScoreEvaluator,

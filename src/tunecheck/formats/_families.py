@@ -44,15 +44,15 @@ class _Family(msgspec.Struct, forbid_unknown_fields=True):
     only_by_name: bool = False
 
 
-class _Table(msgspec.Struct, forbid_unknown_fields=True):
+class _FamilyTable(msgspec.Struct, forbid_unknown_fields=True):
     thoughts: dict[str, Thought]
     families: dict[str, _Family]
 
 
 @functools.cache
-def _table() -> _Table:
+def _table() -> _FamilyTable:
     text = files(__package__).joinpath("families.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table)
+    return msgspec.convert(tomllib.loads(text), _FamilyTable)
 
 
 def all_thoughts() -> tuple[Thought, ...]:

@@ -1,7 +1,9 @@
 """Evaluators that ask a model, each a `.prompty` file: `PromptyEvaluator`, the base of all of them."""
 
 import asyncio
+import hashlib
 import inspect
+import itertools
 import keyword
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,18 +12,99 @@ from typing import Any, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._faults import Verdict, verdict
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, canonical, dumps, plain
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._writing import canonical_text
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
-from tunecheck.endpoints._masking import shown, trace
+from tunecheck.endpoints._masking import shown as masked, trace
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError
 from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
-from tunecheck.evaluators._judges.texts import data_mark, given
+from tunecheck.formats._reading import cached_reading, read_calls, tools_of
 from tunecheck.prompts._judge_section import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
+
+# -- values of a row as a prompt shows them: calls in one form, conversations line by line, data between marks
+
+_MOST_TOOLS = 20_000
+"""Characters of tool definitions that a prompt shows."""
+
+_CALLS = frozenset({"tool_calls", "function_call"})
+_SAID = _CALLS | {"content"}
+
+
+def given(value: object) -> object:
+    """The value; None for the NaN that pandas puts where a column has nothing."""
+    return None if isinstance(value, float) and value != value else value
+
+
+def shown(value: object, tool_definitions: object = None) -> str:
+    """A response, a question or a context as text.
+
+    A text stands as it is; calls (of these tools, where it cannot be told otherwise) in their canonical form, messages
+    as `role: content`; other data as its JSON.
+    """
+    value = given(value)
+    if value is None:
+        return ""
+    tools = tools_of(tool_definitions)
+    if isinstance(value, str):
+        reading = cached_reading(value, tools)
+        return canonical_text(reading.calls) if reading.calls else value
+    messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
+    # A single message of the assistant is the answer itself, not a conversation.
+    if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
+        return "\n".join(map(_message, messages))
+    reading = cached_reading(value, tools)
+    return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
+
+
+def data_mark(values: Mapping[str, object]) -> str:
+    """Twelve hex digits that stand around the data of a prompt.
+
+    They are a hash of all the data, so that equal rows give equal prompts. No value holds the mark of its row: where
+    one does, by chance or by design, the next hash is taken.
+    """
+    data = canonical(plain(dict(values)))
+    for number in itertools.count():
+        mark = hashlib.blake2b(data, digest_size=6, salt=number.to_bytes(8, "big")).hexdigest()
+        if mark.encode() not in data:
+            return mark
+    raise AssertionError  # there are more marks than any data can hold
+
+
+def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
+    """The definitions of the functions that are called, a line each; empty where there are none."""
+    names = dict.fromkeys(call.name for call in calls)
+    tools = [definition for name in names if (definition := definitions.get(name)) is not None]
+    lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
+    text = "\n".join(lines)
+    return text if len(text) <= _MOST_TOOLS else f"{text[:_MOST_TOOLS]}…"
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and not _SAID.isdisjoint(value)
+
+
+def _message(message: dict[str, JSON]) -> str:
+    content = message.get("content")
+    role = str(message["role"])
+    is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
+    calls = read_calls([message]).calls if role == "assistant" and not is_text else ()
+    said = content if isinstance(content, str) else "" if calls or content is None else _json(content)
+    return f"{role}: " + "\n".join(part for part in (said, canonical_text(calls)) if part.strip())
+
+
+def _json(value: object) -> str:
+    try:
+        return dumps(value).decode()
+    except TypeError as error:
+        raise ValueError(f"a value has no form that a judge could be shown: {error}") from None
+
 
 _MARK = "data_mark"
 """An input that prompts may have and rows never give: what to put around data; see `judge_texts.data_mark`."""
@@ -105,7 +188,7 @@ class PromptyEvaluator(Evaluator):
         self._chosen: Mapping[str, JSON] = chosen
         asked = self._over(self._prompt.parameters)
         self._form = AnswerForm(self._output, self._prompt.source, self._objection)
-        known = shown(self._over(self._prompt.written_parameters), "parameters")
+        known = masked(self._over(self._prompt.written_parameters), "parameters")
         # What fingerprints and manifest know: no secret.
         described = plain(
             {

@@ -14,8 +14,7 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, schema_faults
 from tunecheck.evaluators._calls.evaluators import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel
-from tunecheck.evaluators._judges.texts import defined_tools, shown
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel, defined_tools, shown
 from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
