@@ -171,12 +171,13 @@ class PythonScanner:
             self._fail(f"nested deeper than {MAX_TEXT_DEPTH} levels")
         self._depth += 1
         self.position += 1
-        made = {"[": self._list, "(": self._tuple, "{": self._dict}[opener]()
+        made: JSON
+        if opener == "[":
+            made = self._sequence("]", self.value)
+        else:
+            made = self._tuple() if opener == "(" else self._dict()
         self._depth -= 1
         return made
-
-    def _list(self) -> JSON:
-        return self._sequence("]", self.value)
 
     def _tuple(self) -> JSON:
         if self._take(")"):

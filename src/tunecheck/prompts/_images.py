@@ -64,7 +64,11 @@ class ImageFiles:
     def of(cls, texts: Iterable[str], folder: PromptFolder) -> ImageFiles:
         links = {link.strip() for text in texts for _, _, link in find_images(text)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
-        return cls({link: _data_url(folder, name, kind) for link, (name, kind) in files.items()})
+        urls: dict[str, str] = {}
+        for link, (name, kind) in files.items():
+            content = base64.b64encode(folder.read(name, MAX_IMAGE_BYTES)).decode()
+            urls[link] = f"data:{kind};base64,{content}"
+        return cls(urls)
 
     def url(self, link: str, *, own: bool) -> str | None:
         """The URL that goes to the model, None where the link is none; `own` ones stand in the template as they are."""
@@ -87,8 +91,3 @@ def _file_of(link: str) -> tuple[str, str] | None:
         return data.group(2).strip(), data.group(1).strip() or "image/*"
     suffix = Path(link).suffix.lower()
     return (link, _TYPES[suffix]) if suffix in _TYPES and ":" not in link else None
-
-
-def _data_url(folder: PromptFolder, name: str, kind: str) -> str:
-    content = folder.read(name, MAX_IMAGE_BYTES)
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -63,11 +63,10 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     others = list(_moments(actual)) if ones else []
     ambiguous = all(len({one.when for one in each}) > 1 for each in (ones, others))
     alike = ambiguous and {one.mark for one in ones} == {other.mark for other in others}
-    return any(_same(one, other) and not (alike and one.order != other.order) for one in ones for other in others)
-
-
-def _same(one: _Moment, other: _Moment) -> bool:
-    return one.when == other.when if one.utc is None or other.utc is None else one.utc == other.utc
+    pairs = ((one, other) for one in ones for other in others if not alike or one.order == other.order)
+    return any(
+        one.when == other.when if one.utc is None or other.utc is None else one.utc == other.utc for one, other in pairs
+    )
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:

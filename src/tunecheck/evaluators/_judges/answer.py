@@ -261,7 +261,10 @@ class AnswerForm:
         self._objection = objection
         self._schema = canonical(output.schema())
         self._keys = ReplyKeys(output.score, output.reason, tuple(output.outputs))
-        self.format: JSON = _format(output) if output.outputs else None
+        self.format: JSON = None
+        if output.outputs:
+            schema: JSON = {"name": "judgement", "strict": True, "schema": _strict(output.schema(), 0)}
+            self.format = {"type": "json_schema", "json_schema": schema}
         problem = check("the outputs", self._schema, {}).problem
         if problem is not None:
             raise ConfigurationError(f"{where}: outputs: {problem}")
@@ -402,11 +405,6 @@ _BOUNDS = frozenset(
 
 _MOST_LISTED = 100
 """Whole numbers between bounds are sent as a list up to this many: every service takes a list and keeps to it."""
-
-
-def _format(output: ResolvedOutput) -> JSON:
-    schema = _strict(output.schema(), 0)
-    return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
 
 
 def _strict(schema: JSON, depth: int) -> JSON:
