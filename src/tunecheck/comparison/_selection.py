@@ -12,7 +12,7 @@ from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._pairs import Runs
 from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
 from tunecheck.comparison._row_histories import rows_over_runs
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 
 _ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
 

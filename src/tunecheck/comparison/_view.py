@@ -27,7 +27,7 @@ from tunecheck.comparison._wording import (
 )
 from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.results import OWN_SOURCES, PASS_RATE, RunInfo
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate
 from tunecheck.views import (
     SIMULATED,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tunecheck._files import EarlyStop
 from tunecheck._messages import counted
 from tunecheck.results import Kind, RunInfo
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate
 
 if TYPE_CHECKING:

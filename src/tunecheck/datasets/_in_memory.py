@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import canonical
 from tunecheck.datasets._sources import Digest, Record, Source
-from tunecheck.datasets._tables import to_json
 
 if TYPE_CHECKING:
     import pandas
@@ -98,6 +97,8 @@ class FrameSource(Source):
                 self.refuse(f"has the column {column!r} {count} times; rename one")
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        from tunecheck.datasets._tables import to_json
+
         names = self._frame.columns.tolist()
         number = 0
         for start in range(0, len(self._frame), _FRAME_ROWS):

@@ -26,7 +26,6 @@ from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
 from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source
-from tunecheck.datasets._tables import CsvSource, ParquetSource
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:
@@ -356,16 +355,16 @@ _MOST_NEIGHBOURS = 1_000
 
 
 def file_source(path: Path) -> FileSource:
-    """What reads a file, by its suffix."""
+    """Return what reads a file, by its suffix."""
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return JsonLinesSource(path)
         case ".json":
             return json_source(path)
-        case ".csv":
-            return CsvSource(path)
-        case ".parquet":
-            return ParquetSource(path)
+        case ".csv" | ".parquet":
+            from tunecheck.datasets._tables import CsvSource, ParquetSource  # most data is JSON Lines
+
+            return CsvSource(path) if path.suffix.lower() == ".csv" else ParquetSource(path)
     hint = did_you_mean(path.suffix.lower(), SUFFIXES) if path.suffix else f"; known: {', '.join(SUFFIXES)}"
     raise DataError(f"{path}: the suffix {path.suffix!r} is not one of a data file{hint}")
 

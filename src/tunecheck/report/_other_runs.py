@@ -17,7 +17,7 @@ from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._index import Outcomes, outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of
 from tunecheck.results import RunInfo, RunTable
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 
 _MOST_NAMED = 100
 _FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})

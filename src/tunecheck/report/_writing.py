@@ -23,7 +23,7 @@ from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of, read_r
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.results import RunLike, open_run
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""

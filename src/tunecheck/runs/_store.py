@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from tunecheck._describe import read_fitting
 from tunecheck._disk import is_held, odd_file, write_file
 from tunecheck._errors import ConfigurationError, RunError, told_as
-from tunecheck._files import NewerFileError, RunFile, check_first_record, check_if_readable, read_object
+from tunecheck._files import EarlyStop, NewerFileError, RunFile, check_first_record, check_if_readable, read_object
 from tunecheck._json import JSON, dumps, plain
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import counted, did_you_mean
 from tunecheck._trust import is_signed, signature
 from tunecheck.runs._mirrors import mirror_at
 
@@ -260,6 +260,33 @@ def damaged(run: Run, what: str) -> RunError:
         f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck verify {run.id}` checks them), or go on "
         "all the same with --accept-damage (accept_damage=True)"
     )
+
+
+def stopped_text(decision: EarlyStop | None) -> str:
+    """`STOPPED EARLY: worse than base-…, 123 of 1,240 rows`: what is said wherever the figures of such a run stand.
+
+    Empty of a run that has all its rows.
+    """
+    if decision is None or not decision.stopped:
+        return ""
+    return f"STOPPED EARLY: {_outcome_text(decision)}, {decision.rows:,} of {counted(decision.of, 'row')}"
+
+
+def _outcome_text(decision: EarlyStop) -> str:
+    """`worse than base-…`, `at most 2 points worse than base-…`; a margin of scores is in their own unit."""
+    rates = all(metric.kind == "binary" for metric in decision.metrics)
+    margin = (
+        "" if decision.margin is None else f"{100 * decision.margin:g} points " if rates else f"{decision.margin:g} "
+    )
+    match decision.outcome:
+        case "better":
+            return f"better than {decision.against}"
+        case "worse":
+            return f"{margin}or more worse than {decision.against}" if margin else f"worse than {decision.against}"
+        case "not_worse":
+            return f"at most {margin}worse than {decision.against}"
+        case "undecided":
+            return f"undecided against {decision.against}"
 
 
 # -- whose run it is

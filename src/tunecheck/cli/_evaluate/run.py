@@ -21,7 +21,7 @@ from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDEC
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.plugins import added_options
-from tunecheck.runs._decision import stopped_text
+from tunecheck.runs._store import stopped_text
 from tunecheck.views import SIMULATED, console, print_view
 
 if TYPE_CHECKING:
