@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from tunecheck_bfcl._entries import CheckRow
     from tunecheck_bfcl._evaluation import BfclOutcome
     from tunecheck_bfcl._scoring import Scores
-    from tunecheck_bfcl._summary import CategoryScore, ModelScore
-    from tunecheck_bfcl._verdicts import ModelsSummary, ModelSummary
+    from tunecheck_bfcl._summary import CategoryScore, ModelScore, ModelsSummary, ModelSummary
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
@@ -199,7 +198,7 @@ def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
     from tunecheck.plugins import write_file
     from tunecheck.runs import dumps_readably
-    from tunecheck_bfcl._verdicts import ModelsSummary
+    from tunecheck_bfcl._summary import ModelsSummary
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
     summaries: dict[str, ModelSummary] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tunecheck.calls import tool_name
 from tunecheck.episodes import RowVerdict, shown
 from tunecheck_bfcl._source_values import TYPES, declared_value
-from tunecheck_bfcl._verdicts import failed
+from tunecheck_bfcl._summary import failed
 
 _PYTHON_TYPES: dict[str, type] = {
     "string": str,

@@ -21,8 +21,7 @@ from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._entries import CheckRow, entry_ids, read_entries
 from tunecheck_bfcl._result_files import Recorded, ResultFile, asked_in_mode, find_results
 from tunecheck_bfcl._single_turn import check_single_turn
-from tunecheck_bfcl._summary import CategoryScore, ModelScore
-from tunecheck_bfcl._verdicts import failed
+from tunecheck_bfcl._summary import CategoryScore, ModelScore, failed
 
 _UNREADABLE = "unreadable_row"
 _BYTES_A_WORKER = 20_000_000  # some seconds of work; a process takes half a second to start

@@ -14,8 +14,8 @@ from tunecheck.plugins import JSON, sentence
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
 from tunecheck_bfcl._leaderboard_answers import Call, ExpectedCall, LeaderboardRules, Signature, UnusableAnswerError
 from tunecheck_bfcl._source_literals import source_calls, source_value
+from tunecheck_bfcl._summary import failed
 from tunecheck_bfcl._text import UndecodableError
-from tunecheck_bfcl._verdicts import failed
 
 _PASSED = RowVerdict(True)
 

@@ -26,7 +26,7 @@ from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
 from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._entries import CheckRow
-from tunecheck_bfcl._verdicts import verdict_line
+from tunecheck_bfcl._summary import verdict_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,7 +18,7 @@ from tests.memory_kill_parts import serving
 from tunecheck import Run, find_run
 from tunecheck.episodes import RowVerdict
 from tunecheck.plugins import Failure, dumps, load_yaml as yaml_load, loads
-from tunecheck_bfcl._verdicts import verdict_line
+from tunecheck_bfcl._summary import verdict_line
 from tunecheck_upload import UploadRecord
 
 

@@ -9,8 +9,7 @@ from ._columns import (
 )
 from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
 from ._judging import Judging as Judging
-from ._reading import Dataset as Dataset, open_dataset as open_dataset
-from ._repeated import SOURCE_ID as SOURCE_ID, TRIAL as TRIAL
+from ._reading import SOURCE_ID as SOURCE_ID, TRIAL as TRIAL, Dataset as Dataset, open_dataset as open_dataset
 from ._right_calls import RightCall as RightCall, as_right as as_right, is_plain as is_plain, right_calls as right_calls
 from ._row_check import Finding as Finding, Value as Value, call_text as call_text, entry_name as entry_name
 from ._sources import Digest as Digest, JsonLinesSource as JsonLinesSource, Record as Record, Source as Source

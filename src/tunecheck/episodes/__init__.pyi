@@ -33,6 +33,9 @@ from ._dialects import (
     answer_text as answer_text,
 )
 from ._episode import (
+    BY_STEP as BY_STEP,
+    OUTPUT_COLUMNS as OUTPUT_COLUMNS,
+    REASONING as REASONING,
     UNKNOWN as UNKNOWN,
     Answered as Answered,
     Called as Called,
@@ -42,8 +45,6 @@ from ._episode import (
     StateSeen as StateSeen,
     TurnEnded as TurnEnded,
 )
-from ._expected_answers import question_row as question_row, step_row as step_row
-from ._output import BY_STEP as BY_STEP, OUTPUT_COLUMNS as OUTPUT_COLUMNS, REASONING as REASONING
 from ._playing import (
     Attempt as Attempt,
     GroundTruth as GroundTruth,
@@ -52,7 +53,12 @@ from ._playing import (
     play as play,
 )
 from ._scenario import Offer as Offer, Scenario as Scenario, Tool as Tool, read_scenario as read_scenario
-from ._speakers import Message as Message, RecordedModel as RecordedModel
+from ._speakers import (
+    Message as Message,
+    RecordedModel as RecordedModel,
+    question_row as question_row,
+    step_row as step_row,
+)
 from ._state_check import (
     PASSED as PASSED,
     Given as Given,

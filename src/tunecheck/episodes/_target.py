@@ -17,12 +17,18 @@ from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_b
 from tunecheck.episodes._decoding import CallMode
 from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect
 from tunecheck.episodes._driver import Conversation
-from tunecheck.episodes._episode import Episode, input_entry
-from tunecheck.episodes._expected_answers import question_row
-from tunecheck.episodes._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
+from tunecheck.episodes._episode import (
+    OUTPUT_COLUMNS,
+    REASONING,
+    Episode,
+    input_entry,
+    output_columns,
+    recorded_columns,
+    single_columns,
+)
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
-from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
+from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User, question_row
 from tunecheck.episodes._wording import FamilyWording, OwnWording, Wording
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, chosen

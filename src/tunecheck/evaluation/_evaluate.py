@@ -176,7 +176,7 @@ def _prepared(
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
     if settings.repeat > 1:
-        from tunecheck.datasets._repeated import RepeatedDataset
+        from tunecheck.datasets._reading import RepeatedDataset
 
         dataset = RepeatedDataset(dataset, settings.repeat)
     trust = settings.trust or Trust()

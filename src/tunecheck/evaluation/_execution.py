@@ -414,7 +414,7 @@ class _Work:
     ) -> MetricsFile:
         metrics, by_group = aggregator.metrics(rows)
         if self.settings.repeat > 1:
-            from tunecheck.datasets._repeated import SOURCE_ID
+            from tunecheck.datasets._reading import SOURCE_ID
 
             metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
         errors = aggregator.errors

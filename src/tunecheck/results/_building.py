@@ -10,8 +10,7 @@ from itertools import islice
 
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, dumps
-from tunecheck.datasets._reading import fingerprint, usable_id
-from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.results._clusters import Labels, may_cluster
 from tunecheck.results._columns import EvaluatorPart, choose_main_metric, evaluator_names, number_of
