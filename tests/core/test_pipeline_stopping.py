@@ -391,9 +391,10 @@ async def drained(queue: AnswerQueue, takers: int) -> list[int]:
 
     async def take() -> None:
         while (state := await queue.next()) is not None:
-            order.append(state.row.index)
-            await asyncio.sleep(0)
-            queue.done(state)
+            while state is not None:
+                order.append(state.row.index)
+                await asyncio.sleep(0)
+                state = queue.next_of_group(state)
 
     async with asyncio.timeout(TOO_LONG):
         await asyncio.gather(*(take() for _ in range(takers)))
@@ -425,7 +426,7 @@ async def test_a_cleared_queue_says_how_many_it_forgot_and_ends() -> None:
     first = await queue.next()
     assert first is given[0]
     assert queue.clear() == 4
-    queue.done(first)
+    assert queue.next_of_group(first) is None
     assert await drained(queue, 3) == []
     assert queue.clear() == 0
 

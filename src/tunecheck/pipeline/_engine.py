@@ -59,64 +59,51 @@ class RowWriter(Protocol):
 
 
 class AnswerQueue:
-    """Hands out rows to be answered; of each group the next one only when the one before has its answer."""
+    """Hands out rows to be answered; the next row of a group follows when the one before has its answer."""
 
     def __init__(self) -> None:
-        self._ready: deque[RowState] = deque()
+        self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
         self._behind: dict[str, deque[RowState]] = {}
-        self._waiting_behind = 0
-        self._permits = asyncio.Semaphore(0)
-        """One for each row that is ready, and one that says the end, which is passed on and on."""
-        self._closed = False
-        self._ended = False
+        """The rows that wait, by each group that has begun."""
 
     def put(self, state: RowState) -> None:
-        behind = None if state.group is None else self._behind.get(state.group)
-        if behind is not None:
-            behind.append(state)
-            self._waiting_behind += 1
+        """Add a row."""
+        if state.group in self._behind:
+            self._behind[state.group].append(state)
             return
         if state.group is not None:
             self._behind[state.group] = deque()
-        self._ready.append(state)
-        self._permits.release()
+        self._ready.put_nowait(state)
 
     async def next(self) -> RowState | None:
-        """The next row to be answered, when there is one; None when no more will come."""
-        await self._permits.acquire()
-        if self._ready:
-            return self._ready.popleft()
-        self._permits.release()
+        """Return the next row that no other row holds up, or None when no more will come."""
+        state = await self._ready.get()
+        if state is None:
+            self.close()
+        return state
+
+    def next_of_group(self, state: RowState) -> RowState | None:
+        """Return the row that follows an answered one in its group."""
+        if state.group is None:
+            return None
+        behind = self._behind[state.group]
+        if behind:
+            return behind.popleft()
+        del self._behind[state.group]
         return None
 
-    def done(self, state: RowState) -> None:
-        """A row has its answer (or will get none): the next one of its group may follow."""
-        behind = None if state.group is None else self._behind.get(state.group)
-        if behind:
-            self._waiting_behind -= 1
-            self._ready.appendleft(behind.popleft())
-            self._permits.release()
-            self._end_if_all_out()
-        elif behind is not None and state.group is not None:
-            del self._behind[state.group]
-
     def close(self) -> None:
-        self._closed = True
-        self._end_if_all_out()
+        """Say that no more rows will come."""
+        self._ready.put_nowait(None)
 
     def clear(self) -> int:
-        """Forget the rows that were not handed out, and close; how many they were."""
-        waiting = len(self._ready) + self._waiting_behind
-        self._ready.clear()
-        self._behind.clear()
-        self._waiting_behind = 0
+        """Forget the rows that were not handed out, and close; return how many they were."""
+        ready = [self._ready.get_nowait() for _ in range(self._ready.qsize())]
+        waiting = len(ready) - ready.count(None) + sum(map(len, self._behind.values()))
+        for behind in self._behind.values():
+            behind.clear()
         self.close()
         return waiting
-
-    def _end_if_all_out(self) -> None:
-        if self._closed and not self._waiting_behind and not self._ended:
-            self._ended = True
-            self._permits.release()
 
 
 class Engine:
@@ -269,8 +256,9 @@ class Engine:
 
     async def _answer_rows(self) -> None:
         while (state := await self._queue.next()) is not None:
-            await self._answer(state)
-            self._queue.done(state)
+            while state is not None:
+                await self._answer(state)
+                state = self._queue.next_of_group(state)
 
     async def _answer(self, state: RowState) -> None:
         target = self.plan.target

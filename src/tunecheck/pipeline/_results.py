@@ -99,15 +99,13 @@ class ResultsWriter:
     Only each row's place in the file is kept in memory (8 bytes a row), so a row that takes long holds up no other.
     """
 
-    def __init__(self, path: Path, first: int = 0) -> None:
-        """`first` is the lowest index that a row may have."""
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._first = first
         self._partial = path.with_name(path.name + ".partial")
         self._file = open_regular(self._partial, "wb", buffering=1 << 18)
         self._starts = array("Q")
         self._end = 0
-        self._next = first
+        self._next = 0
         self._in_order = True
         self.indices: Sequence[int] | None = None
         """Of a finished file, which rows it has, where it has not all of them."""
@@ -124,20 +122,15 @@ class ResultsWriter:
             line = dumps_line(row)
         shape = tuple(row)
         self.shapes[shape] = min(index, self.shapes.get(shape, index))
-        self.take(index, line)
-        return failure
-
-    def take(self, index: int, line: bytes) -> None:
-        """Write a finished row as it stands in another such file; its columns are not noted."""
         if index != self._next:
             self._in_order = False
         self._next = index + 1
-        place = index - self._first
-        if place >= len(self._starts):
-            self._starts.extend([0] * (place + 1 - len(self._starts)))
-        self._starts[place] = self._end + 1  # 0 stands for a row that is not there
+        if index >= len(self._starts):
+            self._starts.extend([0] * (index + 1 - len(self._starts)))
+        self._starts[index] = self._end + 1  # 0 stands for a row that is not there
         self._file.write(line)
         self._end += len(line)
+        return failure
 
     def finish(self) -> RowsView:
         """Put the rows in order, make the file final, and give access to them.
@@ -147,7 +140,7 @@ class ResultsWriter:
         """
         self._file.close()
         if 0 in self._starts:
-            self.indices = [index for index, start in enumerate(self._starts, self._first) if start]
+            self.indices = [index for index, start in enumerate(self._starts) if start]
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._in_order:
             starts = self._sort(starts)
