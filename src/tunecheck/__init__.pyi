@@ -30,7 +30,9 @@ from .calls._writing import write_calls as write_calls
 from .comparison._compare import compare as compare, select as select
 from .comparison._comparison import (
     Comparison as Comparison,
+    Decision as Decision,
     MetricComparison as MetricComparison,
+    Objection as Objection,
     Selection as Selection,
 )
 from .comparison._pairing import NothingPairsError as NothingPairsError

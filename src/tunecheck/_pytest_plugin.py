@@ -83,7 +83,7 @@ def _holds(metric: MetricComparison, margin: float | None) -> bool:
 
     if margin is None:
         return metric.verdict in (BETTER, NO_DIFFERENCE)
-    return metric.non_inferior is True
+    return metric.non_inferiority is not None and metric.non_inferiority.shown is True
 
 
 def _line(metric: MetricComparison) -> str:

@@ -47,7 +47,7 @@ def test_what_is_not_shown_is_said_in_one_line(tmp_path: Path, compared: Command
             tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
         )
     said = compared("base", "new")
-    assert "no difference shown: b, c, d, e\n" in said.out
+    assert said.out.count("no difference shown") == 1
 
 
 def test_json_and_files_hold_everything(tmp_path: Path, compared: Command) -> None:
@@ -218,7 +218,7 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
             tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
         )
     monkeypatch.setenv("COLUMNS", str(width))
-    table = compared("base", "new", "--margin", "0.05", "--rows", "0").out.split("\n\n")[3].splitlines()
+    table = compared("base", "new", "--margin", "0.05", "--rows", "0").out.split("\n\n")[2].splitlines()
     assert all(len(line) <= width for line in table)
     heads = [line for line in table if line.startswith(" ")]
     assert [line.split()[0] for line in table if line not in heads] == list(names) * len(heads)

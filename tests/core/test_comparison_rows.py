@@ -7,7 +7,6 @@ from pathlib import Path
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import compare
-from tunecheck.comparison._view import changed_faults
 
 
 def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Path:
@@ -51,19 +50,6 @@ def test_an_own_reason_is_compared_as_a_whole(tmp_path: Path) -> None:
     assert change.gone == ("missing call to action; too long",)
     assert change.come == ("missing call to action; too short",)
     assert [fault.code for fault in (*change.base_faults, *change.new_faults)] == ["own", "own"]
-
-
-def test_faults_that_grew_and_shrank_are_counted_by_code(tmp_path: Path) -> None:
-    base = faulty(tmp_path, "a", "x", [{"code": "missing_call", "call": "f"}, {"code": "extra_call", "call": "f"}])
-    new = faulty(tmp_path, "b", "y", [{"code": "missing_call", "call": "g"}, {"code": "too_rude"}])
-    assert changed_faults(compare(base, new).metrics["match"]) == "+1 too rude, −1 extra call"
-
-
-def test_faults_beyond_those_shown_are_counted(tmp_path: Path) -> None:
-    base = passes(tmp_path, "a", [True])
-    new = faulty(tmp_path, "b", "y", [{"code": f"kind_{number}"} for number in range(8)])
-    shown = "+1 kind 0, +1 kind 1, +1 kind 2, +1 kind 3, +1 kind 4, +1 kind 5 and 2 more kinds"
-    assert changed_faults(compare(base, new).metrics["match"]) == shown
 
 
 def test_scores_that_stay_on_their_side_have_changed_the_largest_first(tmp_path: Path) -> None:

@@ -167,7 +167,9 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 3
     assert [gate["met"] for gate in said.json()["gates"]] == [True, True, False]
-    assert any("1 rows have a verdict only in the base" in note for note in said.json()["notes"])
+    assert any(
+        "rows without a figure are excluded from both rates: 1 in the new run" in note for note in said.json()["notes"]
+    )
 
 
 @pytest.mark.parametrize("gate", ["match>=0.5", "match.match>=0.5", "match.match_score>=0"])
@@ -277,8 +279,8 @@ def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(tunecheck:
 def test_rows_in_one_run_only_are_counted_and_named(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate("--limit", "50"))
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
-    (note,) = [note for note in said.json()["notes"] if "so in no comparison" in note]
-    assert "10 of 60 rows (r50, r51, r52 …)" in note
+    (note,) = [note for note in said.json()["notes"] if "in no figure" in note]
+    assert "10 rows only in the new run, in no figure: r50, r51, r52" in note
 
 
 def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(tunecheck: Tunecheck) -> None:

@@ -27,6 +27,7 @@ from tunecheck.cli import main
 from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
 from tunecheck.comparison._judged import corrections
+from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._wording import headline
 from tunecheck.report._serving import runs_page
 from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
@@ -158,7 +159,8 @@ def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_w
         judged(tmp_path, name, [n < 120 for n in range(200)], judge)
         for name, judge in (("base", JUDGE), ("new", OTHER))
     )
-    ((outcome, objected), _) = Base(str(base), base.name, 0.05, ("match",), False, tmp_path).check(new)
+    settings = ComparisonSettings(metrics=("match",), margin=0.05, gated=True)
+    ((outcome, objected), _) = Base(str(base), base.name, settings, tmp_path).check(new)
     assert outcome.end == "not met"
     assert "cannot be said: each run has a judge of its own" in outcome.remark
     assert (objected.end, "its judge" in objected.remark) == ("undecided", True)
@@ -186,7 +188,7 @@ def test_two_runs_of_one_judge_are_compared_as_people_would_see_them(tmp_path: P
     assert metric.difference.value == pytest.approx(0.2 / 0.7)
     assert metric.raw is not None
     assert (metric.raw.base.value, metric.raw.new.value) == (0.6, 0.8)
-    assert (metric.verdict, metric.non_inferior, metric.judge) == ("better", True, "corrected")
+    assert (metric.verdict, metric.non_inferiority.shown, metric.judge) == ("better", True, "corrected")  # type: ignore[union-attr]
     assert "corrected for the judge's errors (its verdicts 60.0% → 80.0%)" in headline(metric)
 
 
@@ -199,7 +201,7 @@ def test_a_comparison_by_a_judge_without_a_calibration_says_so(tmp_path: Path) -
 def test_runs_of_different_judges_are_not_called_better(tmp_path: Path) -> None:
     metric = compared(tmp_path, OTHER, margin=0.05)
     assert (metric.verdict, metric.judge) == ("judges differ", "different")
-    assert (metric.p_value, metric.p_adjusted, metric.difference.value, metric.non_inferior) == (None,) * 4
+    assert (metric.p_value, metric.p_adjusted, metric.difference.value) == (None,) * 3
     assert "`judge calibrate --save` of both on the same labels says how they differ" in metric.why
     assert headline(metric).startswith("judges differ, 60.0% → 80.0%; ")
 

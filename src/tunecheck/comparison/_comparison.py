@@ -71,8 +71,7 @@ class MetricComparison(Result):
     correction: over the runs of the `primary` metric, which is tested by itself, or over all other metrics of all runs.
     A metric of which no row `moved` is no test, and counts in no correction. `b` rows passed in the base only, `c` in
     the new run only; None for scores, and for shares of trials. The pairs of `one_sided` are in no figure.
-    `non_inferior` is whether the new run is shown to be worse by less than the margin; None without a margin or an
-    interval. `p_permutation` is the p-value, where it is that of a permutation test.
+    `non_inferiority` is whether the new run is shown to be worse by less than the margin; None without a margin.
 
     Where a model judges, `judge` says what became of its errors: figures are `corrected` by its calibration (those of
     its verdicts are `raw`), `scores` are not, it is `uncalibrated`, or the runs have `different` judges, and no figure
@@ -114,8 +113,6 @@ class MetricComparison(Result):
     totals: Mapping[str, int] = field(default_factory=dict)
     judge: Literal["corrected", "scores", "uncalibrated", "different"] | None = None
     raw: RawFigures | None = None
-    non_inferior: bool | None = None
-    p_permutation: float | None = None
     primary: bool = False
     moved: bool = True
 

@@ -166,7 +166,6 @@ def _corrected(metric: MetricComparison, labels: LabelCounts) -> MetricCompariso
         new=corrected_rate(metric.new, labels),
         difference=difference,
         non_inferiority=held,
-        non_inferior=None if held is None else held.shown,
         smallest_difference=smallest,
         judge="corrected",
         raw=RawFigures(metric.base, metric.new, metric.difference),
@@ -193,10 +192,8 @@ def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
         p_value=None,
         p_exact=None,
         p_mid=None,
-        p_permutation=None,
         smallest_difference=None,
         non_inferiority=None if held is None else NonInferiority(None, None, held.margin, held.alpha, why),
-        non_inferior=None,
         verdict=JUDGES_DIFFER if metric.tested else None,
         why=_how_they_differ(metric.evaluator, base, new) if metric.tested else "",
     )

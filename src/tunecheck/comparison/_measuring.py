@@ -159,6 +159,7 @@ def measure(
     if decided is not None:
         found = _as_decided(found, decided)
     one_sided = (int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
+    binary = found if isinstance(found, PairedBinary) else None
     result = MetricComparison(
         name=chosen.name,
         key=chosen.key,
@@ -172,30 +173,27 @@ def measure(
         base_rows=_counts(base, chosen),
         new_rows=_counts(new, chosen),
         one_sided=OneSided(*one_sided),
+        b=None if binary is None else binary.b,
+        c=None if binary is None else binary.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
     )
-    if isinstance(found, PairedBinary):
-        result = replace(result, b=found.b, c=found.c)
     if not chosen.tested:
         return result
-    p_value, held = _plain(found.p_value), None
+    held = None
     if settings.margin is not None:
         held = non_inferiority(found.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
-            held = replace(
-                held, shown=decided.outcome == "not_worse"
-            )  # of the complete run, whose interval is narrower
-    result = replace(
+            # The outcome is that of the complete run, whose interval is narrower.
+            held = replace(held, shown=decided.outcome == "not_worse")
+    return replace(
         result,
-        p_value=p_value,
+        p_value=_plain(found.p_value),
         p_exact=_plain(found.p_exact),
+        p_mid=None if binary is None else _plain(binary.p_mid),
         test=found.test,
         smallest_difference=smallest_difference(found),
         non_inferiority=held,
-        non_inferior=None if held is None else held.shown,
-        p_permutation=p_value if "permutation" in found.test else None,
     )
-    return replace(result, p_mid=_plain(found.p_mid)) if isinstance(found, PairedBinary) else result
 
 
 def compared(
@@ -244,6 +242,15 @@ def _plain(value: float | None) -> float | None:
 
 def _counts(table: RunTable, chosen: Chosen) -> Counts:
     return Counts(*table.evaluators[chosen.evaluator].counts())
+
+
+def rows_needed(metric: MetricComparison, margin: float) -> int | None:
+    """Return how many rows would show a difference like this one to be within the margin, or beyond it."""
+    from tunecheck.statistics._margins import rows_to_decide
+
+    counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
+    discordant = counted_rows if metric.raw is None else None  # a judge's are not as people would see them
+    return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
 
 
 def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:

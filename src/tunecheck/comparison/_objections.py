@@ -17,7 +17,7 @@ from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import corrected
-from tunecheck.comparison._measuring import FEWEST, Chosen, compared, shown_verdict
+from tunecheck.comparison._measuring import FEWEST, Chosen, compared, rows_needed, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE, rows_by_value
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
@@ -367,10 +367,8 @@ class _Weighed:
         """Estimate how many rows would show a difference like this one, or that it is irrelevant."""
         from tunecheck.statistics._margins import rows_to_decide
 
-        metric, margin = self.metric, self.pair.settings.margin
-        up, difference = metric.higher_is_better, metric.difference
-        discordant = None if metric.b is None or metric.c is None or metric.raw else (metric.b, metric.c)
-        rows = [rows_to_decide(difference, margin or 0.0, higher_is_better=up, discordant=discordant)]
+        margin, difference = self.pair.settings.margin, self.metric.difference
+        rows = [rows_needed(self.metric, margin or 0.0)]
         relevant = self._relevant
         if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
             ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -92,15 +93,11 @@ class Runs:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The base's items that are not independent, as some pair says."""
-        pairs = [each for each in self.against_base.values() if each.clusters is not None]
-        found = {
-            item: label
-            for each in pairs
-            if each.clusters is not None
-            for item, label in zip(each.pairing.base, each.clusters.labels, strict=True)
-        }
-        if not pairs or pairs[0].clusters is None:
-            return None
-        labels = [found.get(item) for item in range(len(self.base.items.ids))]
-        return Clusters(pairs[0].clusters.by, pairs[0].clusters.how, labels)
+        """The base's items that are not independent, as the first pair says that has clusters."""
+        for each in self.against_base.values():
+            if each.clusters is not None:
+                found = dict(zip(each.pairing.base, each.clusters.labels, strict=True))
+                own = None if self.base.clusters is None else self.base.clusters.labels
+                items = range(len(self.base.items.ids))
+                return replace(each.clusters, labels=own or [found.get(item) for item in items])
+        return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._messages import clean, counted
-from tunecheck.comparison._verdicts import ALONE, BETTER, JUDGES_DIFFER, NO_DIFFERENCE, TOO_LITTLE, WORSE
+from tunecheck.comparison._verdicts import ALONE, BETTER, WORSE
 from tunecheck.comparison._wording import (
     decision_lines,
     difference_text,
@@ -26,7 +26,7 @@ from tunecheck.comparison._wording import (
     value_text,
 )
 from tunecheck.pipeline._finished_rows import fault_groups
-from tunecheck.results import OWN_SOURCES, PASS_RATE, RunInfo
+from tunecheck.results import OWN_SOURCES, PASS_RATE, Kind, RunInfo
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate
 from tunecheck.views import (
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
         Selection,
     )
 
-_MOST_NAMED, _MOST_CHANGED, _MOST_CAUSES = 5, 6, 12
-_FEW, _MOST_FAULTS = 3, 3
+_MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 3
 _LONGEST_REASON = 120
 _STYLES: Mapping[str, Style] = {BETTER: "good", WORSE: "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
@@ -78,7 +77,7 @@ def comparison_view(comparison: Comparison, rows: int = 3) -> View:
     """The last run against the base, and all runs beside each other; `rows` of each list are shown."""
     title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
     checks = [_check(each.decision) for each in comparison.against]
-    return View(title, [*_comparison_parts(comparison, rows)], [*_notes(comparison)], checks)
+    return View(title, [*_comparison_parts(comparison, rows)], [*comparison_notes(comparison)], checks)
 
 
 def _check(decision: Decision) -> Check:
@@ -105,7 +104,7 @@ def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
         yield _rows_over_runs_table(best.rows_over_runs, rows)
     if last.causes:
         yield _causes_table(last, comparison)
-    yield from _rows_tables(last, rows)
+    yield from _row_lists(last.metrics[last.part_metric], rows)
 
 
 def _interval(label: str, estimate: Estimate) -> Interval:
@@ -146,21 +145,16 @@ def _decision(decision: Decision) -> list[Sentence]:
 
 
 def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
-    """The verdicts that the decision does not say; metrics of which nothing is shown share a line."""
+    """The verdicts that the decision does not say; metrics without a shown difference stand in the table alone."""
     tested = sorted(against.tested, key=lambda each: not each.primary)
     if against.decision is comparison.decision:
         tested = [each for each in tested if not each.primary]
     if comparison.best is not None and tested:
         names = short_names([run.id for run in comparison.runs])
         yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"
-    for metric in [each for each in tested if each.primary or each.verdict in (WORSE, BETTER, JUDGES_DIFFER)]:
-        yield _said_of(metric)
-    for verdict in (NO_DIFFERENCE, TOO_LITTLE):
-        alike = [each for each in tested if each.verdict == verdict and not each.primary]
-        telling = [each for each in alike if len(alike) <= _FEW or (verdict == NO_DIFFERENCE and each.why)]
-        yield from map(_said_of, telling)
-        if len(alike) > len(telling):
-            yield f"{verdict}: {', '.join(clean(each.name, 60) for each in alike if each not in telling)}"
+    for metric in tested:
+        if metric.primary or metric.why or metric.verdict in (WORSE, BETTER):
+            yield _said_of(metric)
 
 
 def _said_of(metric: MetricComparison) -> Sentence:
@@ -187,26 +181,26 @@ def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
-    kind, style, smallest = metric.kind, _style_of(metric.tested), metric.smallest_difference
+    kind, smallest = metric.kind, metric.smallest_difference
+    style: Style = "" if metric.tested else "dim"
     if metric.tested or metric.name == metric.evaluator:
         yield _name(metric.name, style)
     else:
         key = metric.key.removeprefix(f"{metric.evaluator}.")
         yield Words(f"  {'pass rate' if key == PASS_RATE else clean(key, 60)}", style)
-    yield Words(f"{metric.difference.n:,}", style)
-    yield Words(value_text(kind, metric.base.value), style)
-    yield Words(value_text(kind, metric.new.value), style)
-    yield Words(shown_difference(kind, metric.difference, unit=False), style)
+    yield from (Words(text, style) for text in _figures(kind, metric))
     yield p_text(metric.p_value) if metric.tested else ""
     yield p_text(metric.p_adjusted) if metric.tested else ""
     yield size_text(kind, smallest.value).removesuffix(" points") if smallest is not None else ""
     if has_margin:
         shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
-        yield shown[metric.non_inferior] if metric.non_inferiority is not None else ""
+        yield shown[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
 
 
-def _style_of(tested: bool) -> Style:
-    return "" if tested else "dim"
+def _figures(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
+    """How many rows, both figures, and their difference."""
+    values = (value_text(kind, side.value) for side in (compared.base, compared.new))
+    return f"{compared.difference.n:,}", *values, shown_difference(kind, compared.difference, unit=False)
 
 
 def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
@@ -224,16 +218,9 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
 
 
 def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
-    kind, style = metric.kind, _STYLES.get(part.verdict or "", "")
-    return [
-        Words(clean(part.value, 40), style, foreign=True),
-        f"{part.difference.n:,}",
-        value_text(kind, part.base.value),
-        value_text(kind, part.new.value),
-        shown_difference(kind, part.difference, unit=False),
-        p_text(part.p_value),
-        p_text(part.p_adjusted),
-    ]
+    style = _STYLES.get(part.verdict or "", "")
+    name = Words(clean(part.value, 40), style, foreign=True)
+    return [name, *_figures(metric.kind, part), p_text(part.p_value), p_text(part.p_adjusted)]
 
 
 def _causes_table(against: RunComparison, comparison: Comparison) -> Table:
@@ -278,43 +265,11 @@ def _iteration(comparison: Comparison, history: History, number: int) -> Words:
 # -- the rows behind a comparison
 
 
-def _rows_tables(against: RunComparison, most: int) -> Iterator[ViewPart]:
-    shown = _telling_metrics(against)
-    for metric in shown:
-        yield from _row_lists(metric, most)
-    others = [each for each in against.tested if each not in shown and any(each.totals.values())]
-    if others:
-        yield Text(
-            [f"the rows of {counted(len(others), 'more metric')}: --metric NAME shows them, --out FILE writes all"]
-        )
-
-
-def _telling_metrics(against: RunComparison) -> list[MetricComparison]:
-    """Whose rows to show: the metrics that changed, then those with most flips; none whose rows were shown before."""
-
-    def rank(metric: MetricComparison) -> tuple[bool, int]:
-        flips = sum(metric.totals.get(name, 0) for name in ("regressed", "fixed", "flaky"))
-        return metric.verdict not in (BETTER, WORSE), -flips
-
-    shown: list[MetricComparison] = []
-    seen: set[tuple[str, str]] = set()
-    for metric in sorted(against.tested, key=rank):
-        flips = {(each.row_id, name) for name in ("regressed", "fixed", "flaky") for each in getattr(metric, name)}
-        new = flips - seen or (not flips and not shown and metric.totals.get("changed"))
-        if len(shown) < _FEW and new:
-            shown.append(metric)
-            seen |= flips
-    return shown
-
-
 def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
     counts = ", ".join(
         f"{metric.totals.get(name, 0):,} {name}" for name in _LISTS if name != "flaky" or metric.totals.get("flaky")
     )
-    lines: list[Sentence] = [(_name(metric.name, "strong"), Words(f": {counts}", "strong"))]
-    if most and (change := changed_faults(metric)):
-        lines.append(("  faults: ", Words(change, foreign=True)))
-    yield Text(lines)
+    yield Text([(_name(metric.name, "strong"), Words(f": {counts}", "strong"))])
     for name, style in _LISTS.items():
         rows: Sequence[RowChange] = getattr(metric, name)
         if rows and most:
@@ -351,23 +306,6 @@ def _groups(row: RowChange) -> tuple[list[str], list[str]]:
     return base, new
 
 
-def changed_faults(metric: MetricComparison) -> str:
-    """Which faults grew and which shrank over all rows listed: `+5 wrong argument: number as text, −2 missing call`."""
-    change: Counter[str] = Counter()
-    for name in _LISTS:
-        for row in getattr(metric, name):
-            base, new = _groups(row)
-            change.update(new)
-            change.subtract(base)
-    ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))
-    left_out = len(ordered) - _MOST_CHANGED
-    more = f" and {counted(left_out, 'more kind')}" if left_out > 0 else ""
-    shown = (
-        f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered[:_MOST_CHANGED]
-    )
-    return ", ".join(shown) + more
-
-
 def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
     """What became of rows over all runs, and the first rows of each outcome with their verdict in each run."""
     said = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
@@ -393,11 +331,12 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
 # -- notes
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
+def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """What a reader must know of the rows that are in no figure, and of the runs themselves."""
     against, pairs = comparison.against[-1], comparison.pairs
+    stopped = comparison.new.stopped is not None
     for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
-        if names:
+        if names and not (stopped and where == "base"):
             yield f"{counted(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
     if pairs.other_content:
         ids = counted(len(pairs.other_content), "id")

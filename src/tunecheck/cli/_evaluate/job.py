@@ -133,10 +133,10 @@ class Job:
         against = {"better_than": base.name} if base.better else {"no_worse_than": base.name, "margin": base.margin}
         return {
             **against,
-            "allow_simulated": base.allow_simulated,
+            "allow_simulated": base.settings.allow_simulated,
             "until_decided": True,
-            "decide_on": base.metrics,
-            "confidence": base.confidence,
+            "decide_on": base.settings.metrics,
+            "confidence": base.settings.confidence,
             "seed": self.options.seed or 0,
         }
 
@@ -228,7 +228,8 @@ def _with_base(job: Job, options: Options, gates: tuple[Gate, ...]) -> Job:
     if options.until_decided:
         check_each_row_tells(base, gates, job.evaluators)
     lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
-    return replace(job, base=replace(base, cluster=options.cluster), options=replace(job.options, **lasting))
+    base = replace(base, settings=replace(base.settings, cluster=options.cluster))
+    return replace(job, base=base, options=replace(job.options, **lasting))
 
 
 def _about_to_run(job: Job) -> AboutToRun | Run:

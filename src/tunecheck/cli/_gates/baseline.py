@@ -18,6 +18,7 @@ from tunecheck.results import PASS_RATE
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import Comparison, MetricComparison
+    from tunecheck.comparison._measuring import ComparisonSettings
     from tunecheck.results import AboutToRun, RunTable
     from tunecheck.runs._store import Run
 
@@ -28,21 +29,21 @@ DEFAULT_CONFIDENCE = 0.95
 class Base:
     """What the run must be no worse than, or with `better` better than, which is worse by less than a margin of 0.
 
-    `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have. `power` is
-    what the gate can show with these rows.
+    `name` finds it again. The metrics of the `settings` are those that are tested, None for every evaluator that both
+    runs have. `power` is what the gate can show with these rows.
     """
 
     name: str
     id: str
-    margin: float
-    metrics: tuple[str, ...] | None
-    allow_simulated: bool
+    settings: ComparisonSettings
     results_dir: Path
     power: tuple[Power, ...] = ()
     better: bool = False
-    confidence: float = 0.95
-    cluster: str | None = None
-    allow_changed_evaluator: bool = False
+
+    @property
+    def margin(self) -> float:
+        """How much worse the run may be."""
+        return self.settings.margin or 0.0
 
     @property
     def flag(self) -> str:
@@ -55,21 +56,11 @@ class Base:
         Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
         """
         from tunecheck.comparison._compare import compare_runs
-        from tunecheck.comparison._measuring import ComparisonSettings
         from tunecheck.comparison._pairing import NothingPairsError
+        from tunecheck.comparison._view import comparison_notes
 
-        settings = ComparisonSettings(
-            metrics=self.metrics,
-            confidence=self.confidence,
-            margin=self.margin,
-            cluster=self.cluster,
-            allow_simulated=self.allow_simulated,
-            allow_changed_evaluator=self.allow_changed_evaluator,
-            rows=0,
-            gated=True,
-        )
         try:
-            compared = compare_runs([self.name, run], self.results_dir, settings)
+            compared = compare_runs([self.name, run], self.results_dir, self.settings)
         except NothingPairsError as error:  # its remedy is an option of `compare`
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
@@ -79,7 +70,8 @@ class Base:
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
         outcomes = [self._outcome(metric, comparison) for metric in tested]
-        return [*outcomes, *self._objected(comparison)], _notes(comparison, self.flag)
+        notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
+        return [*outcomes, *self._objected(comparison)], notes
 
     def _objected(self, comparison: Comparison) -> Iterator[GateOutcome]:
         """Yield what the decision has against this run, beside the metrics that are gated."""
@@ -99,20 +91,20 @@ class Base:
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
+        from tunecheck.comparison._measuring import rows_needed
         from tunecheck.comparison._wording import difference_text, needed_text
-        from tunecheck.statistics._margins import margin_result, rows_to_decide
+        from tunecheck.statistics._margins import margin_result
 
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
-        met, up = metric.non_inferior is True, metric.higher_is_better
+        tested, up = metric.non_inferiority, metric.higher_is_better
+        met = tested is not None and tested.shown is True
         is_open = margin_result(metric.difference, self.margin, higher_is_better=up) != "refuted"
         undecided = not met and is_open and metric.difference.n > 0 and metric.judge != "different"
         rows: int | None = None
         stopped = comparison.new.stopped
         remark = _remark(metric, promised=met and stopped is not None and stopped.outcome == "not_worse")
-        if undecided and metric.non_inferior is not None:
-            counted = None if metric.b is None or metric.c is None else (metric.b, metric.c)
-            discordant = counted if metric.raw is None else None  # a judge's, which are not as people would see them
-            rows = rows_to_decide(metric.difference, self.margin, higher_is_better=up, discordant=discordant)
+        if undecided and tested is not None and tested.shown is not None:
+            rows = rows_needed(metric, self.margin)
             what = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {what} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
         return GateOutcome(
@@ -127,7 +119,7 @@ class Base:
                 "base_value": metric.base.value,
                 "new_value": metric.new.value,
                 "difference": metric.difference.as_json(),
-                "bound": None if metric.non_inferiority is None else metric.non_inferiority.bound,
+                "bound": None if tested is None else tested.bound,
                 "higher_is_better": metric.higher_is_better,
                 "pairs": metric.difference.n,
                 "pairs_to_decide": rows,
@@ -150,8 +142,9 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
     said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
     if metric.difference.method == ANY_STOPPING:
         said += " whenever one stops" + "; a complete run would show it" * promised
-    if metric.non_inferior is None:
-        why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
+    tested = metric.non_inferiority
+    if tested is None or tested.shown is None:
+        why = None if tested is None else tested.remark
         said = f"cannot be said: {why or 'too little data'}"
         said += f"; {metric.why}" if metric.judge == "different" else ""
     pairs, judged = metric.difference.n, judge_text(metric)
@@ -161,22 +154,6 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
     return f"{said}, {pairs:,} {'row' if pairs == 1 else 'rows'}" + (
         "" if metric.higher_is_better else ", lower is better"
     )
-
-
-def _notes(comparison: Comparison, flag: str) -> list[str]:
-    """What a gate over part of the rows, or of the evaluators, must not keep to itself."""
-    notes = list(comparison.notes)
-    not_asked = comparison.new.stopped is not None
-    for run, ids in ((comparison.base, comparison.pairs.only_in_base), (comparison.new, comparison.pairs.only_in_new)):
-        if ids and not (not_asked and run is comparison.base):
-            shown = ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "")
-            notes.append(f"only in {run.id}, so in no comparison: {len(ids):,} of {run.rows:,} rows ({shown})")
-    for metric in comparison.against[-1].tested:
-        lone = metric.one_sided
-        if lone.base or lone.new:
-            said = f"{lone.base:,} rows have a verdict only in the base, {lone.new:,} only in this run"
-            notes.append(f"{metric.name}: {said}")
-    return [f"{flag}: {note}" for note in notes]
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
@@ -240,6 +217,7 @@ def read_base(
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
     from tunecheck.comparison._deciding import default_metrics
+    from tunecheck.comparison._measuring import ComparisonSettings
     from tunecheck.comparison._pairing import NothingPairsError, pair
     from tunecheck.results import read_runs
 
@@ -267,25 +245,21 @@ def read_base(
         points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
         raise _about(flag, f"{rates[0]} lies between 0 and 1, so every run is within a margin of {margin:g}{points}")
     power = powers(table, paired.base, rates, margin, max(repeat, asked.info.trials))
-    metrics = None if named is None else tuple(named)
-    confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
-    return Base(
-        name,
-        table.info.id,
-        margin,
-        metrics,
-        options.allow_simulated,
-        results_dir,
-        power,
-        better,
-        confidence,
+    settings = ComparisonSettings(
+        metrics=None if named is None else tuple(named),
+        confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,
+        margin=margin,
+        allow_simulated=options.allow_simulated,
         allow_changed_evaluator=options.allow_changed_evaluator,
+        rows=0,
+        gated=True,
     )
+    return Base(name, table.info.id, settings, results_dir, power, better)
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
     """See that no gate is on a figure of the whole run, such as a weighted overall one, of which no row tells."""
-    decided = {*evaluators, *(base.metrics or ())}
+    decided = {*evaluators, *(base.settings.metrics or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
