@@ -113,7 +113,7 @@ def test_the_report_has_the_figures_the_table_and_the_rows(folder: Path, capsys:
     assert "verdict pass verdict fail label pass 5 1 label fail 1 3" in text
     assert re.search(r"r8 +pass +fail \(0\) +it is \[31mwrong", said.out), "escape sequences do not reach a terminal"
     assert re.search(r"r9 +fail +pass \(1\) +it is right", said.out)
-    assert "model calls 10" in text
+    assert "spent calls tokens in tokens out cost strict 10 " in text
 
 
 def test_json_and_a_file_hold_all_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,9 +12,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import check_output, cost_text, print_json, print_path, write_output
+from tunecheck.cli._console import check_output, print_json, print_path, write_output
 from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
-from tunecheck.cli._running import begin, run_arguments, run_errors
+from tunecheck.cli._running import begin, run_arguments, run_errors, usage_table
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
 
@@ -172,6 +172,8 @@ def _parts(calibration: Calibration, out: str | None) -> Iterator[Part]:
         yield _confusion(calibration)
     if calibration.differences:
         yield _differences(calibration, out)
+    if calibration.usage:
+        yield usage_table(calibration.usage)
     if calibration.errors:
         again = f"--resume {clean(calibration.run_dir.name)} tries again"
         kinds = [f"  {kind}" for kind in run_errors(calibration.run_dir, "row")]
@@ -206,8 +208,6 @@ def _figures(calibration: Calibration) -> Table:
     rows += _score_figures(calibration)
     about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
     rows.append(("", "", Words(about, "dim")))
-    if calibration.usage:
-        rows.append(("model calls", *_usage(calibration)))
     return Table(("", "", ""), rows, "lrl")
 
 
@@ -240,14 +240,6 @@ def _interval(share: Proportion) -> str:
     if share.low is None or share.high is None:
         return "no such row"
     return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
-
-
-def _usage(calibration: Calibration) -> tuple[str, str]:
-    used = calibration.usage.get(calibration.evaluator)
-    values = used if isinstance(used, dict) else {}
-    tokens = sum(value for key in ("input_tokens", "output_tokens") if isinstance(value := values.get(key), int))
-    spent = cost_text(values)
-    return str(values.get("calls")), f"{tokens:,} tokens{f', {spent}' if spent else ''}"
 
 
 def _confusion(calibration: Calibration) -> Table:

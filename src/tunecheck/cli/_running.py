@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from tunecheck._codes import Side, cause_named, in_order
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import progress_bar
+from tunecheck.cli._console import cost_text, progress_bar
 from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
@@ -159,6 +159,17 @@ def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "")
     said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
     why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
     return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
+
+
+def usage_table(usage: Mapping[str, JSON]) -> Table:
+    """List calls, tokens and cost of the target and of each evaluator that asks a model."""
+    rows: list[Sequence[Sentence]] = []
+    for name, spent in usage.items():
+        if isinstance(spent, dict):
+            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
+            price = cost_text(spent, ",.4f") or "no price"
+            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
+    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:

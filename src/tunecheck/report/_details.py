@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
@@ -148,15 +149,10 @@ class DetailReader:
                 yield [cut(name, 200), self._kept(value)]
 
     def _kept(self, value: JSON) -> JSON:
-        if isinstance(value, (bool, int, float)) or value is None:
+        """Return a value as text, or the number of a long one among the shared texts."""
+        if not isinstance(value, (str, list, dict)):
             return as_json(value)
-        if isinstance(value, str):
-            return (
-                value
-                if len(value) < _LONG
-                else self._shared.number(value.encode("utf-8", "surrogatepass"), lambda: cut(value))
-            )
-        key = _json_key(value)
+        key = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json_key(value)
         return as_text(value) if len(key) < _LONG else self._shared.number(key, lambda: as_text(value))
 
 
@@ -168,19 +164,18 @@ def _json_key(value: JSON) -> bytes:
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
-    """What was asked: turns, messages, or one text; the first column that holds such."""
+    """Return what was asked: the first column that holds turns, messages, or one text."""
     conversation = _Conversation()
     for name, value in data.items():
-        if value is ground_truth or not isinstance(value, list) or not value:
+        if value is ground_truth or not isinstance(value, list):
             continue
-        if isinstance(value[0], list):
-            messages = [message for turn in value for message in turn] if is_conversation(value) else []  # type: ignore[union-attr]
-            if conversation.turns is None and _is_messages(messages):
-                conversation.turns = value
-                conversation.used.add(name)
+        if conversation.turns is None and is_conversation(value) and _is_messages([*chain.from_iterable(value)]):
+            conversation.turns = [*value]
         elif conversation.messages is None and _is_messages(value):
             conversation.messages = value
-            conversation.used.add(name)
+        else:
+            continue
+        conversation.used.add(name)
     if conversation.turns is None and conversation.messages is None:
         asked = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
         if asked is not None:

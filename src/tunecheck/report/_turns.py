@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
+from typing import TypeGuard
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading
@@ -25,8 +26,8 @@ _MOST_RESULT = 4_000
 _ABSENT = "(nothing)"
 
 
-def is_conversation(turns: JSON) -> bool:
-    """Whether a value is a list of turns, each a list of messages."""
+def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
+    """Return True if a value is a list of turns, each a list of messages."""
     return isinstance(turns, list) and bool(turns) and all(isinstance(turn, list) for turn in turns)
 
 

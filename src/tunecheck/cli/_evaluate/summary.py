@@ -10,10 +10,10 @@ from tunecheck._codes import CAUSE_METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import cost_text, skill_text
+from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
-from tunecheck.cli._running import failures_table
+from tunecheck.cli._running import failures_table, usage_table
 from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
 
@@ -100,7 +100,7 @@ def _parts(summary: Summary, intervals: Mapping[str, str] | None) -> Iterator[Pa
     if failed := failures_table(summary.failures, summary.rows):
         yield failed
     if summary.usage:
-        yield _usage(summary.usage)
+        yield usage_table(summary.usage)
     if summary.gates:
         yield _gates(summary.gates)
     files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
@@ -182,17 +182,6 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     left = len(ordered) - len(rows)
     below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
-
-
-def _usage(usage: Mapping[str, JSON]) -> Table:
-    """What the calls came to: of the target, and of each evaluator that asks a model."""
-    rows: list[Sequence[Sentence]] = []
-    for name, spent in usage.items():
-        if isinstance(spent, dict):
-            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
-            price = cost_text(spent, ",.4f") or "no price"
-            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
-    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
 def _gates(outcomes: Sequence[GateOutcome]) -> Table:
