@@ -124,6 +124,22 @@ def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunec
     assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
 
 
+def test_a_slice_that_lost_more_than_the_margin_fails_the_gate_in_every_output(
+    tunecheck: Tunecheck, tmp_path: Path
+) -> None:
+    """Ten of thirty calls are lost: a sixth of all rows, which alone would leave the gate undecided."""
+    tunecheck(*evaluate())
+    files = ("--junit", "gates.xml", "--markdown", "gates.md")
+    said = tunecheck(
+        *evaluate(*no_worse("last", "0.17"), "--fail-under", "match>=0", *files, "--json", endpoint="wrong")
+    )
+    assert said.code == 3
+    decision = next(gate["decision"] for gate in said.json()["gates"] if "decision" in gate)
+    assert (decision["decision"], decision["objections"][0]["code"]) == ("keep", "slice_worse")
+    for name in ("gates.xml", "gates.md"):
+        assert "match[row_kind=call] is worse: 100.0% → 66.7%" in (tmp_path / name).read_text("utf-8").replace("\\", "")
+
+
 def test_a_bare_evaluator_is_its_pass_rate_in_both_gates(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.3"), "--fail-under", "match>=0", "--json", endpoint="wrong"))

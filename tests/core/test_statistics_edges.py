@@ -170,7 +170,7 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "a confidence lies between 0 and 1"),
         (lambda: pass_at_k([(1, 2)], 0), "k is 1 or more"),
         (lambda: pass_at_k([(3, 2)], 1), "item 0: 3 of 2"),
-        (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "a power and an alpha"),
+        (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "a power lies between"),
         (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "a margin is 0 or more"),
     ],
 )

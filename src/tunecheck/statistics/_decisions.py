@@ -28,9 +28,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def non_inferiority(
-    difference: Estimate, margin: float, *, higher_is_better: bool = True, alpha: float | None = None
-) -> NonInferiority:
+def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> NonInferiority:
     """Shown to be worse by less than `margin`, if that end of the interval which is worse is within it.
 
     A two-sided interval of 95% is a one-sided test at 0.025: CONSORT for non-inferiority trials, Piaggio and others,
@@ -40,16 +38,13 @@ def non_inferiority(
         difference: new − base, with its interval.
         margin: how much worse is still accepted, in the metric's unit; 0 asks for a shown improvement.
         higher_is_better: whether a lower value is the worse one.
-        alpha: one-sided; that of the interval, unless given.
 
     Raises:
-        ValueError: a negative margin, or an alpha that is not the interval's.
+        ValueError: a negative margin.
     """
     own = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
         raise ValueError(f"a margin is 0 or more, not {margin!r}")
-    if alpha is not None and not math.isclose(alpha, own, rel_tol=1e-9):
-        raise ValueError(f"an interval of {difference.confidence!r} tests at {own:.6g}, not at {alpha!r}")
     bound = difference.low if higher_is_better else difference.high
     if bound is None:
         return NonInferiority(None, None, margin, own, difference.remark or "the difference has no interval")
@@ -60,9 +55,7 @@ def non_inferiority(
 # -- power
 
 
-def smallest_difference(
-    comparison: PairedBinary | PairedScores, *, power: float = 0.8, alpha: float | None = None
-) -> SmallestDifference:
+def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float = 0.8) -> SmallestDifference:
     """The smallest true difference that a two-sided test of these rows shows with this power.
 
     Verdicts: from the share of discordant rows, Connor, "Sample size for testing differences in proportions for the
@@ -73,14 +66,13 @@ def smallest_difference(
     Args:
         comparison: of two runs.
         power: the chance to show it.
-        alpha: of the two-sided test; that of the comparison's intervals, unless given.
 
     Raises:
-        ValueError: a power or an alpha not between 0 and 1.
+        ValueError: a power not between 0 and 1.
     """
-    alpha = round(1 - comparison.difference.confidence, 12) if alpha is None else alpha
-    if not (0 < power < 1 and 0 < alpha < 1):
-        raise ValueError(f"a power and an alpha lie between 0 and 1, not {power!r} and {alpha!r}")
+    alpha = round(1 - comparison.difference.confidence, 12)
+    if not 0 < power < 1:
+        raise ValueError(f"a power lies between 0 and 1, not {power!r}")
     error = comparison.difference.standard_error
     value: float | None
     remark: str | None
