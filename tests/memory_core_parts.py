@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +11,6 @@ from typing import ClassVar
 import msgspec
 from checks.goodai_run import LogEvent, log_events
 
-from tunecheck.plugins import JSON
 from tunecheck_memory import Definition, GenerationContext, Kind, Scene, Wait
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._scheduler import Settings, Test, schedule
@@ -36,9 +35,6 @@ class Small(Kind):
     title: ClassVar[str] = "Small"
     name: ClassVar[str] = "small"
     looks: ClassVar[int] = 0
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
         raise NotImplementedError
