@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,7 @@ def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
 
 
 def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:
-    with McpSession(f"{STDIO} {{folder}}", 5) as session:
+    with closing(McpSession(f"{STDIO} {{folder}}", 5)) as session:
         assert session.call("tell_folder", {"title": "/service/notes.txt"}) == (
             {"folder": "/service", "is_here": True, "asked": "/service/notes.txt", "holds": []},
             False,
@@ -244,6 +245,6 @@ def test_a_recording_that_is_damaged_names_itself(url: str) -> None:
 
 
 def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:
-    with McpSession(url, 5) as session:
+    with closing(McpSession(url, 5)) as session:
         assert [tool["name"] for tool in session.tools()][:1] == ["add-book"]
     assert recorded(url).tools["add_book"]["name"] == "add-book"

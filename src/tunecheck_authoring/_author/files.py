@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import field
 
+from tunecheck.calls import FunctionCall
 from tunecheck.plugins import FORMAT_VERSION, Written, canonical
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ class PlannedCall(Written, frozen=True, kw_only=True):
 
     function: str
     arguments: dict[str, Argument] = field(default_factory=dict)
+
+    @property
+    def call(self) -> FunctionCall:
+        """Return the call with its values."""
+        return FunctionCall(self.function, {name: each.value for name, each in self.arguments.items()})
 
 
 class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tunecheck import ConfigurationError
-from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called
 from tunecheck.plugins import JSON, counted
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
@@ -160,7 +159,7 @@ class _Walk:
             self._step(0, self._candidates())
         for call in self._turns[0]:
             self._session.take_back(0)
-            if not succeeded(call.function, self._session.call(as_call(call))):
+            if not succeeded(call.function, self._session.call(call.call)):
                 return None
         return self._task(task_id) if len(self._turns[0]) == wanted else None
 
@@ -193,14 +192,14 @@ class _Walk:
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._planned(self._world.functions[name])
-                if as_call(planned) not in self._session.calls and self._make(turn, planned):
+                if planned.call not in self._session.calls and self._make(turn, planned):
                     return True
         return False
 
     def _make(self, turn: int, planned: PlannedCall) -> bool:
         made = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
-        step = self._session.call(as_call(planned))
+        step = self._session.call(planned.call)
         if not self._is_worth(planned.function, step, texts) or self._overwrites(step, turn):
             self._session.take_back(made)
             return False
@@ -229,7 +228,7 @@ class _Walk:
         self._random.shuffle(pairs)
         for maker, name in pairs:
             made = len(self._session.calls)
-            refused = self._session.call(as_call(self._planned(self._world.functions[name]))).result
+            refused = self._session.call(self._planned(self._world.functions[name]).call).result
             self._session.take_back(made)
             if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
                 self._recoveries[str(turn)] = refused.text
@@ -302,11 +301,6 @@ def _can_be_said(atom: Atom) -> bool:
     return fields == [step for step in atom.path if isinstance(step, str)] and not any(
         step for step in atom.path if isinstance(step, int)
     )
-
-
-def as_call(planned: PlannedCall) -> FunctionCall:
-    """The call with its values."""
-    return FunctionCall(planned.function, {name: each.value for name, each in planned.arguments.items()})
 
 
 def _is_within(path: tuple[object, ...], places: Collection[tuple[object, ...]]) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import cast
 
 import msgspec
 
 from tunecheck.calls import FunctionCall, write_calls
 from tunecheck.plugins import JSON
 from tunecheck.simulators import shown
-from tunecheck_authoring._author.files import Argument, AuthoredTask, PlannedCall
+from tunecheck_authoring._author.files import AuthoredTask, PlannedCall
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text
 from tunecheck_authoring._author.world import World, functions_of
@@ -35,42 +34,15 @@ class TaskOutcome:
 
 
 def execute(world: World, task: AuthoredTask) -> TaskOutcome:
-    """Make the calls of a task; values that come from earlier results are taken from these."""
+    """Make the calls of a task."""
     session = world.session(task.simulators, task.configuration)
-    calls: list[list[str]] = []
-    results: list[list[str]] = []
-    states: list[dict[str, dict[str, JSON]]] = []
-    values: dict[tuple[int, int], object] = {}
-    for number, turn in enumerate(task.turns):
-        made = []
-        for at, planned in enumerate(turn):
-            arguments = {name: _taken(each, values) for name, each in planned.arguments.items()}
-            call = FunctionCall(planned.function, arguments)
-            step = session.call(call)
-            values[number, at] = step.result.value
-            made.append((call_text(call), step.result.text))
-        calls.append([text for text, _ in made])
-        results.append([text for _, text in made])
+    outcome = TaskOutcome([], [], [])
+    for turn in task.turns:
+        outcome.calls.append([call_text(planned.call) for planned in turn])
+        outcome.results.append([session.call(planned.call).result.text for planned in turn])
         state = session.state()
-        states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
-    return TaskOutcome(calls, results, states)
-
-
-def _taken(argument: Argument, values: Mapping[tuple[int, int], object]) -> JSON:
-    """The value that an earlier result has now; the one that was planned where it has none."""
-    if argument.source is None:
-        return argument.value
-    value = values.get(argument.source)
-    is_key = argument.edge is not None and argument.edge.endswith(".@")
-    for step in argument.path:
-        if isinstance(value, dict):
-            held = {str(key): each for key, each in value.items()}
-            value = step if step == argument.path[-1] and is_key else held.get(str(step))
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return argument.value
-    return cast("JSON", value) if isinstance(value, (str, int, float)) else argument.value
+        outcome.states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
+    return outcome
 
 
 def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:

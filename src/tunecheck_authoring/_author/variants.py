@@ -10,7 +10,6 @@ from tunecheck.calls import FunctionCall
 from tunecheck.plugins import JSON
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
-from tunecheck_authoring._author.paths import as_call
 from tunecheck_authoring._author.tasks import RequestWriter, TaskOutcome, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
 from tunecheck_authoring._author.wording import details_of, format_targets, format_values, said
@@ -240,7 +239,7 @@ class VariantBuilder:
         session = self.world.session(self.task.simulators, self.task.configuration)
         for calls in self.task.turns[:turn]:
             for call in calls:
-                session.call(as_call(call))
+                session.call(call.call)
         reached = self.outcome.states[turn]
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
         return bool(step.changes) and str(session.state()) == str(reached)

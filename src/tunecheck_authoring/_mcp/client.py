@@ -119,12 +119,6 @@ class McpSession:
     def close(self) -> None:
         self._transport.close()
 
-    def __enter__(self) -> McpSession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _ask(self, method: str, params: Message) -> Message:
         self._sent += 1
         message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -44,7 +44,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     if path.exists():
         return False
     require_name(path)
-    with _as_configuration_error(), McpSession(server, time_limit_s) as session:
+    with _as_configuration_error(), closing(McpSession(server, time_limit_s)) as session:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
@@ -93,11 +93,11 @@ class _Tried:
 
         What deletes may find nothing to delete, so that only what adds has to be seen.
         """
-        before, seen = self._shown(self._session), []
+        before, seen = self._shown(), []
         for name in self._writes:
             for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
-                failed = self._call(self._session, name, self._arguments(name))
-                after = self._shown(self._session)
+                _, failed = self._session.call(self._own_name(name), self._arguments(name))
+                after = self._shown()
                 changed = {each for each in after if after[each] != before.get(each)}
                 before = after
                 if changed or not failed:
@@ -108,15 +108,11 @@ class _Tried:
             return {name: {} for name in self._readers if name in telling}
         return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
 
-    def _shown(self, session: McpSession) -> dict[str, JSON]:
-        """What the tools tell that take no arguments, and the files."""
-        told: dict[str, JSON] = {name: [*session.call(self._own_name(name), {})] for name in self._readers}
-        files = None if session.folder is None else files_in(session.folder)
+    def _shown(self) -> dict[str, JSON]:
+        """Return the answers of the tools that take no arguments, and the files."""
+        told: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
+        files = None if self._session.folder is None else files_in(self._session.folder)
         return told if files is None else {**told, FILES: files}
-
-    def _call(self, session: McpSession, name: str, arguments: Mapping[str, JSON]) -> bool:
-        """Make a call; whether it failed."""
-        return session.call(self._own_name(name), arguments)[1]
 
     def _own_name(self, name: str) -> str:
         return str(self._tools[name]["name"])

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from tunecheck.plugins import JSON, converted
-from tunecheck_memory import (
-    AskJudge,
-    Definition,
-    FinishedTest,
-    GenerationContext,
-    Kind,
-    Points,
-    Say,
-    Scene,
-    Score,
-    Wait,
-)
-from tunecheck_memory._kind import Replied, Step, Steps
+from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Kind, Points, Say, Score
+from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.menu import Menu
 from tunecheck_memory._kinds.replies import UndecidedError
 from tunecheck_memory._lenient_json import read_lenient
