@@ -1,10 +1,10 @@
-"""`tunecheck datasets audit`: what is probably wrong with a data set, with evidence, and the fix where there is one.
+"""`tunecheck datasets audit`: find probable mistakes in a data set, with evidence and, if there is one, the fix.
 
-dialogue   a row as it is read here: what is said, the right calls, what came of them
-values     arguments that nothing gives, or that are nearly what is given
-requests   what the user asks for and no call does
-repeats    rows that are there twice, or in the training data
-review     what was found, in a browser: accepted, rejected or mended, and written to a new file
+dialogue   reads a row: messages, expected calls, their results
+values     arguments that no message or result contains, or only nearly
+requests   requests of the user that no call carries out
+repeats    duplicate rows, and rows that are in the training data
+review     accept, reject or fix findings in a browser, and write a new file
 
-`audit.audit` goes through the rows; `findings` has the kinds and their order. What is sure comes from `datasets check`.
+`audit.audit` goes through the rows; `findings` lists the kinds in their order. `datasets check` makes the sure ones.
 """

@@ -1,4 +1,4 @@
-"""Goes through a data set once, row by row, and collects what is probably wrong with it."""
+"""Go through a data set once, row by row, and collect its probable mistakes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FEWEST_RUNS = 2
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found, worst first; `idle` counts the rows that an agent passes without calling a function."""
+    """The findings, worst first; `idle` counts the rows that an agent passes without calling a function."""
 
     rows: int
     findings: Sequence[AuditFinding]
@@ -33,25 +33,25 @@ class Audit:
 
     @property
     def flagged(self) -> set[str]:
-        """The rows with a finding that is sure or likely."""
+        """Return the rows with a sure or likely finding."""
         return {finding.id for finding in self.findings if finding.certainty != "look"}
 
     @property
     def unread(self) -> set[str]:
-        """The rows of which something could not be looked at."""
+        """Return the rows that could not be checked completely."""
         return {finding.id for finding in self.findings if finding.kind == "not_looked_at"}
 
 
 def audit(
     rows: Iterable[CheckedRow], reader: DialogueReader, *, training: Iterable[Dialogue] = (), runs: Sequence[Run] = ()
 ) -> Audit:
-    """Everything that is probably wrong with these rows, in time that grows as their number does.
+    """Return the probable mistakes in these rows. The time is proportional to their number.
 
     Args:
-        rows: as `datasets check` leaves them.
-        reader: reads them as dialogues.
-        training: rows that are trained on, of which none may be among these.
-        runs: that tested these rows.
+        rows: The rows as `datasets check` returns them.
+        reader: Reads the rows as dialogues.
+        training: Training rows; none of them may be among `rows`.
+        runs: Runs that tested these rows.
     """
     trained = KnownRows()
     for each in training:
@@ -64,7 +64,7 @@ def audit(
 
 @dataclass
 class _Auditing:
-    """Looks at one row after another, and remembers of each what those after it are compared with."""
+    """Checks one row after another, and keeps a digest of each for comparison with later rows."""
 
     reader: DialogueReader
     trained: KnownRows
@@ -101,7 +101,7 @@ class _Auditing:
     def _repeated_calls(self, name: str, check: EntryCheck) -> Iterator[AuditFinding]:
         try:
             yield from repeated_calls(name, check)
-        except Exception as error:  # noqa: BLE001 - a user's simulator, asked for what nobody has asked it for before
+        except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
             yield found(name, "not_looked_at", f"calls that are made twice: {type(error).__name__}: {error}")
 
 
@@ -156,7 +156,7 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What a run answered to a row that it failed, in one wording for equal calls, and why."""
+    """A run's wrong answer to a row, in one spelling for equal calls, and the cause."""
 
     answer: str
     cause: str
@@ -164,7 +164,7 @@ class _Failure:
 
 
 def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditFinding]:
-    """Of each of these rows that all runs failed: whether most gave the same calls, or all have the same cause."""
+    """Yield a finding for each row that all runs failed with the same calls, or for the same cause."""
     failed: dict[str, list[_Failure]] = {}
     for run in runs:
         for name, failure in ((name, failure) for name, failure in _failures(run) if name in names):

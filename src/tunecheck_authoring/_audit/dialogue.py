@@ -1,4 +1,4 @@
-"""A row as the audit reads it: what is said in each turn, and the right calls with what came of them."""
+"""Read a row for the audit: the messages of each turn, and the expected calls with their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 @dataclass(frozen=True, slots=True)
 class TruthCall:
-    """A right call as its row has it; `result` and `changes` are what came of it where it could be made."""
+    """An expected call of a row; `result` and `changes` are set if the call could be executed."""
 
     turn: int
     text: str
@@ -32,11 +32,11 @@ class TruthCall:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What is said in each turn, and the right calls.
+    """The messages of each turn, and the expected calls.
 
-    `asked` are the user's words by turn, `told` all others that a model reads; `start` is what the simulators hold.
-    `look_up` gives what the services answer to a reading call with one of these names; `unknown` says why something of
-    the row cannot be looked at. If it `is_source`, texts are in a programming language, worded as nobody speaks.
+    `asked` holds the user's words by turn, `told` the other texts that the model reads, `start` the simulators' state.
+    `look_up` returns the services' answers to reading calls with these names. `unknown` says why a part of the row
+    cannot be checked. `is_source` is True if arguments are source code of a programming language.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Dialogue:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The right calls as texts, equal for equal calls."""
+        """Return the expected calls as texts; equal calls have equal texts."""
         return tuple(call_text(call.right.call) for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
 class DialogueReader:
-    """Reads rows; each function takes a value out of a row, as its data set's mapping says.
+    """Reads rows; each function gets one value of a row, according to the data set's column mapping.
 
-    `cluster` is the column that the data set declares, whose values rows share that are made of one another.
+    `cluster` is the declared cluster column: rows that derive from one another share its value.
     """
 
     ground_truth: Value
@@ -75,7 +75,7 @@ class DialogueReader:
         return None if self.cluster is None else row.values.get(self.cluster)
 
     def read(self, row: CheckedRow) -> Dialogue | str:
-        """The row's dialogue; or why there is none, in words."""
+        """Return the row's dialogue, or the reason why it has none."""
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
         if "turns" in row.values:
@@ -134,7 +134,7 @@ def _texts(messages: object, roles: Sequence[str]) -> Iterator[str]:
 
 
 def _contents(messages: object, roles: Sequence[str]) -> Iterator[object]:
-    """What each message of these roles says and calls; a text is one of the user's."""
+    """Yield text and calls of each message of these roles; a plain text counts as a user message."""
     if isinstance(messages, str):
         yield from [messages] if "user" in roles else []
     for message in messages if isinstance(messages, list) else []:
@@ -143,7 +143,7 @@ def _contents(messages: object, roles: Sequence[str]) -> Iterator[object]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Every text in a value, the keys of objects included; numbers as they are written."""
+    """Yield every text in a value, keys of objects and written numbers included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -158,7 +158,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def argument_values(call: RightCall) -> Iterator[tuple[str, list[object]]]:
-    """Each argument's accepted values, one by one; those in a list or object for themselves, if it is the only one."""
+    """Yield each argument's accepted values; a single list or object yields its leaves one by one."""
     for name, values in call.accepted.items():
         if len(values) == 1 and isinstance(values[0], (list, dict)):
             for item in leaves(values[0]):

@@ -1,4 +1,4 @@
-"""What an audit finds: kinds of findings in words, how certain each is, and their order, worst first."""
+"""The kinds of findings: their descriptions, how certain each is, and their order, worst first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOK: Final = {
 }
 
 KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}
-"""The kinds of findings in words; those of `datasets check` are sure."""
+"""Descriptions of the kinds of findings; those of `datasets check` are sure."""
 
 _ORDER = {kind: at for at, kind in enumerate(KINDS)}
 _MOST_EVIDENCE = 400
@@ -43,7 +43,7 @@ _MOST_EVIDENCE = 400
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A fix that can be made by itself: the ground-truth call with this text, in this turn, becomes `new`, or goes."""
+    """An automatic fix: replace this call of the turn's ground truth by `new`, or delete it if `new` is None."""
 
     turn: int
     old: str
@@ -52,7 +52,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """Something that is probably wrong with the row `id`; `turn` counts from 0, None where it is about all of it."""
+    """A probable mistake in the row `id`; `turn` counts from 0, and is None if the finding concerns the whole row."""
 
     id: str
     kind: str
@@ -76,7 +76,7 @@ def found(
     replacement: Replacement | None = None,
     certainty: Certainty | None = None,
 ) -> AuditFinding:
-    """A finding of that kind, as certain as the kind is unless told otherwise."""
+    """Return a finding of this kind, with the kind's usual certainty unless one is given."""
     usual: Certainty = "look" if kind in _LOOK else "likely" if kind in _LIKELY else "sure"
     text = " ".join(evidence.split())
     text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"
@@ -84,7 +84,7 @@ def found(
 
 
 def of_check(finding: Finding) -> AuditFinding:
-    """A problem that `datasets check` found."""
+    """Return the finding for a problem that `datasets check` found."""
     call = f"{finding.call}: " if finding.call else ""
     return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
 

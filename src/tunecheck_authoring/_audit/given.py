@@ -1,4 +1,4 @@
-"""What a conversation has given by some point: texts, words, numbers, and what the user quoted."""
+"""The values that a conversation contains up to some point: texts, words, numbers and quotations."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _QUOTED = re.compile(
 _WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
 _MOST_NUMBERS = 200
-"""From more numbers than these, nearly any follows."""
+"""Above this count, nearly every number can be derived."""
 _TOLERANCE = 0.006
 _PRECISION = 1e-12
 _FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
-"""Percent, powers of ten, and the units of time."""
+"""Percent, powers of ten and units of time."""
 _MOST_LETTERS = 0.75
 _LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
@@ -33,23 +33,23 @@ _MOST_NAMES = 50
 
 @functools.cache
 def _numerals() -> dict[str, float]:
-    """Numbers by the words for them: of months, and of what is counted by the week, too."""
+    """Return numbers by their words, names of months and weekdays included."""
     shipped: dict[str, str] = json.loads(files(__package__).joinpath("numerals.json").read_text("utf-8"))
     return {word: float(number) for number, said in shipped.items() for word in said.split()}
 
 
 def quotes(text: str) -> list[str]:
-    """What stands between quotation marks; an apostrophe within a word is none, and a key of JSON is not meant."""
+    """Return the quoted texts; apostrophes within words and keys of JSON do not count."""
     return [next(part for part in match.groups() if part) for match in _QUOTED.finditer(text)]
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in small letters; an address, an id or a file's name is one."""
+    """Return the words of a text in lower case; an address, an id or a file name is one word."""
     return _WORD.findall(text.casefold())
 
 
 def numbers(text: str) -> Iterator[float]:
-    """The numbers in a text, those in words included: of months, and of what is counted by the week."""
+    """Yield the numbers in a text, including numbers in words and names of months and weekdays."""
     for match in _NUMBER.finditer(text):
         for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
             yield float(part) if len(part) < 30 else 0.0
@@ -57,7 +57,7 @@ def numbers(text: str) -> Iterator[float]:
 
 
 def shortens(text: str, name: str) -> bool:
-    """Whether a text begins as the name does, and has most of its letters from it, in their order: nvda, nvidia."""
+    """True if a text abbreviates a name: same first letter, and most letters in the name's order (nvda, nvidia)."""
     if text[0] != name[0] or not len(text) <= len(name) <= _LONGEST_NAME or not text.isalpha():
         return False
     matcher = SequenceMatcher(None, text, name, autojunk=False)
@@ -65,7 +65,7 @@ def shortens(text: str, name: str) -> bool:
 
 
 class KnownValues:
-    """Grows as a conversation goes on: with what the user says, and with what calls answer."""
+    """The values of a conversation so far: the user's words and the results of calls."""
 
     def __init__(self) -> None:
         self.quoted: list[str] = []
@@ -77,18 +77,18 @@ class KnownValues:
         self._derived: list[float] | None = None
 
     def say(self, text: str) -> None:
-        """The user's words."""
+        """Add a user message."""
         self.quoted += quotes(text)
         self._names += _NAME.findall(text)
         self.add(text)
 
     def answer(self, value: object) -> None:
-        """What a call answered."""
+        """Add the result of a call."""
         self.results += (text for text in texts_in(value) if len(text) > 1)
         self.add(value)
 
     def names(self) -> list[str]:
-        """What the user says that may be a name: words in capitals, and what was quoted."""
+        """Return possible names in the user's words: capitalized words and quotations."""
         return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
 
     def add(self, value: object) -> None:
@@ -102,11 +102,11 @@ class KnownValues:
             self._derived = None
 
     def has_text(self, text: str) -> bool:
-        """Whether the text stands in something that was given, whatever its letter case."""
+        """True if the conversation contains the text, in any letter case."""
         return text.casefold() in self._all()
 
     def has_words(self, text: str) -> bool:
-        """The same, and it ends in no middle of a word: 'We are lat' is not given where 'We are late' is."""
+        """True if the conversation contains the text as whole words: 'We are lat' is not in 'We are late'."""
         text, known = text.casefold(), self._all()
         at = known.find(text)
         while at >= 0:
@@ -122,7 +122,7 @@ class KnownValues:
         return "".join(self._texts)
 
     def has_number(self, value: float) -> bool:
-        """Whether the number was given, rounded, or follows by a sum, product, quotient, power of ten or percentage."""
+        """True if the number occurs, or is a rounding, sum, product, quotient, power of ten or percentage of such."""
         size = abs(value)
         if (
             len(self._numbers) > _MOST_NUMBERS
@@ -139,12 +139,12 @@ class KnownValues:
 
 
 def _is_within_word(text: str, at: int) -> bool:
-    """Whether a word of Latin letters or digits goes on over this place; other scripts set no spaces between words."""
+    """True if Latin letters or digits stand on both sides; other scripts may have no spaces between words."""
     return all(each.isascii() and each.isalnum() for each in text[max(0, at - 1) : at + 1]) and 0 < at < len(text)
 
 
 def _near(value: float, known: Sequence[float]) -> bool:
-    """Whether the value is one of these, which are in order, or one of them rounded."""
+    """True if the value is in this sorted list, or is a rounding of one of its numbers."""
     least = max(_TOLERANCE, abs(value) * _PRECISION)
     reach = max(least, 0.5)
     candidates = known[bisect_left(known, value - reach) : bisect_right(known, value + reach)]

@@ -1,4 +1,4 @@
-"""Rows that are there twice, nearly, or in the training data, and equal requests whose right calls differ."""
+"""Find duplicate rows, near duplicates, rows of the training data, and equal requests with different calls."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tunecheck_authoring._audit.given import words
 _SHINGLE = 3
 _SKETCH = 64
 _KEYS = 8
-"""How many of a sketch's smallest hashes bring two rows together."""
+"""Two rows are compared if they share one of this many smallest hashes of their sketches."""
 _NEAR = 0.8
 _MOST_TOGETHER = 20
-"""Most rows of one key that are compared with another: what all rows share tells none apart."""
+"""The most rows of one key that are compared: a key that all rows share distinguishes none."""
 _SHORTEST_PATH = 2
 _FEWEST_WORDS = 6
 
@@ -30,9 +30,9 @@ Sketch: TypeAlias = "array[int]"
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """What is kept of a row: digests of what it says and offers, its calls, and a sketch of its wording.
+    """The digest of a row for comparisons: its messages, functions and calls, and a sketch of its wording.
 
-    Rows of one `cluster` are made of one another, as their data set declares: nothing is compared with its own.
+    Rows of one `cluster` derive from one another by declaration, and are not compared.
     """
 
     name: str
@@ -45,17 +45,17 @@ class KnownRow:
     cluster: object = None
 
     def is_made_with(self, other: KnownRow) -> bool:
-        """Whether the data set says that the two are of one cluster."""
+        """True if both rows belong to one declared cluster."""
         return self.cluster is not None and self.cluster == other.cluster
 
     def continues(self, other: KnownRow) -> bool:
-        """Whether it is a later part of the same chat; `asked` and `told` are digests of their beginnings."""
+        """True if this row continues the other row's chat; `asked` and `told` are digests of their beginnings."""
         return other.asked[-1] in self.asked and other.told[-1] in self.told
 
 
 @dataclass
 class KnownRows:
-    """Rows by what they say and what is to be done, so that each new one is compared with few; `kind` is whose."""
+    """Rows indexed by wording and calls, so that each new row is compared with few others."""
 
     _by_words: dict[bytes, KnownRow] = field(default_factory=dict)
     _by_path: dict[tuple[str, ...], KnownRow] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class KnownRows:
             del together[:-_MOST_TOGETHER]
 
     def repeated(self, row: KnownRow) -> Iterator[AuditFinding]:
-        """How the row repeats one that was added before it."""
+        """Yield the findings if the row repeats one that was added before."""
         same = self._by_words.get(row.said)
         if same is not None and same.is_made_with(row) and same.path == row.path:
             return
@@ -84,7 +84,7 @@ class KnownRows:
             yield found(row.name, "near_duplicate", f"{near[0].name} has {near[1]:.0%} of its wording", fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
-        """How the row, one of a test set, is in these, which are trained on."""
+        """Yield the finding if a test row is among these training rows."""
         same = self._by_words.get(row.said)
         if same is not None:
             evidence = f"{same.name} of the training data says the same, word for word"
@@ -130,7 +130,7 @@ def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
 
 
 def _beginnings(texts: Sequence[str]) -> tuple[bytes, ...]:
-    """A digest of none of them, of the first, of the first two …"""
+    """Return a digest of no text, of the first text, of the first two texts …"""
     state = blake2b(digest_size=16)
     digests = [state.digest()]
     for text in texts:
@@ -140,7 +140,7 @@ def _beginnings(texts: Sequence[str]) -> tuple[bytes, ...]:
 
 
 def _alike(one: Sketch, other: Sketch) -> float:
-    """The share of shingles that two rows have in common, estimated from the smallest hashes of both."""
+    """Estimate the share of common shingles of two rows from their smallest hashes (MinHash)."""
     both = heapq.nsmallest(_SKETCH, {*one, *other})
     return len({*one} & {*other} & {*both}) / len(both) if both else 0.0
 

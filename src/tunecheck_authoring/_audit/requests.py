@@ -1,4 +1,4 @@
-"""What the user asks for and no call does: operations in the imperative, and quoted texts that no call has."""
+"""Find requests that no call carries out: operations in the imperative, and quoted texts that no call contains."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NO_OBJECT = frozenset("to by of for on in with from the and based all id".split
 _TAKES_BACK = re.compile(r"\b(?:changed my mind|no,? wait|on second thought|scratch that|i meant)\b", re.IGNORECASE)
 _MOST_APART = 3
 _MOST_QUOTES = 200
-"""A request that quotes more is a document, of which calls take parts."""
+"""A request with more quotations is a document; calls use parts of it."""
 _SHORTEST = 3
 
 
 def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Of each turn: what is asked for and not done, not in the turns beside it either; what is quoted and not used."""
+    """Yield requests that neither their turn nor its neighbours carry out, and quotations that no call uses."""
     yield from _unused(dialogue)
     if dialogue.is_conversation:
         for turn, asked in enumerate(dialogue.asked):
@@ -57,19 +57,19 @@ def _unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFind
 
 
 def _names_one(objects: list[str], said: list[str]) -> bool:
-    """Whether one of an operation's objects is among the words right after its verb."""
+    """True if one of an operation's objects follows its verb closely in the request."""
     nouns = {noun for noun in objects if noun not in _NO_OBJECT}
     near = said[: _MOST_APART + 1]
     return not nouns or any(word in nouns or word.removesuffix("s") in nouns for word in near)
 
 
 def _parts(name: str) -> list[str]:
-    """The words of a function's name, without what stands before its last dot."""
+    """Return the words of a function's name after its last dot."""
     return words_of(name.rpartition(".")[2]) or [name]
 
 
 def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Quoted texts that are in no argument, in nothing that a call answered, and in nothing that was configured."""
+    """Yield quoted texts that no argument, no result and no configuration contains."""
     if not dialogue.calls or dialogue.is_source:
         return
     of_calls = KnownValues()
@@ -81,10 +81,10 @@ def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
     for turn, asked in enumerate(dialogue.asked):
-        kept = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # what a request still says where a part is taken back
+        kept = _TAKES_BACK.split(asked, maxsplit=1)[-1]  # a request may take back its first part
         quoted = dict.fromkeys(quotes(kept))
         for quote in quoted if len(quoted) <= _MOST_QUOTES else ():
-            is_all = 2 * len(quote) > len(asked)  # somebody's words in quotation marks, not a value among them
+            is_all = 2 * len(quote) > len(asked)  # the whole request is a quotation
             is_missed = quote in places and not of_calls.has_text(quote)
             if dialogue.of_turn(turn) and not is_all and (is_missed or not _is_used(quote, used, texts, dialogue)):
                 evidence = f"the user quotes {quote!r}, which no call has"
@@ -105,9 +105,9 @@ def _places(value: object) -> Iterator[str]:
 
 
 def _is_used(quote: str, used: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
-    """Whether a call has the quote, a word of it that says something, or what a reading call answers to it.
+    """True if a call contains the quotation, one of its words, or the answer of a reading call to it.
 
-    Nearly quoted texts are another finding; what a template leaves open (`xxx`), and a function's name, nobody uses.
+    Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts are another kind of finding.
     """
     if len(quote) < _SHORTEST or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
         return True

@@ -1,11 +1,11 @@
-"""The review of an audit in a browser: findings are accepted, rejected or mended, and the rows written to a new file.
+"""Review an audit in a browser: accept, reject or fix findings, and write the rows to a new file.
 
 GET /?token=…        the page
 GET /findings        the findings and the rows that they are about
-POST /save           what was decided; writes the file
+POST /save           the decisions; writes the file
 
-The last two want the token as the header `X-Token`. A row that is edited is written as edited. Else each accepted
-finding is made good: its call is replaced or left out, or else the row is left out. All other rows stay as they are.
+The last two require the token in the header `X-Token`. An edited row is written as edited. Otherwise each accepted
+finding is fixed: its call is replaced or deleted, or else its row is deleted. All other rows stay unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Remedy = Literal["replace the call", "leave out the call", "leave out the row"]
 
 
 class Decisions(msgspec.Struct, forbid_unknown_fields=True):
-    """What was decided: the numbers of accepted findings, and edited rows as JSON text by their ids."""
+    """The decisions: the numbers of accepted findings, and edited rows as JSON text by id."""
 
     accepted: list[int] = []
     edited: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Review:
                 raise ConfigurationError(f"{path} exists; choose another name with --out FILE")
 
     def described(self) -> dict[str, JSON]:
-        """The findings, and the rows that they are about, for the page."""
+        """Return the findings and their rows for the page."""
         named = {finding.id for finding in self.findings}
         rows = {name: values for name, values in self._rows() if name in named}
         described: list[JSON] = [
@@ -71,7 +71,7 @@ class Review:
         return {"name": self.dataset.name, "out": str(self.out), "findings": described, "rows": dict(rows)}
 
     def save(self, decisions: Decisions) -> str:
-        """Write the rows as decided; gives what was done, in words.
+        """Write the rows as decided; return a sentence that says what was done.
 
         Raises:
             ConfigurationError: an edited row is no row, several rows have its id, or the file cannot be written.
@@ -108,14 +108,14 @@ class Review:
 
 
 def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
-    """What accepting a finding does to its row."""
+    """Return how accepting a finding changes its row."""
     if finding.replacement is None or _place(row, finding.replacement) is None:
         return "leave out the row"
     return "leave out the call" if finding.replacement.new is None else "replace the call"
 
 
 def mended(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
-    """A copy of the row in which these findings are made good; None where it is left out."""
+    """Return a copy of the row with these findings fixed, or None if the row is deleted."""
     row = copy.deepcopy(row)
     for finding in accepted:
         made = finding.replacement
@@ -128,7 +128,7 @@ def mended(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, A
 
 
 def _place(row: dict[str, Any], made: Replacement) -> list[JSON] | None:
-    """The turn of the ground truth that holds the call as the same text."""
+    """Return the turn of the ground truth that contains the call's text."""
     truth = row.get("ground_truth")
     calls = truth[made.turn] if isinstance(truth, list) and made.turn < len(truth) else None
     return calls if isinstance(calls, list) and made.old in calls else None
@@ -145,7 +145,7 @@ def _edited(name: str, text: str) -> dict[str, JSON]:
 
 
 def make_app(review: Review) -> web.Application:
-    """The review as an aiohttp application."""
+    """Return the review as an aiohttp application."""
 
     async def page(request: web.Request) -> web.Response:
         _check_token(review, request.query.get("token", ""))
@@ -174,7 +174,7 @@ def make_app(review: Review) -> web.Application:
 
 
 def serve_review(review: Review, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve the review on this machine until the process is asked to end; `on_ready` gets its address."""
+    """Serve the review on this machine until the process is stopped; `on_ready` gets its address."""
     asyncio.run(serve_pages(make_app(review), port, lambda url: on_ready(f"{url}/?token={review.token}")))
 
 

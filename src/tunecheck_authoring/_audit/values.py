@@ -1,4 +1,4 @@
-"""Arguments that what was said, configured or answered does not give, or gives nearly so."""
+"""Find arguments that no message, configuration or result contains, or only nearly."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tunecheck_authoring._audit.given import KnownValues, numbers, shortens, wor
 _ALIKE = 0.8
 _SHARED = 0.6
 _LONG = 20
-"""From how many characters on an argument counts as a text that may copy a result."""
+"""An argument of at least this many characters may be a copy of a result."""
 _LONGEST = 2_000
 _SHORTEST = 4
 _MOST_COMPARED = 200
 _MOST_WORDS = 5_000
-"""From more words than these, nearly any is near to one of them."""
+"""Above this count, nearly every word is close to one of them."""
 _PLACEHOLDER = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]|\b[xX]+\b|\.\.\.|…|_{2,}")
 _LARGEST = 10**15
 _NOON = 12
 _MOST_UNKNOWN = 1 / 3
-"""The share of an argument's words that may come from nowhere: a message is often worded freely."""
+"""The share of an argument's words that may be new: messages are often worded freely."""
 
 
 def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Follows a dialogue, and looks at each argument by what was given before its call."""
+    """Check each argument against the values that the dialogue contains before its call."""
     given = KnownValues()
     given.add(dialogue.start)
     given.add(dialogue.told)
@@ -56,7 +56,7 @@ def _of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterato
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number that something can be said to follow from."""
+    """True if the value is a number small enough to compare."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
@@ -99,7 +99,7 @@ def _of_texts(
 
 
 def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
-    """The quote that a text is but for the mark at its end, `Done` for `Done!`; none where it is quoted without it."""
+    """Return the quotation that equals a text except for its last mark (`Done!` for `Done`), or None."""
     quoted = given.quoted
     if not set(texts).isdisjoint(quoted):
         return None
@@ -107,7 +107,7 @@ def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
 
 
 def _is_looked_up(texts: list[str], dialogue: Dialogue, given: KnownValues) -> bool:
-    """Whether one call that reads would answer with it, asked for a name that the user says: a city's airport."""
+    """True if a reading call returns the text for a name in the user's words, such as a city's airport."""
     answers = KnownValues()
     for answer in dialogue.look_up(given.names()):
         answers.add(answer)
@@ -115,13 +115,13 @@ def _is_looked_up(texts: list[str], dialogue: Dialogue, given: KnownValues) -> b
 
 
 def _is_given(text: str, given: KnownValues) -> bool:
-    """A mark before a word (`#tag`, `@name`) may be left out in speech."""
+    """True if the text occurs, with or without a leading mark (`#tag`, `@name`)."""
     bare = text.lstrip("#@")
     return len(bare) < 2 or given.has_words(bare)
 
 
 def _nearly(text: str, quoted: Sequence[str]) -> str | None:
-    """What the user quoted that the text is nearly; none where the quote has a placeholder that the text fills."""
+    """Return a quotation that the text nearly equals, or None. Quotations whose placeholder it fills do not count."""
     if len(text) < _SHORTEST:
         return None
     for quote in dict.fromkeys(quoted[-_MOST_COMPARED:]):
@@ -131,12 +131,12 @@ def _nearly(text: str, quoted: Sequence[str]) -> str | None:
 
 
 def resembles(text: str, other: str) -> bool:
-    """Whether two texts are nearly, not quite, equal."""
+    """True if two texts are similar but not equal."""
     return _ratio_reaches(text, other, _ALIKE)
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text only marks where another is to stand: `xxx`, `{price}`, `...`."""
+    """True if a text is a placeholder: `xxx`, `{price}`, `...`."""
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
@@ -147,7 +147,7 @@ def _fills(text: str, template: str) -> bool:
 
 
 def _copied(text: str, results: Sequence[str]) -> str | None:
-    """The earlier result with which a long text shares much; none where one holds it, spaces and line ends aside."""
+    """Return an earlier result that a long text resembles, or None if a result contains it apart from white space."""
     if not _LONG <= len(text) <= _LONGEST:
         return None
     plain = "".join(text.split())
@@ -173,21 +173,21 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
 
 
 def _mistyped(text: str, given: KnownValues) -> str | None:
-    """A word that was given and is one edit away, where the text is one word that was not."""
+    """Return a known word at edit distance one, if the text is a single unknown word."""
     word = text.casefold()
     if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
         return None
-    if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date that was said otherwise
+    if all(part.isdecimal() and _is_known(part, given) for part in _parts(word)):  # a date in another format
         return None
     others = (known for known in given.words if known[:-1] != word and word[:-1] != known)
     return next((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), None)
 
 
 def _is_unfounded(text: str, given: KnownValues) -> bool:
-    """Whether the words of a text, or the numbers in it where it has no others, are mostly from nowhere.
+    """True if most words of a text do not occur in the conversation.
 
-    What is said may be spelled out: a city with its country, words for their initials, a name for a short one; and said
-    in a language that is written with other letters.
+    A text may spell out what the user says: a city with its country, words for their initials, a full name for a short
+    one. Texts in another script than the conversation are not judged.
     """
     named = text.partition(",")[0]
     if named != text and words(named) and not _is_unfounded(named, given):
@@ -204,12 +204,12 @@ def _is_unfounded(text: str, given: KnownValues) -> bool:
 
 
 def _parts(word: str) -> list[str]:
-    """What a date, a time, an address or an id is made of."""
+    """Return the parts of a date, a time, an address or an id."""
     return [part for part in re.split(r"[-.@:/_]|(?<=\d)[tz](?=\d|$)", word) if part]
 
 
 def _is_known(word: str, given: KnownValues) -> bool:
-    """Whether a word was given, or begins as one does; an hour of the afternoon may be said by the clock."""
+    """True if a word occurs, or its beginning does; hours may be in 12-hour or 24-hour form."""
     if word.isdecimal():
         if len(word) > 30:
             return given.has_text(word)
@@ -243,7 +243,7 @@ def _mistypes(value: float, known: float) -> bool:
 
 
 def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
-    """A finding whose fix writes another text into the call, where the call's text holds the old one just once."""
+    """Return a finding whose fix replaces a text in the call, if the call contains it exactly once."""
     if call.text.count(old) != 1 or any(mark in new for mark in "'\"\\\n"):
         return found(dialogue.name, kind, evidence, call.turn, fix=f"is {new!r} meant?")
     text = call.text.replace(old, new)

@@ -1,4 +1,4 @@
-"""The authored data set: rows that hold, split so that training and test share nothing, with a sidecar and a card."""
+"""Write the authored data set: valid rows, split without overlap into training and test, a sidecar and a card."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOST_LISTED = 20
 
 @dataclass
 class Authored:
-    """Rows that hold and those that do not, and what the paths behind them use.
+    """Valid and rejected rows, and the coverage of the valid ones.
 
-    `plain` counts, by reason, the turns in which the plain request stands for what a writer wrote.
+    `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
     """
 
     rows: list[Line] = field(default_factory=list)
@@ -34,10 +34,10 @@ class Authored:
 
 
 def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
-    """The rows to test with and those to train on, so that no path and no configuration stands in both.
+    """Split rows into test and training rows that share no path and no configuration.
 
     Raises:
-        ConfigurationError: all belong together.
+        ConfigurationError: All rows share paths or configurations.
     """
     if not share:
         return [*rows], []
@@ -55,7 +55,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
 
 
 def _together(rows: Sequence[Line]) -> list[list[Line]]:
-    """Rows that share a path or a configuration, through others as well."""
+    """Group rows that share a path or a configuration, directly or through other rows."""
     parents: dict[str, str] = {}
 
     def root(key: str) -> str:
@@ -75,7 +75,7 @@ def _together(rows: Sequence[Line]) -> list[list[Line]]:
 
 
 def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
-    """Write the data set, its sidecar and its card, and the training set beside it; the files' paths.
+    """Write the data set, its sidecar, its card and the training set; return the paths of the files.
 
     Raises:
         ConfigurationError: a file cannot be written.
@@ -95,7 +95,7 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
 
 
 def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
-    """Write rows, and a sidecar that says how they are answered and judged.
+    """Write rows, and a sidecar that declares their target and evaluator.
 
     Raises:
         ConfigurationError: a file cannot be written.
@@ -118,7 +118,7 @@ def card_path(out: Path) -> Path:
 
 
 def card(name: str, authored: Authored, graph: GraphFile, command: str, world: Iterable[str]) -> str:
-    """What a reader of the data set should know: what is in it, what it covers, and what was left out, and why."""
+    """Return the data set's card: contents, coverage, and rejected rows with reasons."""
     usable = {name for name, each in graph.functions.items() if each.problem is None}
     used = authored.coverage
     edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
@@ -151,7 +151,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
 
 
 def plain_turns(plain: Counter[str]) -> list[str]:
-    """In how many turns the plain request stands, and why."""
+    """Return a line with the number of turns that keep the plain request, and the reasons."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
     return (
         [f"In {counted(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]

@@ -1,4 +1,4 @@
-"""What the stages of `datasets author` write: each file's content as structs, for people to read and edit."""
+"""The files of the stages of `datasets author`, as structs. People read and edit these files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 class StageRecord(msgspec.Struct, frozen=True):
-    """A file of a stage: the hash of what it was made from, and that of its bytes as they were written."""
+    """A stage's file: the hash of its inputs, and the hash of its bytes as written."""
 
     input: str
     made: str
 
 
 class AuthorFile(msgspec.Struct, kw_only=True):
-    """`author.json`: of which version the files beside it are, and what each was made from."""
+    """`author.json`: the format version of the files beside it, and the inputs of each."""
 
     format_version: int = FORMAT_VERSION
     name: str
@@ -37,13 +37,13 @@ class AuthorFile(msgspec.Struct, kw_only=True):
 
 
 class WorldFile(Written, frozen=True, kw_only=True):
-    """`world.yaml`: the services, and what conversations with them are about.
+    """`world.yaml`: the services, and the subjects of conversations with them.
 
-    `configurations` is what each simulator starts from. In it `{$one_of: [a, b]}` stands for one of these, `{$some:
-    [...]}` and `{$some: {...}}` for some of the items, `{$between: [low, high]}` for a number; each conversation draws
-    its own. `values` are what users give for a parameter, by `function.parameter` or by the parameter alone.
-    `requests` says what each function does, as a request without its arguments: "cancel an order". `left_out` are
-    functions that no conversation uses.
+    `configurations` holds the initial state of each simulator. Each conversation draws its own values: one of
+    `{$one_of: [a, b]}`, some items of `{$some: [...]}` or `{$some: {...}}`, a number of `{$between: [low, high]}`.
+    `values` are values that users give for a parameter, by `function.parameter` or by the parameter alone.
+    `requests` describes each function as a request without arguments: "cancel an order". `left_out` lists functions
+    that no conversation uses.
     """
 
     format_version: int = FORMAT_VERSION
@@ -56,9 +56,9 @@ class WorldFile(Written, frozen=True, kw_only=True):
 
 class Edge(Written, frozen=True, kw_only=True):
     """A value that feeds a parameter: `source` is a function's result (`place_order.order_id`) or a part of a
-    simulator's state (`TradingBot.stocks.@`, where `@` stands for the keys and `*` for each of several).
+    simulator's state (`TradingBot.stocks.@`; `@` means the keys, `*` each item).
 
-    `found` says how it is known: by `name` and type, by calls that were `tried`, or `own` for one that you added.
+    `found` is `name` (by name and type), `tried` (by calls) or `own` (you added it).
     """
 
     source: str
@@ -67,10 +67,10 @@ class Edge(Written, frozen=True, kw_only=True):
 
 
 class GraphFunction(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """What trying a function showed.
+    """The result of trying a function.
 
-    `writes`: some call of it changed the state. `keyed` are the parameters that take not just any value. `ignored` are
-    parameters whose value nothing depends on. `problem` is why it cannot be used.
+    `writes` is True if a call changed the state. `keyed` lists parameters that accept only some values, `ignored`
+    parameters without any effect. `problem` is the reason if the function cannot be used.
     """
 
     simulator: str
@@ -81,7 +81,7 @@ class GraphFunction(Written, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GraphFile(Written, frozen=True, kw_only=True):
-    """`graph.yaml`: which values feed which parameters, and which function makes which other one possible."""
+    """`graph.yaml`: the values that feed parameters, and the functions that make others possible."""
 
     format_version: int = FORMAT_VERSION
     functions: dict[str, GraphFunction] = field(default_factory=dict)
@@ -90,10 +90,10 @@ class GraphFile(Written, frozen=True, kw_only=True):
 
 
 class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """An argument: a `value`, and where it comes from if not from the user's words.
+    """An argument: a `value`, and its origin if the user does not say it.
 
-    `source` is an earlier call by turn and number, `path` the place in its result; `edge` is that of the graph, and
-    `inner` are the edges of places in a list or object.
+    `source` is an earlier call by turn and number, `path` the place in its result, `edge` the edge of the graph, and
+    `inner` the edges of places in a list or object.
     """
 
     value: JSON
@@ -116,11 +116,11 @@ class PlannedCall(Written, frozen=True, kw_only=True):
 
 
 class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `tasks.jsonl`: the calls of each turn, what the conversation starts from, and what the user says.
+    """A line of `tasks.jsonl`: the calls of each turn, the initial state, and the user's words.
 
-    `words` are the user's words by turn, in one `voice`; where they are empty, plain ones are made. `plain` says by the
-    number of a turn why the plain request stands in place of a writer's words. `recoveries` are error replies that a
-    first attempt would get in a turn, by the number of the turn.
+    `words` are the user's words by turn, in one `voice`; if they are empty, plain ones are generated. `plain` holds, by
+    turn number, the reason why the plain request replaces a writer's words. `recoveries` holds, by turn number, the
+    error reply that a first attempt would get.
     """
 
     id: str
@@ -134,14 +134,14 @@ class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def calls(self) -> list[PlannedCall]:
-        """The calls of all turns."""
+        """Return the calls of all turns."""
         return [call for turn in self.turns for call in turn]
 
 
 class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
     """A line of `variants.jsonl`, and a row of the data set: a conversation as `evaluate` takes it.
 
-    `task` is what it was made from, `variant` how ("base": as it is), `path` the functions it calls.
+    `task` is the task's id, `variant` the kind of variant ("base": unchanged), `path` the functions that it calls.
     """
 
     id: str
@@ -157,7 +157,7 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def apart(self) -> list[str]:
-        """What no row of a training set may have in common with one of the test set, beside its path."""
+        """Return the keys, beside the path, that training and test rows must not share."""
         configured = {name: each for name, each in self.initial_config.items() if each}
         return [f"{name} {canonical(each).decode()}" for name, each in configured.items()]
 
@@ -171,10 +171,10 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QuestionLine(Written, frozen=True, kw_only=True):
-    """A line of `variants.jsonl`, and a row of the data set, where there is one turn: a question.
+    """A line of `variants.jsonl`, and a row of the data set with a single turn: a question.
 
-    `variant` is "one_call", "parallel" or "no_call", `check` the same for `call_check`. `ground_truth` has the possible
-    answers: by function and parameter the values that are right, `""` where it may be left out.
+    `variant` is "one_call", "parallel" or "no_call", `check` the same in terms of `call_check`. `ground_truth` holds
+    the accepted values by function and parameter; `""` among them means that the parameter may be omitted.
     """
 
     id: str
@@ -203,9 +203,9 @@ Line: TypeAlias = RowLine | QuestionLine
 
 
 class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `rejected.jsonl`: a row that does not hold, and why; one of variant "task" was not made a task.
+    """A line of `rejected.jsonl`: a rejected row with the reason; variant "task" marks a rejected task.
 
-    `reason` says what sort of thing is wrong, `detail` what it is, `function` which one it is about.
+    `reason` is the kind of problem, `detail` describes it, `function` is the function concerned.
     """
 
     id: str = ""

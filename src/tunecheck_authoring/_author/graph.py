@@ -1,4 +1,4 @@
-"""Which values feed which parameters, and which function makes which other one possible: found by trying calls."""
+"""Find by trial which values feed which parameters, and which functions make others possible."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tunecheck_authoring._author.world import Function, Schema, TrialSession, Wo
 
 _CONFIGURATIONS = 16
 _ATTEMPTS = (60, 120, 240)
-"""Of each function in each round: those that are not found in one may need what another function does."""
+"""Attempts per function in each round. A function may work only after another one was called."""
 
 _WITNESSES = 3
 _MOST_PARAMETERS = 100
-"""Each is tried with all others given; and nobody says as many in a turn."""
+"""Each parameter is tried with all others; a request with more is not realistic."""
 
 _TRIED_VALUES = 3
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
@@ -30,7 +30,7 @@ _SAYS_LITTLE = frozenset("message status name type result value data description
 
 
 def succeeded(name: str, step: Called) -> bool:
-    """Whether a call did what it is for, as far as its reply and the state say."""
+    """True if a call succeeded, judged by its reply and the state."""
     value = step.result.value
     if step.result.error or reports_failure(name, value):
         return False
@@ -39,7 +39,7 @@ def succeeded(name: str, step: Called) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A call that succeeded, with what was called before it, from a configuration."""
+    """A successful call, the calls before it, and the initial configuration."""
 
     configuration: Mapping[str, JSON]
     before: tuple[FunctionCall, ...]
@@ -49,7 +49,7 @@ class Witness:
 
 @dataclass
 class _Search:
-    """What trying calls has shown so far."""
+    """The results of the trial calls so far."""
 
     world: World
     random: Random
@@ -68,9 +68,9 @@ class _Search:
             self._see_a_change(function)
 
     def _see_a_change(self, function: Function) -> None:
-        """Try again what succeeded and changed nothing, where it takes what is there in a list or an object.
+        """Retry calls with lists or objects that succeeded without a change.
 
-        Services say that something was deleted, too, when there was nothing to delete.
+        Services also report success if there was nothing to delete.
         """
         composed = any(True for name, schema in function.parameters.items() for _ in places_in(name, schema))
         for _ in range(_ATTEMPTS[0] if composed else 0):
@@ -82,7 +82,7 @@ class _Search:
 
     @property
     def witnesses(self) -> dict[str, Witness]:
-        """The first of each function, with as little before it as any."""
+        """Return the witness of each function that needs the fewest calls before it."""
         return {name: min(each, key=lambda witness: len(witness.before)) for name, each in self.found.items()}
 
     def _attempt(self, function: Function) -> None:
@@ -115,7 +115,7 @@ class _Search:
         return witness
 
     def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
-        """A value from earlier results, from the state, or a user's; rather one whose name says that it fits."""
+        """Draw a value from results, state or users' values; values with a fitting name are preferred."""
         schema = function.parameters[parameter]
         found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
@@ -131,7 +131,7 @@ class _Search:
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
     def again(self, witness: Witness, /, **arguments: JSON) -> Called:
-        """The witness's call once more, some of its `arguments` changed."""
+        """Repeat the witness's call with some `arguments` changed."""
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for each in witness.before:
             session.call(each)
@@ -145,9 +145,9 @@ class _Search:
 
 
 def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
-    """The values that the session's results and state hold, each with the number of the call that gave it.
+    """Yield the values in the session's results and state, each with the number of the call that returned it.
 
-    Patterns begin with the function's or the simulator's name.
+    Patterns begin with the function's or the simulator's name. Values of the state have None as their number.
     """
     for at, (call, step) in enumerate(zip(session.calls, session.steps, strict=True)):
         for atom in atoms(step.result.value):
@@ -158,9 +158,9 @@ def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
 
 
 def names_agree(source: str, function: str, parameter: str) -> bool:
-    """Whether a value's name is the parameter's: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
+    """True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
 
-    The `id` that a function takes is that of what it is for: `cancel_order` takes the id of an order, not of a pet.
+    An `id` must belong to the function's object: `cancel_order` takes the id of an order, not of a pet.
     """
     *around, last = [part for part in source.split(".") if part not in ("@", "*")]
     wanted = _words_of(parameter)
@@ -175,7 +175,7 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
 
 
 def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
-    """Whether a place in a list or object is for such a value: by name, or as described, `the name of the entity`."""
+    """True if a value fits a place in a list or object by its name or description (`the name of the entity`)."""
     if not fits(schema, atom.value):
         return False
     name = place.removesuffix(".*").rpartition(".")[2]
@@ -190,12 +190,12 @@ def may_stand(atom: Atom, function: str, place: str, schema: Schema) -> bool:
 
 
 def _words_of(name: str) -> list[str]:
-    """The words in a name, `orders` as `order`."""
+    """Return the words in a name in the singular."""
     return [singular(word) for word in words_of(name)]
 
 
 def find_graph(world: World, seed: int) -> GraphFile:
-    """The graph of a world's functions."""
+    """Return the graph of a world's functions."""
     search = _Search(world, Random(f"graph {seed}"))
     search.run()
     functions = {name: _function(search, each) for name, each in world.functions.items()}
@@ -204,16 +204,16 @@ def find_graph(world: World, seed: int) -> GraphFile:
 
 
 def keep_own(old: GraphFile, made: GraphFile) -> GraphFile:
-    """The graph made again, with the edges that somebody added."""
+    """Return the new graph with the edges that a person added to the old one."""
     own = [edge for edge in old.edges if edge.found == "own"]
     return GraphFile(functions=made.functions, edges=[*own, *made.edges], enables=made.enables)
 
 
 def check_graph(graph: GraphFile, world: World) -> None:
-    """See that a graph that somebody may have edited names what is there.
+    """Check that an edited graph names existing functions and parameters.
 
     Raises:
-        ConfigurationError: it does not; names what is not there.
+        ConfigurationError: A name is unknown; the text says which.
     """
     known = {*world.functions, *world.classes}
     targets = {
@@ -249,7 +249,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """Whether a call that changed nothing, perhaps because it was done already, does from another configuration."""
+    """True if a call without a change has an effect from another configuration."""
     simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
     steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
@@ -257,7 +257,7 @@ def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
 
 
 def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
-    """Whether a parameter takes not just any value."""
+    """True if a parameter does not accept every value of its type."""
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
     return junk is not None and not succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
@@ -268,7 +268,7 @@ def _changed(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
 
 
 def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
-    """Whether other values of the parameter have the same result and effect."""
+    """True if other values of the parameter give the same result and changes."""
     schema = function.parameters[parameter]
     if parameter in witness.call.arguments:
         value = witness.call.arguments[parameter]
@@ -283,7 +283,7 @@ def _is_ignored(search: _Search, witness: Witness, function: Function, parameter
 
 
 def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Of each parameter that takes not just any value: which results and parts of the state it takes."""
+    """Yield the results and parts of the state that each keyed parameter accepts."""
     witnesses = search.witnesses
     for name, graph in functions.items():
         for parameter in graph.keyed:
@@ -322,7 +322,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
 
 
 def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
-    """Whether it is no coincidence that a value is taken: a number may do that means something else."""
+    """True unless the match may be a coincidence: a number with another meaning may be accepted."""
     if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
     several = atom.pattern.endswith((".*", ".@"))
@@ -330,7 +330,7 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
 
 
 def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> TrialSession:
-    """A session in which the producer was called, if any, and all that the witness needs."""
+    """Return a session after the calls of the producer, if any, and those that the witness needs."""
     session = search.world.session([search.owner(witness.call.name)], witness.configuration)
     for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):
         session.call(call)
@@ -338,7 +338,7 @@ def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> Tr
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Of each other parameter: results that have its name and type."""
+    """Yield the results with the name and type of each other parameter."""
     for name, graph in functions.items():
         function = search.world.functions[name]
         for parameter, schema in function.parameters.items():
@@ -358,7 +358,7 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
 
 
 def _inner_edges(search: _Search) -> Iterator[Edge]:
-    """Of each place in a list or an object: values of the same service that it may be made of."""
+    """Yield the service's own values that fit each place in a list or an object."""
     for function in search.world.functions.values():
         own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
         held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]
@@ -370,7 +370,7 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
 
 
 def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:
-    """Pairs of functions of which the second succeeds only after the first, from some configurations."""
+    """Yield pairs of functions: from some configurations the second succeeds only after the first."""
     witnesses = search.witnesses
     for simulator in search.world.classes:
         own = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
@@ -389,7 +389,7 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
 
 
 def drawing(graph: GraphFile) -> str:
-    """Return the diagram's text; an arrow is labelled with the results that it carries."""
+    """Return the graph as a Mermaid diagram; arrows are labelled with results."""
     ids = {name: f"f{number}" for number, name in enumerate(graph.functions)}
     lines = ["flowchart LR"]
     for simulator in dict.fromkeys(function.simulator for function in graph.functions.values()):

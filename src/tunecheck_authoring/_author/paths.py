@@ -1,4 +1,4 @@
-"""Which calls conversations make: walks through the graph, each call made as it is chosen, so that it is possible."""
+"""Choose the calls of conversations: walk through the graph, and execute each call as it is chosen."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
 _CANDIDATES = 10
 _DRAWS = 4
 _WALKS = 1_000
-"""Most that are tried for one task."""
+"""The most walks for one task."""
 _TWO_SERVICES = 0.4
 _RECOVERS = 0.2
 _FROM_A_RESULT = 0.6
 _FROM_THE_STATE = 0.6
 _OPTIONAL = 0.25
 _MOST_OF_ONE = 2
-"""How often a task calls one function at most."""
+"""The most calls of one function in a task."""
 
 
 @dataclass
 class Coverage:
-    """How often functions, edges and error replies were used; and how often a function was why a task did not hold."""
+    """Counts of used functions, edges and error replies, and of tasks that were rejected because of a function."""
 
     functions: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -51,10 +51,10 @@ class Coverage:
 
 
 def check_tasks(tasks: Sequence[AuthoredTask], world: World) -> None:
-    """See that tasks that somebody may have edited name what is there.
+    """Check that edited tasks name existing simulators and functions.
 
     Raises:
-        ConfigurationError: one does not; says which.
+        ConfigurationError: A name is unknown; the text says which.
     """
     for task in tasks:
         for name in task.simulators:
@@ -71,12 +71,12 @@ def sample_tasks(
     seed: int,
     weakness: Callable[[AuthoredTask], Weakness | None],
 ) -> Iterator[AuthoredTask]:
-    """Yield so many tasks without a weakness, not in words yet.
+    """Yield `count` tasks without a weakness and without words.
 
-    Functions, edges and error replies that were used least are chosen first.
+    The least used functions, edges and error replies are chosen first.
 
     Raises:
-        ConfigurationError: no function of the world can be used, or there are not so many tasks.
+        ConfigurationError: No function of the world can be used, or there are fewer tasks.
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
@@ -107,7 +107,7 @@ def sample_tasks(
 
 
 class _Walk:
-    """One conversation in the making."""
+    """One random conversation."""
 
     def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
         self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
@@ -124,7 +124,7 @@ class _Walk:
         self._recoveries: dict[str, str] = {}
 
     def _chosen_services(self, usable: set[str]) -> list[str]:
-        """One service or two: first a function, then where it belongs; the second as the first."""
+        """Draw one or two services by drawing functions."""
         services: list[str] = []
         for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
             name = self._rarest(sorted(usable), 1)[0]
@@ -132,12 +132,12 @@ class _Walk:
         return sorted({*services}, key=[*self._world.classes].index)
 
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
-        """Some of the names in an order of chance, in which those come first that were used least."""
+        """Return some of the names in random order; rarely used ones tend to come first."""
         used, refused = self._coverage.functions, self._coverage.refused
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
-        """The task; None where it came to an end too early."""
+        """Return the task, or None if the walk ended too early."""
         if turns == (1, 1):
             return self._question(task_id)
         wanted = self._random.randint(*turns)
@@ -151,7 +151,7 @@ class _Walk:
         return self._task(task_id)
 
     def _question(self, task_id: str) -> AuthoredTask | None:
-        """One turn of calls of which each is possible by itself, or of none."""
+        """Return a task with one turn: calls that each succeed alone, or no calls."""
         self._sources.clear()
         self._turns.append([])
         wanted = self._random.choice(_CALLS_OF_A_QUESTION)
@@ -173,7 +173,7 @@ class _Walk:
         )
 
     def _candidates(self) -> list[str]:
-        """Functions to try next: rather those that take what was found out before."""
+        """Return functions to try next; those that use the last result come first."""
         made = Counter(call.name for call in self._session.calls)
         free = [name for name in self._usable if made[name] < _MOST_OF_ONE]
         rarest = self._rarest(free, _CANDIDATES)
@@ -188,7 +188,7 @@ class _Walk:
         )
 
     def _step(self, turn: int, candidates: Sequence[str]) -> bool:
-        """Make one call that is possible and does something new."""
+        """Make one call that succeeds and does something new."""
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._planned(self._world.functions[name])
@@ -208,13 +208,13 @@ class _Walk:
         return True
 
     def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
-        """Whether a call did something that was not done already, or said something that was not said before."""
+        """True if a call had a new effect or a new result."""
         if not succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
 
     def _overwrites(self, step: Called, turn: int) -> bool:
-        """Whether it undoes all that an earlier call of the turn did, which then was for nothing."""
+        """True if a call overwrites all changes of an earlier call of the turn."""
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]
@@ -223,7 +223,7 @@ class _Walk:
         )
 
     def _recover(self, turn: int) -> bool:
-        """Two calls of which the second is refused before the first: a first attempt gets an error reply."""
+        """Make a pair of calls whose second one fails without the first: a first attempt gets an error reply."""
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
         for maker, name in pairs:
@@ -234,7 +234,7 @@ class _Walk:
                 self._recoveries[str(turn)] = refused.text
                 return True
             if self._turns[turn]:
-                return True  # what was to make it possible stands for itself
+                return True  # the first call alone is a valid turn
         return False
 
     def _planned(self, function: Function) -> PlannedCall:
@@ -244,7 +244,7 @@ class _Walk:
         optional = [name for name in function.parameters if name not in (*function.required, *graph.ignored)]
         chosen = {name for name in optional if self._random.random() < _OPTIONAL}
         if graph.writes and optional and not chosen and not function.required:
-            chosen.add(self._random.choice(optional))  # nobody asks for a change, and says no more
+            chosen.add(self._random.choice(optional))  # a request for a change says what to change
         for name in function.parameters:
             if name in function.required or name in chosen:
                 taken = [each.value for each in arguments.values() if isinstance(each.value, str)]
@@ -254,13 +254,13 @@ class _Walk:
     def _argument(
         self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
     ) -> Argument:
-        """A value and where it comes from; users choose no text that the call has already, as of two cities."""
+        """Draw a value and its origin. A text is not used twice in one call: two cities must differ."""
         sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
         fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
         results = [(atom, at) for atom, at in fitting if at is not None and _can_be_said(atom)]
         shown = {atom.value for atom, at in found if at is not None and self._places[at][0] < len(self._turns) - 1}
-        known = shown | self._known_from_the_start  # what the turn itself makes, nobody can name before
+        known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
         held = [atom for atom, at in fitting if at is None and atom.value in known]
         if results and self._random.random() < _FROM_A_RESULT:
             atom, at = self._random.choice(results)
@@ -284,7 +284,7 @@ class _Walk:
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
-    """The edges by which values came to places in a list or object."""
+    """Return the edges of the values in a list or object, by their places."""
     if isinstance(value, dict):
         below = [(f"{place}.{key}", each) for key, each in value.items()]
     elif isinstance(value, list):
@@ -296,7 +296,7 @@ def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> d
 
 
 def _can_be_said(atom: Atom) -> bool:
-    """Whether people can say which value of a result is meant: a field, or one of the first thing in a list."""
+    """True if a user can describe the value's place: a field, or a field of the first item in a list."""
     fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
     return fields == [step for step in atom.path if isinstance(step, str)] and not any(
         step for step in atom.path if isinstance(step, int)
@@ -304,5 +304,5 @@ def _can_be_said(atom: Atom) -> bool:
 
 
 def _is_within(path: tuple[object, ...], places: Collection[tuple[object, ...]]) -> bool:
-    """Whether it is one of the places, or in one: what is deleted takes all that was changed in it along."""
+    """True if a path is one of the places or below one: a deletion also removes changes below it."""
     return any(path[:length] in places for length in range(1, len(path) + 1))

@@ -1,4 +1,4 @@
-"""The stages of `datasets author`, one after another."""
+"""Run the stages of `datasets author` one after another, and keep their files in a folder."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Workbench:
-    """The stages' files of one data set.
+    """The stages' files of one data set. A file stands if its inputs are unchanged or a person edited it.
 
     Args:
-        folder: where they are; it is made.
-        name: the data set's.
+        folder: The folder of the files; it is created.
+        name: The data set's name.
 
-    `notes` says of each file what became of it; `input` is the hash of what the last file holds.
+    `notes` says for each file whether it was made, kept or edited; `input` is the hash of the last file's content.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -83,7 +83,7 @@ class Workbench:
     def document(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
     ) -> T:
-        """The content of a YAML file, made if it does not stand; `merge` keeps of the old what the new is to have."""
+        """Return the content of a YAML file, and make it if it does not stand; `merge` keeps parts of the old file."""
         path = self.folder / file
 
         def read() -> T:
@@ -101,7 +101,7 @@ class Workbench:
         return content
 
     def lines(self, file: str, kind: type[T], inputs: JSON, make: Callable[[], Sequence[T]]) -> list[T]:
-        """The lines of a JSON Lines file, made if it does not stand."""
+        """Return the lines of a JSON Lines file, and make it if it does not stand."""
         if self._stands(file, inputs):
             return [*_lines(self.folder / file, kind)]
         content = [*make()]
@@ -109,7 +109,7 @@ class Workbench:
         return content
 
     def _stands(self, file: str, inputs: JSON, *, keeps_edits: bool = True) -> bool:
-        """Whether the file is to be taken as it is; what follows from it depends on what it holds."""
+        """True if the file is used as it is. Later stages depend on its content."""
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
         if not path.is_file():
@@ -164,12 +164,12 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorPlan:
-    """What to author.
+    """The data set to author.
 
-    `simulators` are plugin names; `turns` the least and the most of a conversation; `split` the share of the tasks
-    that goes to the training set; `variants` the kinds of which each task gets one, in turn. `work` is where the
-    stages leave their files, `out` the data set. `last` is the last stage to run. With `models`, one words the requests
-    in the voice of `personas` (by default those that are shipped), and one tries whether they say what they should.
+    `simulators` are plugin names, `turns` the least and most turns of a conversation, `split` the share of tasks for
+    the training set. Each task gets one of the `variants` in turn. `work` is the folder of the stages' files, `out` the
+    data set, `last` the last stage to run. With `models`, a writer words the requests in the voice of `personas` (by
+    default the shipped ones), and a solver checks that the words ask for the right calls.
     """
 
     name: str
@@ -190,15 +190,15 @@ class AuthorPlan:
 
     @property
     def questions(self) -> bool:
-        """Whether each row has a single turn."""
+        """True if each row has a single turn."""
         return self.turns == (1, 1)
 
 
 @dataclass
 class AuthorReport:
-    """What became of it: each stage's file and what was done with it, the files of the data set, and what is in them.
+    """The result of authoring: what happened to each stage's file, the written files, and their contents.
 
-    `plain` counts, by reason, the turns in which the plain request stands for what a writer wrote.
+    `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
     """
 
     work: Path
@@ -212,10 +212,10 @@ class AuthorReport:
 
 
 def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
-    """Author a data set, as far as `plan.last`.
+    """Author a data set up to the stage `plan.last`.
 
     Raises:
-        ConfigurationError: a simulator or a stage's file cannot be used, or a file is there already.
+        ConfigurationError: A simulator or a stage's file cannot be used, or an output file exists.
     """
     _check_files(plan)
     made = AuthorPipeline(plan, backends)
@@ -226,7 +226,7 @@ def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
 
 
 class AuthorPipeline:
-    """The stages; each reads what those before it left."""
+    """The stages; each reads the files of the stages before it."""
 
     def __init__(self, plan: AuthorPlan, backends: Backends) -> None:
         self._plan, self._backends = plan, backends
@@ -295,7 +295,7 @@ class AuthorPipeline:
                 yield row
 
     def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
-        """The task's row and that of a variant of the first of these kinds that there can be."""
+        """Return the task's row, and a variant of the first of these kinds that is possible."""
         plan = self._plan
         if plan.questions:
             return iter([question_row(self._world, plan.name, task)])
@@ -320,7 +320,7 @@ class AuthorPipeline:
         report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
 
     def _authored(self) -> Authored:
-        """The rows that hold, and those that do not."""
+        """Return the valid and the rejected rows."""
         plan, authored = self._plan, Authored()
         for row in self._candidates:
             weakness = self._trial.weakness(row)
