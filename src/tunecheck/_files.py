@@ -229,8 +229,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
 
-class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
-    """`metrics.json`: the metrics over all rows, and `by` each value of `row_kind` and of the grouping columns."""
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """`metrics.json`: metrics of a run over all rows, and `by` each value of `row_kind` and of grouping columns."""
 
     format_version: int = FORMAT_VERSION
     metrics: dict[str, JSON]

@@ -30,7 +30,7 @@ from tunecheck.plugins import clean, counted
 from tunecheck_ray._chunks import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
 from tunecheck_ray._driver import RunsOnTasks, TaskRecipe
 from tunecheck_ray._options import RayOptions
-from tunecheck_ray._services import Services
+from tunecheck_ray._services import TaskServer
 from tunecheck_ray._tasks import SILENCE_S, RayJob, TaskEnd, run_chunk
 
 CPUS_PER_TASK = 0.25
@@ -191,7 +191,7 @@ class RayRunner:
 
         # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        kind = ray.remote(num_cpus=0, max_concurrency=100_000)(Services)
+        kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
         self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(shared)
         workspace = str(Path.cwd()) if self._address is None else None
         job = RayJob(self._recipe, shared, "services", namespace, workspace)

@@ -28,7 +28,7 @@ _MOST_ANSWERS = 20_000
 REQUESTS, TOKENS = 0, 1
 
 
-class Services:
+class TaskServer:
     """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
 
     def __init__(self, settings: SharedSettings) -> None:
@@ -135,7 +135,7 @@ class Services:
 class _SharedBucket:
     """A limit in the actor. Callers that wait in one task ask together."""
 
-    def __init__(self, services: ActorHandle[Services], task: TaskName, name: str, kind: int) -> None:
+    def __init__(self, services: ActorHandle[TaskServer], task: TaskName, name: str, kind: int) -> None:
         self._services, self._task, self._name, self._kind = services, task, name, kind
         self._waiting: list[tuple[float, asyncio.Future[None]]] = []
         self._asking: asyncio.Task[None] | None = None
@@ -164,7 +164,7 @@ class _SharedBucket:
 class _SharedBudget(Budget):
     """The budget in the actor."""
 
-    def __init__(self, services: ActorHandle[Services], task: TaskName) -> None:
+    def __init__(self, services: ActorHandle[TaskServer], task: TaskName) -> None:
         super().__init__(None)
         self._services, self._task = services, task
 
@@ -185,7 +185,7 @@ class _SharedBudget(Budget):
 class _SharedAnswers:
     """The judges' answers in the actor."""
 
-    def __init__(self, services: ActorHandle[Services], task: TaskName) -> None:
+    def __init__(self, services: ActorHandle[TaskServer], task: TaskName) -> None:
         self._services, self._task = services, task
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
@@ -206,7 +206,7 @@ class TaskName:
 class ActorServices:
     """The services as a task sees them."""
 
-    def __init__(self, services: ActorHandle[Services], task: TaskName, settings: SharedSettings) -> None:
+    def __init__(self, services: ActorHandle[TaskServer], task: TaskName, settings: SharedSettings) -> None:
         self._services, self._task, self._settings = services, task, settings
         self.calls = _SharedAnswers(services, task)
 

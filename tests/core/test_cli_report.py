@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from tunecheck.cli._evaluate.summary import Summary, run_view
+from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry
@@ -21,7 +21,7 @@ def metrics(passed: int, rows: int, name: str = "calls") -> dict[str, JSON]:
     }  # fmt: skip
 
 
-def summary(**changed: Any) -> Summary:
+def summary(**changed: Any) -> RunPage:
     values: dict[str, Any] = {
         "name": "it-7",
         "data": "val.jsonl",
@@ -38,10 +38,10 @@ def summary(**changed: Any) -> Summary:
         "notes": [],
         "usage": {},
     }
-    return Summary(**(values | changed))
+    return RunPage(**(values | changed))
 
 
-def lines(shown: Summary, width: int = 80) -> list[str]:
+def lines(shown: RunPage, width: int = 80) -> list[str]:
     stream = io.StringIO()
     terminal = console(stream)
     terminal.width = width

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
-from tunecheck.cli._evaluate.summary import Summary, run_view
+from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates.gates import GateOutcome
 from tunecheck.pipeline._finished_rows import FailureGroup, Failures
 from tunecheck.plugins import JSON, EvaluatorEntry
@@ -20,14 +20,14 @@ from tunecheck.views import junit
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
 
-def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: Failures | None = None) -> Summary:
+def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: Failures | None = None) -> RunPage:
     failures = failures or Failures()
     metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
-    return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, failures, gates, [text], {})
+    return RunPage(text, text, text, text, 10, errors, False, metrics, {}, declared, failures, gates, [text], {})
 
 
-def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
+def junit_xml(summary: RunPage, allowed_errors: float | None) -> bytes:
     return junit(run_view(replace(summary, allowed_errors=allowed_errors)), summary.seconds)
 
 
@@ -58,7 +58,7 @@ def test_reasons_of_an_own_evaluator_are_counted_by_their_code() -> None:
         "missing_call": FailureGroup("missing call", 3, "r2", ""),
         "own: too long": FailureGroup("too long", 2, "r3", ""),
     }
-    content = junit_xml(summary("mail", failures=Failures({"mail": 10}, {"mail": groups})), None)
+    content = junit_xml(summary("mail", failures=Failures(faults={"mail": groups})), None)
     found = {each.get("name"): each.get("value") for each in ElementTree.fromstring(content).iter("property")}
     counts = {name: value for name, value in found.items() if name and name.startswith("failed.")}
     assert counts == {"failed.mail.own": "7", "failed.mail.missing_call": "3"}

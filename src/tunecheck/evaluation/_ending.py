@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, MissingExtraError, RunError, RunInterruptedError, TunecheckError, told
-from tunecheck._files import MetricsFile, RunFile
+from tunecheck._files import RunFile, Summary
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._plan import Tally
 from tunecheck.runs._store import Run, utc_now
@@ -40,7 +40,7 @@ class EvaluationResult(dict[str, object]):
         aggregate_errors: Errors of `__aggregate__` by evaluator: `{name: {"type", "message"}}`.
     """
 
-    def __init__(self, run: Run, summary: MetricsFile, rows: Sequence[ResultRow], tally: Tally) -> None:
+    def __init__(self, run: Run, summary: Summary, rows: Sequence[ResultRow], tally: Tally) -> None:
         super().__init__(rows=rows, metrics=summary.metrics, studio_url=None)
         self.rows = rows
         self.metrics = summary.metrics

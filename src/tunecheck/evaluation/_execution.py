@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import DatasetEntry, EarlyStop, MetricsFile, RunFile
+from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
@@ -411,7 +411,7 @@ class _Work:
 
     def _summary(
         self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: EarlyStop | None
-    ) -> MetricsFile:
+    ) -> Summary:
         metrics, by_group = aggregator.metrics(rows)
         if self.settings.repeat > 1:
             from tunecheck.datasets._reading import SOURCE_ID
@@ -419,7 +419,7 @@ class _Work:
             metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
         errors = aggregator.errors
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
-        return MetricsFile(
+        return Summary(
             metrics=metrics,
             by={column: dict(values) for column, values in by_group.items()},
             rows=aggregator.rows,
@@ -431,9 +431,7 @@ class _Work:
             decision=decision or UNSET,
         )
 
-    def _write_files(
-        self, summary: MetricsFile, rows: Sequence[ResultRow], columns: list[str], journal: Journal
-    ) -> None:
+    def _write_files(self, summary: Summary, rows: Sequence[ResultRow], columns: list[str], journal: Journal) -> None:
         run = self.run
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:

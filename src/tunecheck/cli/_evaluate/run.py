@@ -15,7 +15,7 @@ from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, print_path, stop_writing, write_output
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
-from tunecheck.cli._evaluate.summary import Summary, intervals_of, run_view
+from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
@@ -121,7 +121,7 @@ def _powers(job: Job) -> list[str]:
     return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
 
 
-def _summary(job: Job, result: EvaluationResult) -> Summary:
+def _summary(job: Job, result: EvaluationResult) -> RunPage:
     from tunecheck.runs._store import Run
 
     run = Run(result.run_dir)
@@ -134,7 +134,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     judges = _judges(run, evaluators)
     gates, remarks = _outcomes(job, result, metrics, primaries, judges)
     dataset = job.source.dataset if job.source is not None else None
-    return Summary(
+    return RunPage(
         name=run.id,
         data="recorded rows" if dataset is None else str(dataset.path or dataset.name),
         source=job.label,
@@ -189,7 +189,7 @@ def _outcomes(
     return [*outcomes, *compared, errors], remarks
 
 
-def _show(options: Options, summary: Summary, result: EvaluationResult, additions: Sequence[Addition]) -> None:
+def _show(options: Options, summary: RunPage, result: EvaluationResult, additions: Sequence[Addition]) -> None:
     if options.json:
         print_json({**_as_json(summary, result), **{key: each.facts[key] for each in additions for key in each.facts}})
     elif options.quiet:
@@ -201,7 +201,7 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, addition
             print(*each.lines, sep="\n", end="\n" if each.lines else "")
 
 
-def _warn(summary: Summary) -> None:
+def _warn(summary: RunPage) -> None:
     if summary.simulated:
         print(SIMULATED, file=sys.stderr)
     if summary.stopped:
@@ -215,7 +215,7 @@ def _warn(summary: Summary) -> None:
             )
 
 
-def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
+def _as_json(summary: RunPage, result: EvaluationResult) -> dict[str, JSON]:
     return {
         "run": summary.name,
         "run_dir": summary.folder,

@@ -35,8 +35,8 @@ Metrics = Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What is shown of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
+class RunPage:
+    """Content of the page of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
 
     name: str
     data: str
@@ -66,7 +66,7 @@ class Summary:
     """The share of rows that may have an error; None where no gate asks."""
 
 
-def run_view(summary: Summary, intervals: Mapping[str, str] | None = None) -> View:
+def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> View:
     """The page; with `intervals` each evaluator's line has that of its main figure."""
     end = end_of(summary.gates, summary.undecided) if summary.gates else None
     title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
@@ -90,7 +90,7 @@ def intervals_of(run: Path) -> dict[str, str]:
     return found
 
 
-def _parts(summary: Summary, intervals: Mapping[str, str] | None) -> Iterator[Part]:
+def _parts(summary: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]:
     yield _header(summary)
     yield _main_table(summary, intervals)
     yield from _without_skill(summary)
@@ -107,7 +107,7 @@ def _parts(summary: Summary, intervals: Mapping[str, str] | None) -> Iterator[Pa
     yield Text([("files in ", Words(clean(summary.folder, 500), "strong", foreign=True)), f"  {files}"])
 
 
-def _header(summary: Summary) -> Text:
+def _header(summary: RunPage) -> Text:
     about = filter(None, [summary.data, counted(summary.rows, "row"), summary.source, summary.reused])
     name = Words(clean(summary.name, 100), "strong", foreign=True)
     lines: list[Sentence] = [(name, *(Words(f" · {clean(part, 200)}") for part in about))]
@@ -119,7 +119,7 @@ def _header(summary: Summary) -> Text:
     return Text(lines)
 
 
-def _main_table(summary: Summary, intervals: Mapping[str, str] | None) -> Table:
+def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
     if len(kinds) == 1:  # it would say the same twice
         kinds = {}
@@ -146,7 +146,7 @@ def _cells(line: Line, remark: str = "") -> list[Sentence]:
     return [label, *(Words(cell, "" if line.sort == "evaluator" else style) for cell in line.cells)]
 
 
-def _without_skill(summary: Summary) -> Iterator[Text]:
+def _without_skill(summary: RunPage) -> Iterator[Text]:
     """What agents would score that do without looking; where every row is known to ask for calls or for none."""
     counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
@@ -196,7 +196,7 @@ def _gates(outcomes: Sequence[GateOutcome]) -> Table:
 # -- for programs
 
 
-def _checks(summary: Summary) -> Iterator[Check]:
+def _checks(summary: RunPage) -> Iterator[Check]:
     """The gates, and each evaluator's share of errors.
 
     A gate that is undecided is an error, and skipped where that counts as met. If no share of errors is allowed by a
@@ -219,7 +219,7 @@ def _checks(summary: Summary) -> Iterator[Check]:
         yield Check("tunecheck.errors", f"{name} error rate", said, None if met else "failure")
 
 
-def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
+def _facts(summary: RunPage) -> Iterator[tuple[str, str]]:
     yield "data", summary.data
     yield "source", summary.source
     yield "folder", summary.folder
