@@ -1,6 +1,6 @@
-"""Code that is not ours, in daemon threads and in event loops there: what does not come back in time is left behind.
+"""Users' code in daemon threads and in event loops there: a call that takes too long is left behind.
 
-The loops are for callers that have none, too.
+Callers without an event loop use the loops too.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_LEFT = 32
-"""Calls left behind after which no more are made: each of them holds a thread, and what it works on, for good."""
+"""Calls left behind, after which no more are made: each of them holds a thread and its data for good."""
 
 
 def end_if_forked(process: int) -> None:
-    """End a child that somebody's code forked from this process and that came back here: it has no part in the run."""
+    """Exit if this is a child that users' code forked from `process`: the child must not go on with the run."""
     if os.getpid() != process:
         os._exit(0)
 
 
 class LateError(TimeoutError):
-    """A call takes too long, or is not made because too many before it did; the text goes on from who is called."""
+    """A call takes too long, or is not made because too many before it did; the text follows the function's name."""
 
 
 class Call(Future[T]):
-    """A call that waits for its thread, is under way, or done: a future of what the function returns or raises."""
+    """A call in a thread: a future of its result or exception."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         super().__init__()
         self._function: Callable[[], T] | None = function
         self.begun: float | None = None
-        """When its thread took it up, by time.monotonic()."""
+        """When its thread began it, by time.monotonic()."""
         self.left = False
-        """Nobody waits for it any longer."""
+        """Its caller has given it up."""
 
     def run(self) -> None:
         """Make the call, unless it was cancelled."""
@@ -60,7 +60,7 @@ class Call(Future[T]):
                 end_if_forked(process)
         except StopIteration as error:  # which no coroutine can raise
             self.set_exception(RuntimeError(f"StopIteration: {error}"))
-        except BaseException as error:  # noqa: BLE001 - it is for whoever waits
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
             self.set_exception(error)
         else:
             self.set_result(result)
@@ -152,7 +152,7 @@ class Threads:
             return call.left
 
     def shutdown(self) -> None:
-        """Let the threads end when they have done what was not cancelled of their work; nobody waits for them."""
+        """Let the threads end after the calls that were submitted and not cancelled; do not wait for them."""
         with self._lock:
             self._closed = True
             for _ in range(self._count):
@@ -162,15 +162,15 @@ class Threads:
 # -- event loops
 
 _MOST_BLOCKED = 5
-"""Loops that one function has blocked for good, after which it is no longer called."""
+"""Loops that one function may block for good before it is no longer called."""
 
 _PATIENCE_S = 5.0
-"""How long a loop may take to answer, at most: what is not blocked does so at once."""
+"""A loop that does not answer within so many seconds is blocked; others answer at once."""
 
 _CLOSING_S = 2.0
 
 _MOST_ALONE = 16
-"""Calls that are made once more at a time: each has a loop and a thread."""
+"""Most repeated calls at once: each has a loop and a thread."""
 
 _IN_USER_LOOP = ContextVar("_IN_USER_LOOP", default=False)
 
@@ -181,13 +181,13 @@ def is_in_user_loop() -> bool:
 
 
 class PerLoop(Generic[T]):
-    """What belongs to an event loop, as connections and locks do: made in each loop that asks for it."""
+    """Objects of an event loop, such as connections and locks: each loop has its own."""
 
     def __init__(self) -> None:
         self._made: dict[asyncio.AbstractEventLoop, T] = {}
 
     def here(self, make: Callable[[], T]) -> T:
-        """The running loop's own."""
+        """Return the running loop's object; make it first if needed."""
         loop = asyncio.get_running_loop()
         if loop not in self._made:
             for ended in [each for each in [*self._made] if each.is_closed()]:
@@ -196,11 +196,11 @@ class PerLoop(Generic[T]):
         return self._made[loop]
 
     def take(self) -> T | None:
-        """The running loop's own, which is then forgotten."""
+        """Return the running loop's object and forget it."""
         return self._made.pop(asyncio.get_running_loop(), None)
 
     def all(self) -> list[T]:
-        """Return each loop's."""
+        """Return the objects of all loops."""
         return [*self._made.values()]
 
 
@@ -221,12 +221,12 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def end(self, first: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Await `first`, cancel the rest and close the loop: as soon as it comes to it, after which `ended` is done."""
+        """Have the loop await `first`, cancel its other tasks and close; then `ended` is done."""
         if not self.loop.is_closed():
             self.submit(self._wind_up(first))
 
     async def _wind_up(self, first: Callable[[], Awaitable[object]] | None) -> None:
-        with contextlib.suppress(Exception):  # connections that nobody will use
+        with contextlib.suppress(Exception):  # it closes connections that are no longer used
             if first is not None:
                 await first()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -240,14 +240,14 @@ class LoopThread:
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
         while not self._is_over:
-            with contextlib.suppress(SystemExit, KeyboardInterrupt):  # a task's, which whoever awaits it is told
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):  # the awaiting caller gets it from the task
                 self.loop.run_forever()
         self.loop.close()
         self.ended.set_result(None)
 
 
 class _DaemonPool(ThreadPoolExecutor):
-    """The threads of `asyncio.to_thread`: the standard library's keep Python from ending while one of them hangs."""
+    """Threads for `asyncio.to_thread`: the standard library's keep Python from ending while one of them hangs."""
 
     def __init__(self) -> None:
         super().__init__(max_workers=32)
@@ -335,7 +335,7 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) ->
         settle = partial(reply.set_result, await value if inspect.isawaitable(value) else value)
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit, too, is for whoever waits, and not for the loop
+    except BaseException as error:  # noqa: BLE001 - the caller gets SystemExit too; it must not end the loop
         settle = partial(reply.set_exception, error)
     finally:
         end_if_forked(process)
@@ -343,12 +343,12 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) ->
 
 
 def _settle(reply: asyncio.Future[Any], settle: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop of whoever waited is closed
+    with contextlib.suppress(RuntimeError):  # the caller's loop is closed
         reply.get_loop().call_soon_threadsafe(lambda: None if reply.done() else settle())
 
 
 class UserLoop:
-    """The event loop of users' coroutines, in a thread of its own: one that blocks it holds up nothing of ours.
+    """The event loop of users' coroutines, in a thread of its own: a coroutine that blocks it does not block the run.
 
     They share it, for they may share a client. When a call blocks it, each call that was in it is made once more, in a
     loop of its own, so that only the call that blocks is charged.
@@ -389,7 +389,7 @@ class UserLoop:
             raise LateError(f"is not called: {_MOST_BLOCKED} calls before have blocked its event loop for good")
 
     async def close(self) -> None:
-        """Cancel what is left in the loop and wait for it to end, for some seconds."""
+        """Cancel the loop's tasks and wait some seconds for it to end."""
         shared, self._shared = self._shared, None
         if shared is None:
             return

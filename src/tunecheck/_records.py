@@ -1,11 +1,11 @@
-"""Append-only files of records, one JSON object a line: what a process that may be killed keeps of its work.
+"""Append-only files of records, one JSON object a line: the saved work of a process that may be killed.
 
 Each record is handed to the operating system before `append` returns, so that a killed process loses nothing; the file
 is synced to the disk each second and at the end. A torn last line, as a crash of the machine leaves it, is cut off when
 the file is opened.
 
-A record's last key, `"c": [number, checksum]`, says which one it is, and the CRC-32 of the line up to there; how many
-were synced stands in a small file beside theirs. By both a reader knows what is damaged, and what is missing.
+A record's last key, `"c": [number, checksum]`, holds its number and the CRC-32 of the line up to that key. A small file
+next to the records holds the number of synced records. So a reader finds damaged and missing records.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ class RecordFile:
     """A file of records, open for appending. One process at a time holds it."""
 
     def __init__(self, path: Path, holding: str, *, header: object = None, at_least: int = 0) -> None:
-        """Open or create the file, cut off a torn last line, and lock it; `holding` is for people what it belongs to.
+        """Open or create the file, cut off a torn last line, and lock it; `holding` names its owner in errors.
 
-        A new file begins with the record `header`, which says the file's version. `at_least` is how many records it
-        is known to have had.
+        A new file begins with the record `header`, which holds the file's version. `at_least` is the number of records
+        that it is known to have had.
 
         Raises:
-            ConfigurationError: a later version of Tunecheck wrote it; it is left as it is.
+            ConfigurationError: a later version of Tunecheck wrote it; it stays unchanged.
             RunError: another process holds it, or it cannot be written.
         """
         check_first_record(path)
@@ -57,7 +57,7 @@ class RecordFile:
                 raise RunError(f"cannot write {path}: {error.strerror}") from error
             self._opened = opened.pop_all()
         self.count = max(number, at_least, _synced_count(path) - torn)
-        """Of the records that were ever written: the number of the next one."""
+        """The number of the next record, counting all that were ever written."""
         self._problem: str | None = None
         self._removed = False
         self._dirty = threading.Event()
@@ -71,7 +71,7 @@ class RecordFile:
         if header is not None and not self._size:
             try:
                 self.append(header)
-            except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
+            except BaseException:  # noqa: BLE001 - without an owner, the file must be closed here
                 self.close()
                 raise
 
@@ -114,7 +114,7 @@ class RecordFile:
             return self._append(record)
 
     def _take_back(self, written: int) -> None:
-        """Cut off what was written of a record, so that the next one does not begin in the middle of a line."""
+        """Cut off the written part of a record, so that the next record begins a line."""
         try:
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - written)
         except OSError:
@@ -129,7 +129,7 @@ class RecordFile:
                 self.sync()
 
     def sync(self) -> int:
-        """See to it that all records so far are on the disk; how many that are."""
+        """Sync all records so far to the disk; return their number."""
         with self._syncing:
             count = self.count
             with contextlib.suppress(OSError):  # some file systems cannot sync; the record itself was written
@@ -148,13 +148,13 @@ class RecordFile:
 
 
 def sealed(record: bytes, number: int) -> bytes:
-    """The line of a record."""
+    """Return the line of a record."""
     body = record[:-1]
     return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
 
 
 def _number_of(line: bytes) -> int | None:
-    """The number of the record whose line this is; None where it is damaged, or has no checksum."""
+    """Return the number of the record in a line, or None if it is damaged or has no checksum."""
     body, _, seal = line.rpartition(_SEAL)
     try:
         number, checksum = map(int, seal.removesuffix(b"]}\n").split(b","))
@@ -164,7 +164,7 @@ def _number_of(line: bytes) -> int | None:
 
 
 def synced_file(path: Path) -> Path:
-    """Where it stands how many records of a file were synced."""
+    """Return the path of the file with the number of synced records."""
     return path.with_suffix(".synced")
 
 
@@ -176,7 +176,7 @@ def _synced_count(path: Path) -> int:
 
 
 def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
-    """Cut off a last line that has no end; where the file ends then, the number of its next record, whether it was."""
+    """Cut off a torn last line; return the file's new end, the next record's number, and True if a line was torn."""
     with open_regular(path, "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         end = _end_of_line(file, size)
@@ -192,7 +192,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
 
 
 def _end_of_line(file: BinaryIO, position: int) -> int:
-    """Where the last line ends that ends before a position, its line feed included; 0 where none does."""
+    """Return the end of the last line that ends before a position, with its line feed, or 0."""
     while position > 0:
         start = max(0, position - _BLOCK)
         file.seek(start)
@@ -205,7 +205,7 @@ def _end_of_line(file: BinaryIO, position: int) -> int:
 
 @dataclass
 class Damage:
-    """What of a file is not as it was written: `lost` records at `places`, and the `pieces` that are left there."""
+    """The damage of a file: `lost` records at `places`, and the `pieces` that are left there."""
 
     lost: int = 0
     places: list[str] = field(default_factory=list)
@@ -229,16 +229,16 @@ class Damage:
 
 
 class WholeRecords:
-    """The records of a file that are as they were written, with where they begin; the others are its `damage`.
+    """Yields the undamaged records of a file, with their offsets; collects the others as `damage`.
 
     `at_least` is how many records it is known to have had, where that is not what was synced.
     """
 
     def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
-        """`path` is where the file stands, if it does."""
+        """`path` is the path of the file, if it has one."""
         self.damage = Damage()
         self.line = 0
-        """The number of the line that was given last."""
+        """The number of the line that was yielded last."""
         self._file = file
         self._known = max(at_least, _synced_count(path) if path is not None else 0)
 
@@ -272,6 +272,6 @@ class WholeRecords:
         return self.damage
 
     def accept(self, lost: int) -> None:
-        """Somebody has accepted that so many records are lost before this one: only more than that is damage."""
+        """Note that the user accepted the loss of so many records before this one; only more than that is damage."""
         if self.damage.lost <= lost:
             self.damage = Damage()

@@ -1,4 +1,4 @@
-"""Rows and the targets that answer them: the terms in which the pipeline speaks with the world."""
+"""Rows and the targets that answer them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunecheck._version import is_shipped
 T = TypeVar("T")
 
 TargetOutput = Mapping[str, object]
-"""What a target answers: columns by name; `response` is what evaluators look at by default."""
+"""A target's answer: columns by name; evaluators read `response` by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,23 @@ class Row:
 
 
 class Parts(Protocol):
-    """Where the finished parts of one row's answer are kept while the answer itself is not finished yet."""
+    """Keeps the finished parts of one row's answer until the answer is finished."""
 
     def recall(self, part: str) -> JSON:
-        """What was recorded for this part, None where nothing was."""
+        """Return the value recorded for this part, or None."""
         ...
 
     def record(self, part: str, value: JSON) -> None:
-        """Keep what a part came to; it is safe when this returns."""
+        """Record the value of a part; it is safe when this returns."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallsMade:
-    """Some calls to a model, and what they took.
+    """Calls to a model and their usage.
 
-    Tokens are as the service counted them, None where it never did. `asked` and `answered` are the characters, sent and
-    received, of calls whose tokens in, or out, it did not count; `masked` replies repeated a secret.
+    The service counts the tokens; None if it never did. `asked` and `answered` are the characters sent and received in
+    calls without such counts. `masked` counts replies that repeated a secret.
     """
 
     calls: int = 0
@@ -66,7 +66,7 @@ class CallsMade:
     masked: int = 0
 
     def plus(self, more: CallsMade) -> CallsMade:
-        """Both together."""
+        """Return the sum of both."""
         return CallsMade(
             self.calls + more.calls,
             _sum(self.input_tokens, more.input_tokens),
@@ -102,7 +102,7 @@ class CostTracking(Protocol):
     """Counts the cost of the calls of a target that `tracks_each_call`."""
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> CostTracker:
-        """What counts a conversation's calls to this endpoint.
+        """Return the tracker of a conversation's calls to this endpoint.
 
         They are counted under `name`, which for answers is `target`.
         """
@@ -121,7 +121,7 @@ class EndpointUsage:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the run tells a target about the call that it is about to make.
+    """The context of a target's call in a run.
 
     `folder` is the run's own, where a target may keep files in a folder of its own, and `costs` counts calls one by
     one; None where there is no run.
@@ -135,11 +135,11 @@ class CallContext:
     costs: CostTracking | None = field(default=None, compare=False)
 
     def recall(self, part: str) -> JSON:
-        """What an earlier, cut-off attempt at this answer recorded for a part of it; None where it recorded nothing."""
+        """Return the value that an earlier, cut-off attempt recorded for a part of this answer, or None."""
         return self.parts.recall(part) if self.parts is not None else None
 
     def record(self, part: str, value: JSON) -> None:
-        """Journal what a part of the answer (a step of a conversation) came to, so that it is never asked again.
+        """Journal the value of a part of the answer (a step of a conversation), so that it is never asked again.
 
         Raises:
             RunError: it cannot be written.
@@ -148,14 +148,14 @@ class CallContext:
             self.parts.record(part, value)
 
     def idempotency_key(self, part: str = "") -> str:
-        """A key that is the same each time this run asks for this answer; `part` tells several calls of a row apart."""
+        """Return a key that is the same each time the run asks for this answer; `part` distinguishes calls of a row."""
         text = "\0".join((self.run_id, self.row_id, self.input_hash, part))
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many calls at once an endpoint is asked now and at most, and how many attempts it refused, by status."""
+    """An endpoint's current and highest number of calls at once, its attempts, and the refused ones by status."""
 
     limit: int
     most: int
@@ -163,13 +163,13 @@ class Load:
     refused: Mapping[int, int]
 
     def brief(self) -> str:
-        """For a line of progress: `50 of 200 at once, 132 refused (429)`; empty where nothing was refused."""
+        """Return the text for progress: `50 of 200 at once, 132 refused (429)`; empty if nothing was refused."""
         if not self.refused:
             return ""
         return f"{self.limit} of {self.most} at once, {sum(self.refused.values()):,} refused ({self._statuses})"
 
     def sentence(self) -> str:
-        """For a note beside the results."""
+        """Return the sentence for a note on the run."""
         share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
         return f"{share}; at the end {self.limit} of at most {self.most} calls were made at once"
 
@@ -178,17 +178,17 @@ class Load:
         return ", ".join(map(str, sorted(self.refused)))
 
 
-# -- whose code runs apart
+# -- users' code
 
-_LOOPS = "_loops_apart"
-"""Where an object keeps its loops: in its own dictionary, as classes that users write call no `__init__` of ours."""
+_LOOPS = "_user_loops"
+"""The attribute for an object's loops; users' classes may not call our `__init__`."""
 
 
-class Apart:
-    """Has calls to be awaited, which a class that is not ours may block.
+class UserCalls:
+    """Has coroutines that may block the event loop if a user wrote the class.
 
-    Those that are `awaited`, and `close`, run in such a class in an event loop of a thread of its own, where they hold
-    up nothing else. `limit_s` is how many seconds one of them may take there.
+    In a user's class, the `awaited` methods and `close` run in an event loop in a thread of its own, where they do not
+    block the run. `limit_s` is their time limit there, in seconds.
     """
 
     awaited: ClassVar[tuple[str, ...]] = ()
@@ -202,18 +202,18 @@ class Apart:
             return
         for name in cls.awaited:
             if inspect.iscoroutinefunction(method := vars(cls).get(name)):
-                setattr(cls, name, _apart(method))
+                setattr(cls, name, _in_user_loop(method))
         cls.close = _closing(cls.close)  # type: ignore[method-assign]
 
     async def close(self) -> None:
         """Release connections."""
 
 
-def _apart(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """The method, its calls made apart."""
+def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+    """Return the method, to be called in a user loop."""
 
     @functools.wraps(method)
-    async def called(self: Apart, *args: object, **kwargs: object) -> T:
+    async def called(self: UserCalls, *args: object, **kwargs: object) -> T:
         call = functools.partial(method, self, *args, **kwargs)
         if self.tracks_each_call or is_in_user_loop():  # the first speaks with the run's loop while it answers
             return await call()
@@ -227,17 +227,17 @@ def _apart(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Corou
 
 
 def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The method, called apart, which ends the loop that the running one has there."""
-    close_apart = _apart(close)
+    """Return the method, to be called in a user loop, which it then ends."""
+    close_in_loop = _in_user_loop(close)
 
     @functools.wraps(close)
-    async def closed(self: Apart) -> None:
+    async def closed(self: UserCalls) -> None:
         try:
-            await close_apart(self)
+            await close_in_loop(self)
         finally:
             loops: PerLoop[UserLoop] | None = vars(self).get(_LOOPS)
-            if loops is not None and (foreign := loops.take()) is not None:
-                await foreign.close()
+            if loops is not None and (loop := loops.take()) is not None:
+                await loop.close()
             if loops is not None and not loops.all():
                 vars(self).pop(_LOOPS, None)
 
@@ -247,27 +247,27 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
 # -- what answers
 
 
-class Target(Apart, ABC):
+class Target(UserCalls, ABC):
     """Something that answers rows: an endpoint, a conversation, a function.
 
-    The calls of a class of one's own run in a loop apart, where one that blocks holds up nothing else; one that takes
-    longer than `limit_s` seconds is its row's error, a TimedOutError. Not so where it `tracks_each_call`.
-    `name` stands in the manifest; a `simulated` target's runs say so everywhere.
+    In a user's class, `answer` runs in an event loop of its own, unless the class `tracks_each_call`. A call that takes
+    longer than `limit_s` seconds raises TimedOutError, the error of its row. The manifest holds `name`; all output of a
+    `simulated` target's runs says that it is simulated.
     """
 
     awaited = ("answer",)
     name: str = "target"
     simulated: bool = False
     concurrency: int | None = None
-    """How many answers to ask for at once, where the target knows what it can bear."""
+    """Answers to ask for at once, if the target has a limit."""
     columns: frozenset[str] | None = None
-    """The columns of its answers, where they are known beforehand."""
+    """The columns of its answers, if they are known beforehand."""
     answers_can_be_reused: bool = True
-    """Whether a new run can reuse some of another's answers; those of one long conversation belong together."""
+    """True if a new run can reuse some answers of another run; those of one long conversation belong together."""
     evaluators_may_change: bool = False
-    """Whether its run may go on with evaluators that are made otherwise, whose verdicts are then given anew."""
+    """True if its run may be resumed with changed evaluators, which then score again."""
     notes: Sequence[str] = ()
-    """Remarks on how it answers, which stand beside the results."""
+    """Notes on how it answers, printed with the results."""
     tracks_each_call: bool = False
     """An answer takes many calls, which it counts through `CallContext.costs`; else each answer counts as one call."""
 
@@ -280,51 +280,51 @@ class Target(Apart, ABC):
         """
 
     def inputs(self, row: Row) -> JSON:
-        """What the answer depends on; an answer of another run is reused only where this is unchanged."""
+        """Return the inputs of the answer; another run's answer is reused only if they are unchanged."""
         return dict(row.values)
 
     def input_hash(self, row: Row) -> str | None:
-        """A hash of `inputs`; None where they have no JSON form."""
+        """Return a hash of `inputs`, or None if they have no JSON form."""
         try:
             return content_hash(self.inputs(row))
         except TypeError:
             return None
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """The tokens that an answer took, in and out, where it says so: by default its column `usage`."""
+        """Return the input and output tokens of an answer, if known: by default from its column `usage`."""
         counted = output.get("usage")
         counts = counted if isinstance(counted, dict) else {}
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterable[EndpointUsage]:
-        """What an answer of a target that `tracks_each_call` took."""
+        """Return the calls that an answer took, for a target that `tracks_each_call`."""
         return ()
 
     def group_key(self, row: Row) -> str | None:
-        """Rows of one group are answered one after another, in order; None: on its own."""
+        """Return the row's group, or None. Rows of one group are answered one after another, in order."""
         return None
 
     def fingerprint(self) -> str | None:
-        """A hash of the settings and source that answers depend on (secrets left out); None: it has no stable state."""
+        """Return a hash of the settings and source that answers depend on, without secrets, or None if unstable."""
         return None
 
     def describe(self) -> dict[str, JSON]:
-        """Settings for the manifest, secrets masked."""
+        """Return the settings for the manifest, with secrets masked."""
         return {"name": self.name}
 
     def load(self) -> Load | None:
-        """The concurrency that the service behind it allows now; None where that is not counted."""
+        """Return the concurrency that its service allows now, or None if that is not counted."""
         return None
 
     def stop(self) -> None:
-        """The run stops: begin nothing more, so that answers under way end soon, with what they have or an error."""
+        """Begin nothing more, because the run stops: answers in progress then end soon, partly or with an error."""
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""
 
 
 def group_of(row: Row, target: Target | None, column: str | None) -> str | None:
-    """What a row has in common with those that are answered one after another with it."""
+    """Return the group of a row: its rows are answered one after another."""
     group = None if target is None else target.group_key(row)
     if group is not None or target is None or column is None:
         return group

@@ -1,4 +1,4 @@
-"""A Python process that answers numbered requests, many at once: seen from the one that starts it, and from inside.
+"""A Python process that answers numbered requests, many at once: its parent's side and its own.
 
 Each frame of its pipes is a length and a number (8 bytes each, big-endian) and a pickle. Both ends are this package.
 """
@@ -35,7 +35,7 @@ class ProcessEndedError(Exception):
 
 
 class WorkerProcess:
-    """A process that runs `python -m MODULE`, whose code serves `Pipes`."""
+    """A process that runs `python -m MODULE`; the module answers requests through `Pipes`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -92,7 +92,7 @@ class WorkerProcess:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
                     raise ValueError("no frame begins like this")
-                value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - from our own process
+                value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -129,7 +129,7 @@ class WorkerProcess:
 class Pipes:
     """The pipes of a worker process to the one that started it.
 
-    What users' code prints goes to standard error, and it reads nothing. A child that it forks gets no pipe.
+    Users' code prints to standard error and reads an empty input. A child that it forks gets no pipe.
     """
 
     def __init__(self) -> None:
@@ -162,5 +162,5 @@ class Pipes:
             try:
                 self._replies.write(_HEADER.pack(len(body), number) + body)
                 self._replies.flush()
-            except OSError:  # the run was killed, or users' code closed the pipe: nobody can be answered
+            except OSError:  # the run was killed, or users' code closed the pipe
                 os._exit(1)

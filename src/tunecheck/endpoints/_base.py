@@ -14,7 +14,7 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number, whole_number
-from tunecheck._targets import Apart, Load, Row
+from tunecheck._targets import Load, Row, UserCalls
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 
@@ -206,7 +206,7 @@ def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
 
 
-class Endpoint(Apart, ABC):
+class Endpoint(UserCalls, ABC):
     """A model that answers chat requests. Safe for many concurrent calls within one event loop.
 
     The calls of a class of one's own run in a loop apart, where one that blocks holds up no others; one that takes

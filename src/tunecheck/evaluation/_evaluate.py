@@ -13,7 +13,7 @@ from tunecheck import plugins
 from tunecheck._errors import ConfigurationError, PluginError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._targets import Apart, Target
+from tunecheck._targets import Target, UserCalls
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.endpoints._base import Endpoint
@@ -209,7 +209,7 @@ def _limit(target: Target | None, settings: RunSettings) -> None:
         if settings.workers != 0:
             endpoint.isolate()
     for each in (target, endpoint):
-        if isinstance(each, Apart) and settings.target_timeout != DEFAULT_TIMEOUT_S:
+        if isinstance(each, UserCalls) and settings.target_timeout != DEFAULT_TIMEOUT_S:
             each.limit_s = settings.target_timeout
 
 

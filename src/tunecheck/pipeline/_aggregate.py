@@ -63,9 +63,9 @@ class EvaluatorRow(dict[str, JSON]):
 
 
 class EvaluatorRows(Sequence[EvaluatorRow]):
-    """All outputs of one evaluator, errors left out: what `__aggregate__` is given.
+    """All outputs of one evaluator without its errors: the argument of `__aggregate__`.
 
-    They are read from the rows as they are iterated; what is asked for by index is kept from then on.
+    Iterating reads the rows from their file. Access by index reads all outputs once and keeps them.
     """
 
     def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
@@ -111,7 +111,7 @@ class _Aggregation:
 
 
 class OwnAggregates:
-    """Calls them, and keeps what went wrong; one that hangs or crashes is not called again for the groups."""
+    """Calls `__aggregate__` of evaluators and keeps its errors; after a hang or crash it is not called for groups."""
 
     def __init__(self) -> None:
         self.isolated: set[str] = set()
@@ -120,7 +120,7 @@ class OwnAggregates:
         self._loop: LoopThread | None = None
         self._given_up: set[str] = set()
         self.errors: dict[str, Failure] = {}
-        """By evaluator, why its aggregation failed, or lost keys, where it first did."""
+        """The first error of each evaluator's aggregation: it failed, or lost keys."""
 
     def metrics(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
         """Return what the evaluator's aggregation makes of these rows; empty if it has none."""
@@ -166,14 +166,14 @@ class OwnAggregates:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted for one evaluator in one group; `results` by metric what they say."""
+    """The counts of one evaluator in one group; `results` counts pass and fail by metric."""
 
     scored: int = 0
     errors: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """Which keys outputs had, and the first row that had them."""
+    """The sets of keys that outputs had, each with the first row that had it."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def add(self, index: int, output: Output) -> None:
@@ -203,11 +203,11 @@ class _Cell:
     count: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))
-    """Which they are; kept only where some evaluator wants to see them again."""
+    """Their indices, kept only if an evaluator has an `__aggregate__`."""
 
 
 class Aggregator:
-    """Collects outcomes row by row; `group_columns` are columns by whose values the metrics are reported, too."""
+    """Collects outcomes row by row, over all rows and by each value of the `group_columns`."""
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], group_columns: Sequence[str]) -> None:
         self._evaluators = evaluators
@@ -279,7 +279,7 @@ class Aggregator:
             )
 
     def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
-        """The metrics over all rows, and by each grouping column's values (as text): `{column: {value: metrics}}`.
+        """Return the metrics over all rows, and by grouping column and value (as text): `{column: {value: metrics}}`.
 
         `rows` are read again only for evaluators with an `__aggregate__` of their own.
         """
@@ -321,7 +321,7 @@ class Aggregator:
         return metrics | _shares_of_causes(cells)
 
     def _counted(self) -> list[str | None]:
-        """Each evaluator's metric whose result counts, chosen over all rows: in every group it is the same."""
+        """Return the metric of each evaluator that decides pass or fail; it is the same in every group."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
@@ -332,7 +332,7 @@ class Aggregator:
 
 
 def _group_value(state: RowState, column: str) -> str | None:
-    """A grouping column's value as text: a text as it is, everything else as JSON."""
+    """Return a grouping column's value as text: a string unchanged, any other value as JSON."""
     value = state.kind if column == "row_kind" else state.row.values.get(column)
     if value is None or isinstance(value, str):
         return value and value[:_LONGEST_VALUE]
@@ -369,14 +369,14 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
 
 
 def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
-    """`cause.<code>` of each cause that some row has: its share of all rows."""
+    """Return `cause.<code>`, the share of all rows, for each cause that a row has."""
     rows = sum(cell.count for cell in cells)
     counts = sum((cell.causes for cell in cells), Counter[str]())
     return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in in_order(counts)}
 
 
 def _keys(tallies: Iterable[_Tally]) -> list[str]:
-    """All keys of the outputs, in the order of the rows that have them."""
+    """Return all keys of the outputs, in the order of the rows that have them."""
     shapes = sorted(((first, shape) for tally in tallies for shape, first in tally.shapes.items()))
     return list(dict.fromkeys(key for _, shape in shapes for key in shape))
 
@@ -396,7 +396,7 @@ _MOST_POWERS = 5
 def trial_metrics(
     rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator], times: int, source_column: str
 ) -> Metrics:
-    """`<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
+    """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
 
     Items with fewer than k trials that were judged are left out of the figures for k; where none is left, they are
     null. `source_column` holds what the trials of one item share.

@@ -1,4 +1,4 @@
-"""A plain function as a target: columns come in as keywords, what it returns becomes columns."""
+"""A plain function as a target: it takes columns as keywords and returns columns."""
 
 import dataclasses
 import inspect
@@ -15,11 +15,11 @@ from tunecheck.pipeline._scoring import private_copies
 
 
 class CallableTarget(Target):
-    """Calls `function(**columns)` for each row: the columns that its parameters name, all of them for `**kwargs`.
+    """Calls `function(**columns)` for each row, with the columns that its parameters name, or all for `**kwargs`.
 
     A dict or a dataclass that it returns becomes columns; any other value becomes the column `response`. A synchronous
-    function runs in threads, `concurrency` of them at once, what is to be awaited in `loop`; a call that takes longer
-    than `limit_s` is left behind there.
+    function runs in up to `concurrency` threads, coroutines run in `loop`. A call that takes longer than `limit_s`
+    seconds is left behind there.
     """
 
     def __init__(
@@ -32,13 +32,13 @@ class CallableTarget(Target):
         self._limit_s = limit_s
         self._threads = None if is_async(function) else Threads(concurrency, "target")
         self.loop = UserLoop()
-        """For the run's evaluators as well, which may share a client with the function; closed by the run."""
+        """Runs the evaluators' coroutines too, which may share a client with the function. The run closes it."""
 
     def _arguments(self, row: Row) -> dict[str, object]:
         return self._bind(row.values, {})
 
     def inputs(self, row: Row) -> JSON:
-        """The columns it is called with."""
+        """Return the columns that the function is called with."""
         return self._arguments(row)  # type: ignore[return-value]
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -57,15 +57,15 @@ class CallableTarget(Target):
             raise TimedOutError(f"target {self.name!r} {late}") from None
 
     def fingerprint(self) -> str | None:
-        """The function's own fingerprint."""
+        """Return the function's fingerprint."""
         return fingerprint(self._function)
 
     def describe(self) -> dict[str, JSON]:
-        """What kind of target it is and what it is called."""
+        """Return the kind and name of the target."""
         return {"kind": "function", "name": self.name}
 
     async def close(self) -> None:
-        """Let the threads go."""
+        """Let the threads end."""
         if self._threads is not None:
             self._threads.shutdown()
 

@@ -2,7 +2,7 @@
 
     rows ──feeder──► answering (target, many at once) ──► lanes (evaluators) ──► result row, counted and written
 
-Rows are read as they are needed. A row is finished when its last evaluator is; rows finish in any order.
+Rows are read on demand. A row is finished when its last evaluator is; rows finish in any order.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our
 from tunecheck.pipeline._workers import open_executors
 
 _WINDOW = 1_024
-"""Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""
+"""Most rows in progress at once, or four for each call at once if that is more: lanes stay busy, memory flat."""
 
 _GROUPED_WINDOW = 65_536
-"""The same where rows wait for the one before them in their group."""
+"""The same limit if rows wait for the one before them in their group."""
 
 _BURST = 256
 _TURN_S = 0.01
@@ -41,13 +41,13 @@ _TURN_S = 0.01
 
 
 _LOOK_AHEAD = 2
-"""Units under way for each call at once where a run stops once it has enough: a slow one must not starve them."""
+"""Units in progress for each call at once, in a run that may stop early: a slow unit must not idle the calls."""
 
 _ENOUGH = Exception("there are enough rows")
-"""Why a run stops that has decided: as any other that stops, only that nothing is wrong."""
+"""Stops the run early without marking it as failed: the comparison is decided."""
 
 _LONG_S = 3.0
-"""From when on progress names the evaluator whose call takes so long."""
+"""Progress names an evaluator whose call takes longer than this."""
 
 
 class RowWriter(Protocol):
@@ -59,7 +59,7 @@ class RowWriter(Protocol):
 
 
 class AnswerQueue:
-    """Hands out rows to be answered; the next row of a group follows when the one before has its answer."""
+    """Hands out rows for the target; the next row of a group follows when the previous one is answered."""
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
@@ -129,7 +129,7 @@ class Engine:
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
-        """Where coroutines run that are not ours."""
+        """Runs the coroutines of users."""
         self._ready = asyncio.Event()
         """The lanes are open."""
         self._queue = AnswerQueue()
@@ -164,7 +164,7 @@ class Engine:
             raise self._stop
 
     def stop(self, reason: BaseException) -> None:
-        """Start nothing more; calls under way may finish and are recorded. `run` then raises the reason."""
+        """Start nothing more; calls in flight may finish and are recorded. `run` then raises the reason."""
         if self._stop is not None:
             return
         self._stop = reason
@@ -175,16 +175,16 @@ class Engine:
         try:
             if self.plan.target is not None:
                 self.plan.target.stop()
-        except Exception as error:  # noqa: BLE001 - somebody's own target: the run stops for another reason already
+        except Exception as error:  # noqa: BLE001 - a user's target: the run stops for another reason already
             self.tally.notes.append(f"the target did not stop: {type(error).__name__}: {error}")
         self._changed.set()
 
     def load(self) -> Load | None:
-        """How far the service behind the target lets itself be asked; None where nobody counts."""
+        """Return the current load limit of the target's service, or None if it has none."""
         return self.plan.target.load() if self.plan.target is not None else None
 
     async def _open_lanes(self, group: asyncio.TaskGroup) -> None:
-        """Open the lanes, worker processes first, which start while the target is being asked already."""
+        """Open the lanes; worker processes start first, while the target answers rows already."""
         try:
             opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
@@ -196,7 +196,7 @@ class Engine:
         self._ready.set()
 
     def waiting_for(self) -> str:
-        """The evaluator whose present call has taken longest, and for how long, where that is long."""
+        """Return a remark on the slowest evaluator call in progress, or an empty text if none is slow."""
         slow = min((lane for lane in self._lanes if lane.begun), key=lambda lane: min(lane.begun), default=None)
         took = 0 if slow is None else time.monotonic() - min(slow.begun)
         if slow is None or took <= _LONG_S:
@@ -207,7 +207,7 @@ class Engine:
     # -- reading
 
     async def _feed(self) -> None:
-        """Read all rows, until none is under way; a task of its own, so that who awaits the run sleeps meanwhile."""
+        """Read all rows and wait until each is finished."""
         try:
             if self.plan.target is None:
                 await self._ready.wait()
@@ -236,7 +236,7 @@ class Engine:
                 turn = time.monotonic()
 
     def _start(self, row: Row) -> bool:
-        """Send a row on its way; whether it is one of a group."""
+        """Start work on a row; return True if it belongs to a group."""
         target = self.plan.target
         state = RowState(row, group=group_of(row, target, self.plan.group_column))
         self.tally.read += 1
@@ -277,7 +277,7 @@ class Engine:
             self.tally.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
-        except BaseException as error:  # noqa: BLE001 - a target may raise anything; what is our own goes on
+        except BaseException as error:  # noqa: BLE001 - a target may raise anything; a cancellation of this task goes on
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
@@ -289,7 +289,7 @@ class Engine:
         self._evaluate(state)
 
     async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
-        """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
+        """Return the recorded answer to a row, or else the target's, which is recorded before it counts."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:
@@ -333,7 +333,7 @@ class Engine:
             lane.feed(job)
 
     def _job(self, lane: Lane, state: RowState) -> Job | None:
-        """A row's work in a lane; None where nothing of it is left to do."""
+        """Return a row's work in a lane, or None if nothing is left to do."""
         bound: list[Arguments] = []
         row = RowCache(bound) if lane.evaluators[0].pure else None
         job = Job(state, Work(bound, row))
@@ -365,7 +365,7 @@ class Engine:
         return job
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
-        """An evaluator's arguments and their hash."""
+        """Return an evaluator's arguments and their hash; None for both if it cannot be called."""
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         if (known := self._cached.failure(state.row.index, evaluator.name)) is not None:
@@ -373,7 +373,7 @@ class Engine:
             return None, None
         try:
             arguments = evaluator.bind(state.row.values, state.target)
-        except Exception as error:  # noqa: BLE001 - a row may hold any object, whose methods may raise anything
+        except Exception as error:  # noqa: BLE001 - a row may hold any object, and its methods may raise anything
             self._note_error(state, evaluator.name, failure(error))
             return None, None
         return arguments, evaluator.input_hash(arguments)
@@ -395,7 +395,7 @@ class Engine:
             self.stop(error)
 
     def _count_down(self, state: RowState, *, abandon: bool = False) -> None:
-        """One lane is done with a row, or has dropped it because the run stops."""
+        """Note that a lane is done with a row, or has dropped it because the run stops."""
         state.abandoned |= abandon
         state.waiting -= 1
         if state.waiting == 0:
@@ -447,7 +447,7 @@ class Engine:
         self._leave()
 
     def _settle(self, state: RowState) -> None:
-        """A row counts: its result is written and added to the metrics."""
+        """Write a row's result and add it to the metrics."""
         self._add(state)
         self.tally.finished += 1
         self.tally.failed += bool(state.errors)
@@ -467,6 +467,6 @@ class Engine:
         self._aggregator.add(state)
 
     def _leave(self) -> None:
-        """A row is no longer under way: finished, or given up because the run stops and will come back to it."""
+        """Count a row as no longer in progress: it is finished, or the run stops before it is."""
         self._under_way -= 1
         self._changed.set()

@@ -1,7 +1,7 @@
 """The rows of a finished run: read back from its file, what each evaluator says of them, and why they failed.
 
-An evaluator may return several metrics with a `<metric>_result`. Of a whole run one of them counts: that of the primary
-metric that it declares; else that of the metric named like the evaluator; else the first, in the order of the rows.
+An evaluator may return several metrics with a `<metric>_result`. One of them counts in a whole run: that of
+the declared primary metric, else that of the metric named like the evaluator, else the first in the order of the rows.
 Pass rates, tables, charts, comparisons, calibration and pass^k all read that one, and no other.
 """
 
@@ -40,7 +40,7 @@ _PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
 
 
 class RowsView(Sequence[ResultRow]):
-    """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
+    """The rows of a finished run, read from its file on access; a damaged row raises DataError."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RowsView(Sequence[ResultRow]):
         indices: Sequence[int] | None = None,
         count: int | None = None,
     ) -> None:
-        """`indices` are those of the rows in the data set, where they are not all of its rows; `count` is how many."""
+        """`indices` are the rows' indices in the data set, if the run lacks some; `count` is the number of rows."""
         self.path = path
         self._indices = indices
         self._known = starts
@@ -83,12 +83,12 @@ class RowsView(Sequence[ResultRow]):
         return _row_at(file, self._starts[number], self.path, number)
 
     def loaded(self) -> Sequence[ResultRow]:
-        """The rows as a plain list where they are few, so that they are read once; else this view of them."""
+        """Return the rows as a list if they are few, so that they are read once; else return this view."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if few else self
 
     def only(self, indices: Sequence[int]) -> RowsSelection:
-        """Some of the rows, read each time they are asked for."""
+        """Return a view of some rows, which each iteration reads again."""
         known = self._indices
         positions = indices if known is None else [bisect_left(known, index) for index in indices]
         return RowsSelection(self.path, self._starts, positions)
@@ -117,7 +117,7 @@ def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
 
 
 def read_row(line: bytes, path: Path, number: int) -> ResultRow:
-    """A line of a run's results; one that is damaged is a DataError that names it."""
+    """Parse a line of a run's results; raise DataError with its number if it is damaged."""
     what = "not a JSON object"
     try:
         row = loads(line)
@@ -143,36 +143,36 @@ def _line_starts(path: Path) -> array[int]:
 # -- verdicts
 
 Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
-"""What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
+"""The outcome of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
 
 WORDS: Mapping[str, Word] = MappingProxyType(
     {"pass": "pass", "fail": "fail", "not_applicable": "not_applicable", "not applicable": "not_applicable"}
 )
-"""What a `<metric>_result` may say; Azure AI Evaluation writes a space."""
+"""The values of a `<metric>_result`; Azure AI Evaluation writes a space."""
 
 RESULT = "_result"
 _MOST_FAULTS = 1_000
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What an evaluator says of one row; `score` is its number as it stands there."""
+    """An evaluator's verdict on one row; `score` is its number, unchanged."""
 
     word: Word
     score: JSON = None
     threshold: float | None = None
     reason: str = ""
     faults: tuple[Fault, ...] = ()
-    """Of a row that failed: never empty."""
+    """The faults of a failed row: never empty."""
 
 
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
-    """Of the metrics that have a result, in the order of the rows, the one that counts."""
+    """Return the metric that counts among those with a result, which stand in the order of the rows."""
     known = list(with_result)
     return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
 
 
 def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The metric that counts, by evaluator; `primaries` has each evaluator's declared primary metric.
+    """Return the metric that counts, by evaluator; `primaries` has each evaluator's declared primary metric.
 
     Reads no further than it must: one row, where every evaluator has the result that comes first.
     """
@@ -200,7 +200,7 @@ _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
 class VerdictReader:
-    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does.
+    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, or None.
 
     `keys` are what says why a row failed.
     """
@@ -216,7 +216,7 @@ class VerdictReader:
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
     def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
-        """The verdict on this row; `otherwise` is what is said without a result, where that is known."""
+        """Return the verdict on this row; `otherwise` is the word for a row without a result, if it is known."""
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
             return Verdict(word)
@@ -230,7 +230,7 @@ class VerdictReader:
         return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
-        """What became of the row, without the rest of the verdict."""
+        """Return the outcome of the row, without the rest of the verdict."""
         if self._error in row:  # some keys may be there all the same
             return "error"
         result = row.get(self._result)
@@ -246,7 +246,7 @@ class VerdictReader:
 
 
 def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
-    """The differences that a judge lists, each of a kind in its own words."""
+    """Return the differences that a judge lists as faults with its own codes."""
     listed = [item for item in differences if isinstance(item, dict)]
     kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]
     return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
@@ -266,7 +266,7 @@ _NUMBER = re.compile(r"\d[\d.,:]*")
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Failures of one kind: what they are called, how many rows they are in, one of these, and the words there."""
+    """Failures of one kind: title, number of rows, the id of an example row, and its words."""
 
     title: str
     rows: int
@@ -276,12 +276,12 @@ class FailureGroup:
 
 @dataclass(slots=True)
 class Failures:
-    """What went wrong in a run.
+    """The failures and errors of a run.
 
     `causes` has the rows of each cause, with the evidence in words; `reasons` the failing rows without a cause, by what
     their first evaluator says. `errors` holds the errors by stage (`target`, or an evaluator's
     name). `faults` counts why each evaluator failed rows, by code (its own reasons by their words).
-    `simulated_answers` counts the rows whose answer no model gave.
+    `simulated_answers` counts the rows with a simulated answer.
     """
 
     causes: dict[str, FailureGroup] = field(default_factory=dict)
@@ -291,7 +291,7 @@ class Failures:
     simulated_answers: int = 0
 
     def by_code(self, name: str) -> Counter[str]:
-        """The rows that an evaluator failed, by fault code alone: its own reasons, whatever their words, are `own`."""
+        """Return the number of failed rows by fault code; the evaluator's own reasons all count as `own`."""
         codes: Counter[str] = Counter()
         for key, group in self.faults.get(name, {}).items():
             codes["own" if key.startswith(_OWN_WORDS) else key] += group.rows
@@ -299,7 +299,7 @@ class Failures:
 
     @property
     def error_groups(self) -> list[FailureGroup]:
-        """The errors of all stages, the commonest first."""
+        """Return the errors of all stages, the most common first."""
         groups = [group for of_stage in self.errors.values() for group in of_stage.values()]
         return sorted(groups, key=lambda group: -group.rows)
 
@@ -328,14 +328,14 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
 
 
 def evidence_of(row: Mapping[str, JSON]) -> str:
-    """What a row's cause is about, in words; empty where nothing more is known."""
+    """Return the evidence of a row's cause in words, or an empty text."""
     evidence = row.get("cause_evidence")
     listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
     return sentence(checked(listed)) or ""
 
 
 def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
-    """What a row's faults count as, each once, with its name: a code; an evaluator's own reason is its first line."""
+    """Return the groups that a row's faults count in, with their titles; an own reason counts by its first line."""
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
@@ -349,7 +349,7 @@ def _first_line(reason: str) -> str:
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """A row's errors: the stage, the kind (type and message without the values in it), and the words."""
+    """Yield a row's errors: the stage, the kind (type and message without its values), and the words."""
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]

@@ -1,6 +1,6 @@
-"""The journal: an append-only file of everything a run has finished, and what of an earlier run's may be reused.
+"""The journal: an append-only file of everything a run has finished, and the reuse of an earlier run's records.
 
-What its records hold is said in `tunecheck._files`, how they are kept in `tunecheck._records`.
+`tunecheck._files` describes its records, `tunecheck._records` writes and reads them.
 """
 
 import re
@@ -60,7 +60,7 @@ class Journal:
         self._records = RecordFile(path, f"the run {path.parent.name}", header=Header(), at_least=at_least)
 
     def sync(self) -> int:
-        """See to it that all records so far are on the disk; how many that are."""
+        """Sync all records so far to the disk; return their number."""
         return self._records.sync()
 
     def take(self, record: bytes) -> None:
@@ -132,7 +132,7 @@ class JournaledParts:
         self._before = before
 
     def recall(self, part: str) -> JSON:
-        """What was recorded for this part, None where nothing was."""
+        """Return the value recorded for this part, or None."""
         return self._before.get(part)
 
     def record(self, part: str, value: JSON) -> None:
@@ -165,7 +165,7 @@ class _ByRow:
     def add(self, _: str | None, place: _Place) -> None:
         self._added += 1
         if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
-            # Many rows before it failed, or somebody made it up: memory goes by what is there, not by what it says.
+            # Many rows before it failed, or the index is made up: memory grows with the records, not with the index.
             self._far[place.row] = place.offset + 1
             return
         if place.row >= len(self._offsets):
@@ -173,7 +173,7 @@ class _ByRow:
         self._offsets[place.row] = place.offset + 1
 
     def rows(self) -> Iterator[int]:
-        """The rows that have a place."""
+        """Yield the rows that have a place."""
         yield from (row for row, offset in enumerate(self._offsets) if offset)
         yield from self._far
 
@@ -185,7 +185,7 @@ class _ByRow:
 class _ByContent:
     """Places found by the hash of the inputs.
 
-    Of several places with equal inputs, a row gets the one that was recorded for it; else the n-th asking gets the
+    If several places have equal inputs, a row gets the one recorded for it; else the n-th call gets the
     n-th place, then the last.
     """
 
@@ -213,7 +213,7 @@ class _ByContent:
 
 
 class _Record(msgspec.Struct):
-    """As much of a record as the index needs."""
+    """The keys of a record that the index needs."""
 
     k: str
     i: Count | None = None
@@ -231,7 +231,7 @@ class _SlowRecord(_Record):
 
 
 class PaidCall(NamedTuple):
-    """A model's answer to an evaluator's call, and what it cost where that is known."""
+    """A model's answer to an evaluator's call, and its cost if known."""
 
     evaluator: str
     columns: dict[str, JSON]
@@ -240,11 +240,11 @@ class PaidCall(NamedTuple):
 
 
 class Recorded:
-    """What an earlier run's journal holds, looked up when a row comes by.
+    """Reads a journal: finds the recorded work of a row.
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
     on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
-    the hash must be equal. What failed is tried again.
+    the hash must be equal. Failed work is tried again.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Recorded:
         at_least: int = 0,
         since: int = sys.maxsize,
     ) -> None:
-        """Read the journal once; `evaluators` and `answers` say whose records may be used.
+        """Read the journal once; use the answers if `answers` is true, and the verdicts of `evaluators`.
 
         `at_least` is how many records it is known to have had. Records from the offset `since` on were made in this
         session: they do not count as reused, and rows that failed then are not tried again.
@@ -320,7 +320,7 @@ class Recorded:
                 self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
-        """The recorded answer to a row with these inputs, if there is one."""
+        """Return the recorded answer to a row with these inputs, if there is one."""
         place = self._answers.find(input_hash, index)
         if place is None:
             return None
@@ -329,7 +329,7 @@ class Recorded:
         return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
 
     def failure(self, index: int, stage: str) -> Failure | None:
-        """How a stage (`target`, or an evaluator's name) failed on a row in this session."""
+        """Return the failure of a stage (`target`, or an evaluator's name) on a row in this session, if it failed."""
         place = self._failures[stage].find(None, index) if stage in self._failures else None
         if place is None:
             return None
@@ -337,7 +337,7 @@ class Recorded:
         return msgspec.convert({key: record.get(key) for key in ("type", "message", "request_id", "cause")}, Failure)
 
     def calls_of(self, index: int) -> Iterator[bytes]:
-        """The recorded calls that evaluators made for a row, as JSON."""
+        """Yield the recorded calls that evaluators made for a row, as JSON."""
         yield from (dumps(self._read(offset)) for offset in self._calls_by_row.get(index, ()))
 
     def is_new(self, index: int, evaluator: str | None = None) -> bool:
@@ -347,31 +347,31 @@ class Recorded:
         return place is not None and place.offset >= self._since
 
     def indices(self, rows: int) -> Sequence[int]:
-        """The index in the data of each of the rows of a finished run: all of them, unless it stopped early."""
+        """Return the index in the data of each row of a finished run; not all rows have one if it stopped early."""
         return self._settled if len(self._settled) == rows else range(rows)
 
     def answered(self) -> Iterator[int]:
-        """The indices of the rows that have an answer."""
+        """Yield the indices of the rows that have an answer."""
         return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
-        """The hash of the inputs that a row's answer was recorded under."""
+        """Return the hash of the inputs of a row's recorded answer."""
         place = self._answers.find(None, index)
         return cast("str | None", self._read(place.offset).get("h")) if place is not None else None
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """The recorded parts of a row's answer that was not finished, by their names."""
+        """Return the recorded parts of a row's unfinished answer, by name."""
         records = [self._read(offset) for offset in self._steps.get(index, ())]
         return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
 
     def call(self, key: str) -> dict[str, JSON] | None:
-        """The recorded answer to an evaluator's call, if there is one."""
+        """Return the recorded answer to an evaluator's call, if there is one."""
         offset = self._calls.get(key)
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """The calls that this run itself paid for; of equal ones that several workers made, each."""
+        """Yield the calls that this run paid for; equal calls of several workers are all yielded."""
         for offset in self._paid:
             record = self._read(offset)
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
@@ -380,7 +380,7 @@ class Recorded:
                 yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
-        """The recorded verdict of an evaluator on these inputs, if there is one."""
+        """Return the recorded verdict of an evaluator on these inputs, if there is one."""
         places = self._verdicts.get(name)
         place = places.find(input_hash, index) if places and input_hash is not None else None
         if place is None:
@@ -399,11 +399,11 @@ class Recorded:
 
     @property
     def lost(self) -> int:
-        """How many records are damaged or missing, and nobody has accepted it."""
+        """The number of damaged or missing records, unless the user has accepted their loss."""
         return self._damage.lost
 
     def told_loss(self, rows: int = 0) -> str | None:
-        """What is damaged or missing, and what of it is to be asked again, for people; None where all is whole.
+        """Return a sentence on damaged or missing records and the calls that they repeat, or None if all are whole.
 
         `rows` says how many the run had when it was finished.
         """
@@ -424,7 +424,7 @@ class Recorded:
         return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
 
     def _unanswered(self, rows: int) -> Iterator[int]:
-        """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
+        """Yield the rows without an answer that must have had one: they have verdicts, or the run was finished."""
         if not self._asked or not isinstance(self._answers, _ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
@@ -445,7 +445,7 @@ class Recorded:
 
 
 def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
-    """What a journal has of one evaluator, by the rows' index: the hash of its inputs, and the verdict.
+    """Return one evaluator's recorded verdicts with the hash of their inputs, by row index.
 
     Raises:
         ConfigurationError: there is no journal, or it cannot be read.
@@ -464,7 +464,7 @@ Found = TypeVar("Found")
 
 
 class Finding(NamedTuple, Generic[Found]):
-    """What was recorded before.
+    """A recorded result.
 
     `again`: it is in the parent's journal only and must be recorded again; `paid_elsewhere`: the parent has it;
     `reused`: it was not made in this session.
@@ -477,7 +477,7 @@ class Finding(NamedTuple, Generic[Found]):
 
 
 class CachedResults:
-    """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from."""
+    """The results that a run may reuse: its own, if it is resumed, and those of the run that it was made from."""
 
     def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
         self._own = own
@@ -487,27 +487,27 @@ class CachedResults:
         return self._own is not None or self._parent is not None
 
     def answer(self, index: int, input_hash: str | None) -> Finding[dict[str, JSON]] | None:
-        """The answer to a row with these inputs, if there is one."""
-        # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
+        """Return the answer to a row with these inputs, if there is one."""
+        # Look in the parent in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         if self._own is None or (value := self._own.answer(index, input_hash)) is None:
             return None if elsewhere is None else Finding(elsewhere, True, True, True)
         return Finding(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
 
     def failure(self, index: int, stage: str) -> Failure | None:
-        """How a stage failed on a row earlier in this session."""
+        """Return the failure of a stage on a row earlier in this session, if it failed."""
         return self._own.failure(index, stage) if self._own else None
 
     def calls_of(self, index: int) -> Iterator[bytes]:
-        """The calls that this run's evaluators have made for a row, as records."""
+        """Yield the calls that this run's evaluators have made for a row, as records."""
         return self._own.calls_of(index) if self._own else iter(())
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """What this run itself recorded of an answer that it did not finish, by part."""
+        """Return the parts that this run recorded of an unfinished answer, by name."""
         return self._own.steps(index, input_hash) if self._own else {}
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Finding[Output] | None:
-        """The verdict of an evaluator on these inputs, if there is one."""
+        """Return the verdict of an evaluator on these inputs, if there is one."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
         elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
@@ -516,18 +516,18 @@ class CachedResults:
         return Finding(own, False, elsewhere is not None, elsewhere is not None or not is_new)
 
     def call(self, key: str) -> Finding[dict[str, JSON]] | None:
-        """The answer to an evaluator's call of that content, if there is one."""
+        """Return the answer to an evaluator's call with this key, if there is one."""
         if self._own is not None and (own := self._own.call(key)) is not None:
             return Finding(own, False, False, True)
         elsewhere = self._parent.call(key) if self._parent else None
         return None if elsewhere is None else Finding(elsewhere, True, True, True)
 
     def answered(self) -> Iterator[int]:
-        """The rows to which this run has recorded an answer before it was cut off."""
+        """Yield the rows that this run answered before it was cut off."""
         return self._own.answered() if self._own else iter(())
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """The calls that this run has paid for before it was cut off."""
+        """Yield the calls that this run paid for before it was cut off."""
         return self._own.paid_calls() if self._own else iter(())
 
     def close(self) -> None:
@@ -538,7 +538,7 @@ class CachedResults:
 
 
 def _read_leniently(line: bytes) -> _Record:
-    """A record that the fast reader refuses (a lone surrogate in an answer); a damaged one is work not done."""
+    """Read a record that the fast reader refuses (a lone surrogate, say); a damaged record counts as work not done."""
     try:
         return msgspec.convert(loads(line), _SlowRecord)
     except (ValueError, msgspec.ValidationError):

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._results import RowState
 
 Arguments: TypeAlias = "dict[str, object] | None"
-"""One evaluator's bound arguments for one row; None: nothing to do."""
+"""One evaluator's bound arguments for one row, or None if it is not called."""
 
 
 class Work(NamedTuple):
-    """One row's work in one lane: the arguments of each of its evaluators, and what those that are pure share."""
+    """One row's work in one lane: the arguments of each evaluator, and the readings that pure evaluators share."""
 
     arguments: list[Arguments]
     row: RowCache | None
 
 
 DEFAULT_TIMEOUT_S = 600.0
-"""How long one call of an evaluator may take where nobody says: generous, for it may wait for a model."""
+"""Default time limit of one evaluator call: generous, as it may wait for a model."""
 
 _MOST_THREADS = 64
 
@@ -50,7 +50,7 @@ LATE = "EvaluatorTimeoutError"
 """The error type of a call that took too long."""
 
 _SHORT_S, _WAITING = 0.001, 0.25
-"""A batch of at least so many seconds waits for something if it takes less than this share of its time as CPU time."""
+"""A batch of at least so many seconds waits for something if less than this share of its time is CPU time."""
 
 
 class Reply(NamedTuple):
@@ -72,25 +72,25 @@ class Executor(Protocol):
     largest: int
     """Most rows in a batch."""
     shares_memory: bool
-    """Whether batches that run at once share an interpreter, and may get in each other's way there."""
+    """True if batches that run at once share an interpreter and can disturb each other."""
 
     async def run(self, batch: Sequence[Work]) -> Reply:
         """Run one batch; what it raises ends the run."""
         ...
 
     async def close(self) -> None:
-        """Let threads and processes go."""
+        """Let threads and processes end."""
         ...
 
 
 @dataclass(slots=True)
 class _BatchInThread:
-    """The outcomes of a batch so far, and since when its present call runs."""
+    """The outcomes of a batch so far, and the start of its current call."""
 
     outcomes: list[list[Outcome]] = field(default_factory=list)
     begun: float | None = None
     left: bool = False
-    """Nobody waits for it any longer."""
+    """Its caller has given it up."""
 
 
 def _queued_s() -> float:
@@ -122,7 +122,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _B
 
 
 def late(name: str, error: LateError) -> Failure:
-    """The error of a row whose call of this evaluator took too long."""
+    """Return the error of a call that took too long."""
     return Failure(LATE, f"evaluator {name!r} {error}")
 
 
@@ -167,7 +167,7 @@ class ThreadExecutor:
         return Reply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
 
     async def close(self) -> None:
-        """Let the threads go."""
+        """Let the threads end."""
         self._threads.shutdown()
 
 
@@ -180,7 +180,7 @@ class AsyncExecutor:
     def __init__(
         self, evaluator: Scorer, slots: int, limit_s: float, loop: UserLoop, calls: ModelCalls | None = None
     ) -> None:
-        """`calls` asks models for it where it has a `call_with`, in our own loop, with limits of their own."""
+        """`calls` makes the model calls of an evaluator with a `call_with`, which runs in the run's own loop."""
         self._evaluator = evaluator
         self._limit_s = limit_s
         self._loop = loop
@@ -212,7 +212,7 @@ class AsyncExecutor:
 
 @dataclass(slots=True)
 class Job:
-    """One row in one lane: for each of the lane's evaluators its arguments, their hash, and what came of it."""
+    """One row in one lane: the arguments of each evaluator, their hashes, and the outcomes."""
 
     state: RowState
     work: Work
@@ -224,21 +224,21 @@ _PATIENCE_S = 5.0
 """How long a batch may take before the rows behind it get slots of their own: the first one may load something."""
 
 _BATCH_S = 0.05
-"""A batch takes about so long: what waits is not held up, and handing it over costs little."""
+"""Duration that batches aim at: rows behind them wait little, and handing them over costs little."""
 
 _MOST_RESCUED, _RESCUED_OF = 3, 20
-"""Calls that failed only beside others, at least and one of so many batches, from which on each batch runs alone."""
+"""Batches run one at a time after so many rescued calls, if they are also more than one of so many batches."""
 
 _MOST_CONFIRMED = 3
-"""How often an error of one type is tried again although it comes again: it has nothing to do with threads."""
+"""Retries of one error type that fail again, after which it is not retried: threads are not its cause."""
 
 
 class Lane:
     """A queue of rows before some evaluators, and the slots that serve it.
 
-    If batches share memory, evaluators may not be safe among threads. So the first batch runs alone, as it loads what
-    the evaluator loads when it is first called, and a call that fails beside others is tried once more alone. If that
-    often helps, batches run one at a time from there on.
+    If batches share memory, evaluators may not be thread-safe. So the first batch runs alone, because a first call may
+    load something, and a call that fails while others run is retried alone. If retries often help, batches then run one
+    at a time.
     """
 
     def __init__(
@@ -252,16 +252,16 @@ class Lane:
         self.evaluators = evaluators
         binders = [evaluator.bind for evaluator in evaluators]
         self.bound_like = [binders.index(binder) for binder in binders]
-        """For each evaluator the first that gets the same arguments: a row's are made and hashed once."""
+        """For each evaluator, the first that gets the same arguments: they are made and hashed once a row."""
         self.executor = executor
         self._finished = finished
         self._failed = failed
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue()
         self._rows = 1
-        """The rows of a batch; it fits itself to `_BATCH_S`."""
+        """Rows of a batch; adjusted so that a batch takes about `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
         self.begun: list[float] = []
-        """Since when each batch in a slot runs, by time.monotonic()."""
+        """The start of each batch that runs, by time.monotonic()."""
         self._batches = 0
         self._turn = asyncio.Lock()
         """Held by a batch that runs alone."""
@@ -284,8 +284,8 @@ class Lane:
     async def serve(self) -> None:
         """Work until `close` was called and the queue is empty.
 
-        A lane whose batches share memory starts with one slot: more only help evaluators that wait, and cost those that
-        compute.
+        If batches share memory, the lane starts with one slot. More slots help evaluators that wait, and slow down
+        those that compute.
         """
         async with asyncio.TaskGroup() as group:
             self._open_slots(group, 1 if self.executor.shares_memory else self.executor.slots)

@@ -1,7 +1,7 @@
 """Column mapping: from `${data.…}` and `${target.…}` to the keyword parameters of an evaluator or a target.
 
 Three layers, later over earlier: what the data set declares, `default`, the evaluator's own. A parameter that none of
-them names takes the target's, else the data's, top-level column of its own name. Nothing else is guessed.
+them names takes the target's, else the data's, top-level column of its own name. There are no other guesses.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ class ColumnMissingError(KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`${data.a.b}`: where a value comes from and the path to it."""
+    """`${data.a.b}`: the source of a value and the path to it."""
 
     source: Source
     steps: ValuePath
     text: str
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """The value at the path in a row's data or target columns, or MISSING."""
+        """Return the value at the path in a row's data or target columns, or MISSING."""
         return find_value(data if self.source == "data" else target, self.steps)
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """The same, None where there is nothing."""
+        """Return the value at the path, or None."""
         value = self.resolve(data, target)
         return None if value is MISSING else value
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A plain value that stands in the mapping itself."""
+    """A plain value in the mapping itself."""
 
     value: JSON
 
@@ -60,7 +60,7 @@ MappingLayers = Mapping[str, Mapping[str, Mapped]]
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped]:
-    """One layer of a mapping, read.
+    """Parse one layer of a mapping.
 
     Raises:
         ConfigurationError: a value looks like a reference and is none; names the parameter.
@@ -106,7 +106,7 @@ def read_layers(
     declared: Mapping[str, object],
     declared_for: Callable[[str], Mapping[str, object]] = lambda name: {},
 ) -> MappingLayers:
-    """The mapping of each evaluator, its layers merged, and of `target`, which has only its own.
+    """Return the merged mapping of each evaluator, and that of `target`, which has only its own layer.
 
     `config` is Azure's `evaluator_config`: `{"default": {"column_mapping": {…}}}`, or the older `{"default": {…}}`.
     `declared` is the data set's mapping, `declared_for` what it has for single evaluators.
@@ -128,7 +128,7 @@ def read_layers(
         | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]")
         for name in names
     }
-    # The defaults speak of evaluators: the target is asked with its own mapping, or with columns of the same name.
+    # The defaults are for evaluators: the target gets its own mapping, or the columns of the same name.
     return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
 
@@ -168,7 +168,7 @@ class Binder:
     what: str = field(compare=False)
 
     def __call__(self, data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
-        """The arguments for one row.
+        """Return the arguments for one row.
 
         Raises:
             ColumnMissingError: the row lacks what a required parameter needs.
@@ -186,10 +186,10 @@ class Binder:
 
 
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
-    """What binds one evaluator's parameters; `what` names the evaluator in errors.
+    """Return the binder of one evaluator's parameters; `what` names the evaluator in errors.
 
-    What takes any keyword gets every column. `only_mapped`: of the data's columns that the mapping does not name, only
-    required parameters take theirs.
+    An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters take only columns that the
+    mapping names.
     """
     choices: list[tuple[_Binding, ...]] = []
     for parameters in signature.choices:
@@ -207,7 +207,7 @@ def _bind(
     target: Mapping[str, object],
     what: str,
 ) -> dict[str, object]:
-    """The arguments of one call; `optional` are the columns for parameters that need none."""
+    """Return the arguments of one call; `optional` has the columns for optional parameters."""
     arguments: dict[str, object] = {}
     for binding in bindings:
         mapped, name = binding.mapped, binding.parameter
@@ -237,7 +237,7 @@ def check_binding(
     target_columns: frozenset[str] | None,
     has_target: bool,
 ) -> None:
-    """See before the first row that every parameter can be bound; `target_columns` is None where they are not known.
+    """Check before the first row that every parameter can be bound; `target_columns` is None if they are unknown.
 
     Raises:
         ConfigurationError: names the evaluator, the parameter, and the column that was probably meant.
@@ -263,7 +263,7 @@ def check_binding(
 
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
-    """The column with tool definitions that an evaluator could take, and which nothing maps to it."""
+    """Return the column of tool definitions that an evaluator could take but that is not mapped to it, if any."""
     takes = any(_TOOLS in choice for choice in signature.choices)
     if not takes or _TOOLS in mapping or _TOOLS in columns:
         return None
@@ -300,7 +300,7 @@ class Signature:
 
 
 def read_signature(function: Callable[..., object], what: str) -> Signature:
-    """The signature of a function or of an instance's `__call__`; `what` names it in errors.
+    """Return the signature of a function or of an instance's `__call__`; `what` names it in errors.
 
     Raises:
         ConfigurationError: it has parameters that cannot be given by name, or none can be found.
@@ -317,7 +317,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
 
 
 def _declared(function: Callable[..., object]) -> list[inspect.Signature]:
-    """The ways of calling it that an instance lists as its `signatures`."""
+    """Return the signatures that an instance lists as `signatures`."""
     listed = getattr(function, "signatures", None)
     return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []
 
@@ -344,7 +344,7 @@ def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Whether calling it gives an awaitable: a coroutine function, or an object whose `__call__` is one."""
+    """True for a coroutine function and for an object with a coroutine function as `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
@@ -355,7 +355,7 @@ _TOOLS = "tool_definitions"
 def row_kind_reader(
     layers: Mapping[str, Mapping[str, Mapped]],
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
-    """A function from a row's data and target columns to `call`, `answer`, or None where it has no ground truth."""
+    """Return a function from a row's data and target columns to `call`, `answer`, or None without a ground truth."""
     truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
@@ -372,7 +372,7 @@ def row_kind_reader(
 def value_reader(
     layers: Mapping[str, Mapping[str, Mapped]], parameter: str, *columns: str
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
-    """What a parameter is in a row: as it is mapped for all evaluators or for one, else the column of its name.
+    """Return a function that reads a parameter from a row: by its mapping, else from the column of its name.
 
     `columns` are others in which the data may have it.
     """
@@ -395,7 +395,7 @@ def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
 
 
 def _turns_ask(value: list[object]) -> bool:
-    """Whether a conversation's ground truth, a list of calls for each turn, has one."""
+    """True if a conversation's ground truth, a list of calls for each turn, has a call."""
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False

@@ -1,4 +1,4 @@
-"""What a run is made of, how far it is, and the random order in which rows are taken where few may be enough."""
+"""The plan of a run, its progress, and the random order of rows for a run that may stop early."""
 
 import random
 from collections import Counter
@@ -13,18 +13,18 @@ from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 _MOST_REFUSED = 5
-"""Most notes on what rows named and may not."""
+"""Most notes on files that rows may not name."""
 
 _MOST_LOST = 20
 """Most notes on keys that are null."""
 
 
 class RandomOrder:
-    """Gives a run its rows unit by unit; a unit are rows that are not independent, such as a conversation's.
+    """Gives a run its rows unit by unit; a unit holds rows that are not independent, such as a conversation's.
 
     Units come in a seeded random order, and are judged in that order whatever comes back first.
 
-    `enough` is told of each unit's finished rows, in the order of the units, and says whether the run may stop. Rows
+    `enough` takes each unit's finished rows, in the order of the units, and returns True if the run may stop. Rows
     that finish before their turn wait for it, so the same rows count however fast each answer is. Units that `tells`
     does not hold for come last.
     """
@@ -49,21 +49,21 @@ class RandomOrder:
         self._begun = self._judged = 0
         self.decided = False
         self.asked: set[int] = set()
-        """The indices of the rows that were asked."""
+        """The indices of the rows that the target was asked."""
 
     def rows(self) -> Iterator[Row]:
-        """Every row, as they are needed."""
+        """Yield every row on demand."""
         for unit in self._units:
             self._begun += 1
             yield from unit
 
     @property
     def ahead(self) -> int:
-        """How many units were given and are not judged yet."""
+        """The number of units that were given out and are not judged yet."""
         return self._begun - self._judged
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Take a finished row; gives the rows whose turn has come, none once it is decided."""
+        """Take a finished row; yield the rows that now count, none once the run is decided."""
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
         while not self.decided and len(self._held.get(self._judged, ())) == len(self._units[self._judged]):
             unit = sorted(self._held.pop(self._judged), key=lambda each: each.row.index)
@@ -75,22 +75,22 @@ class RandomOrder:
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._unit_of)
 
     def judged(self) -> list[int]:
-        """The indices of the rows that count, in the order of the data."""
+        """Return the indices of the rows that count, in the order of the data."""
         return sorted(row.index for unit in self._units[: self._judged] for row in unit)
 
     def unjudged(self) -> Iterator[Row]:
-        """The rows that do not count, in their order."""
+        """Yield the rows that do not count, in their order."""
         for unit in self._units[self._judged :]:
             yield from unit
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is made of."""
+    """The parts and settings of a run."""
 
     run_id: str
     rows: Callable[[], Iterator[Row]]
@@ -105,31 +105,31 @@ class Plan:
     evaluator_timeout: float = DEFAULT_TIMEOUT_S
     fail_on_evaluator_errors: bool = False
     group_column: str | None = None
-    """Rows with the same value in it are answered in order, where the target has no groups of its own."""
+    """If the target has no groups, rows with the same value in this column are answered in order."""
     row_count: int | None = None
     folder: Path | None = None
-    """The run's folder, where a target may keep files of its own."""
+    """The run's folder; a target may keep files there."""
     order: RandomOrder | None = None
     """Gives the rows of a run that may stop before all of them are asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """How often something happened that a person should know of, by what it is."""
+    """Counts of events that the user should know of."""
 
     lost: Counter[str] = field(default_factory=Counter)
-    """By evaluator, key and reason in words, the rows on which the key is null."""
+    """Rows with a null key, by a text of evaluator, key and reason."""
     refused: Counter[str] = field(default_factory=Counter)
-    """By what was said of it, the rows that named what they may not."""
+    """Rows that named a file they may not, by the refusal's text."""
     late: Counter[str] = field(default_factory=Counter)
-    """By evaluator, the rows on which it took too long."""
+    """Rows with a late evaluator, by its name."""
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """All of them, by the names of these fields."""
+        """Return all counts, by field."""
         return {"lost": dict(self.lost), "refused": dict(self.refused), "late": dict(self.late)}
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """What a person should know of them."""
+        """Return the notes for the user."""
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         return [
             *(f"refused on {counted(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
@@ -138,14 +138,14 @@ class Remarks:
         ]
 
     def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Count what happened elsewhere, too."""
+        """Add the counts of another process."""
         for name, counter in (("lost", self.lost), ("refused", self.refused), ("late", self.late)):
             counter.update(counts.get(name, {}))
 
 
 @dataclass(slots=True)
 class Tally:
-    """How far a run is, for progress."""
+    """The progress of a run."""
 
     read: int = 0
     answered: int = 0
@@ -156,14 +156,14 @@ class Tally:
     reused: int = 0
     reused_verdicts: int = 0
     simulated: bool = False
-    """Some answer says of itself that no real model gave it."""
+    """An answer is marked as simulated."""
     masked: int = 0
-    """Answers of the target that repeated a secret, which is masked."""
+    """Answers of the target with a masked secret."""
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """What a person should know of what was counted."""
+        """Return the notes for the user on what was counted."""
         said = self.remarks.sentences(evaluator_timeout)
         if self.masked:
             said.append(

@@ -1,4 +1,4 @@
-"""Result rows: what one looks like, and the file they are written to as they finish.
+"""Result rows: their columns, and the file that they are written to as they finish.
 
 Two other files are made of them: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file.
 """
@@ -39,19 +39,19 @@ class RowState:
     waiting: int = 0
     """Lanes that still have work to do on it."""
     abandoned: bool = False
-    """The run stops: the row will not get its result now."""
+    """The run stops before the row has its result."""
     kind: str | None = None
     target: Mapping[str, JSON] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
     cause: Fault | None = None
-    """Why it failed: a fault whose code is one of codes.toml."""
+    """The cause of its failure: a fault with a code of codes.toml."""
     readings: RowCache | None = None
-    """What pure evaluators have worked out from its values."""
+    """The readings of its values that pure evaluators share."""
 
     @property
     def needs_cause(self) -> bool:
-        """Whether something failed: it has no answer, or some evaluator says `fail`."""
+        """True if the row failed: it has no answer, or an evaluator's result is `fail`."""
         for output in self.outputs.values():
             if "fail" in output.values():
                 return True
@@ -59,7 +59,7 @@ class RowState:
 
 
 def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
-    """Raise ValueError where an answer's column has a name as an evaluator's results have."""
+    """Raise ValueError if an answer's column is named like an evaluator's results."""
     for column in columns:
         name = next((name for name in evaluators if column.startswith(f"{name}.")), None)
         if name is not None:
@@ -69,7 +69,7 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
-    """The row as it stands in `eval_results.jsonl`, evaluators in the order they were given."""
+    """Return the row of `eval_results.jsonl`, with the evaluators in their given order."""
     row = state.row
     result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
     if state.kind is not None:
@@ -108,12 +108,12 @@ class ResultsWriter:
         self._next = 0
         self._in_order = True
         self.indices: Sequence[int] | None = None
-        """Of a finished file, which rows it has, where it has not all of them."""
+        """The rows of a finished file, if it does not have all."""
         self.shapes: dict[tuple[str, ...], int] = {}
-        """The columns that rows have, and the first row that has them."""
+        """The sets of columns that rows have, each with the first row that has it."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Write one finished row; what of it has no JSON form is left out, and said as the returned failure."""
+        """Write one finished row; return a failure that names the values left out because they have no JSON form."""
         failure = None
         try:
             line = dumps_line(row)
@@ -169,7 +169,7 @@ class ResultsWriter:
 
 
 def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Every column of rows that have these shapes, in the order of the rows that have them."""
+    """Return every column of rows with these shapes, in the order of the rows that have them."""
     ordered = sorted(shapes.items(), key=lambda shape: shape[1])
     return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
 
@@ -242,7 +242,7 @@ def _without_controls(text: str) -> str:
 
 
 def text_of_cell(cell: str) -> str:
-    """The text that `write_table` made a cell of text from: without the apostrophe that keeps it from being a formula.
+    """Return the text that `write_table` wrote as a cell: remove the apostrophe that guards against formulas.
 
     Exact but for control characters, which stand in the file as `\\u001b`, and for halves of surrogate pairs.
     """
@@ -250,7 +250,7 @@ def text_of_cell(cell: str) -> str:
 
 
 def check_output_path(output_path: str | os.PathLike[str]) -> Path:
-    """Where Azure's one file goes: a folder gets `evaluation_results.json`.
+    """Return the path of Azure's one file: in a folder, `evaluation_results.json`.
 
     Raises:
         ConfigurationError: its folder does not exist.

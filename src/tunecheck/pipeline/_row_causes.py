@@ -1,6 +1,6 @@
 """Why a row failed: the first cause that holds, from its answer, its errors and the faults that evaluators found.
 
-A cause is a `Fault` whose code is one of codes.toml; its other fields say what it is about. A fault that an evaluator
+A cause is a `Fault` with a code of codes.toml; its other fields say what it is about. A fault that an evaluator
 gives with such a code counts as that cause. A row that passes is not looked at: deciding costs it nothing.
 """
 
@@ -29,7 +29,7 @@ from tunecheck.pipeline._scoring import BoundEvaluator
 _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
-"""Faults that, without a path, say that calls differ, and not how."""
+"""Faults that, without a path, only say that calls differ."""
 
 _FILTERED = frozenset(
     "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
@@ -38,24 +38,24 @@ _OVERFLOWED = "model_context_window_exceeded"
 _REFUSED = "refusal"
 
 _UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
-"""What faults say where an evaluator found no call that it could read."""
+"""The codes of faults without a readable call."""
 
 _OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
-"""What they say where it took a function's name for another one."""
+"""The codes of faults that another spelling of a function's name explains."""
 
 _MOST_TOOLS, _LONGEST_NAME = 500, 200
 _TIMES = 3
-"""So often the same call in one answer is a loop, where it was not asked for."""
+"""The same call so often in one answer is a loop, unless the ground truth repeats it."""
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
-"""Forms that data and prose have, too."""
+"""Formats that data and prose can look like."""
 
 _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
-    """The cause of a row's failure; None where nothing that is known holds."""
+    """Return the cause of a row's failure, or None if no known cause holds."""
     try:
         return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which raise anything: then nothing is known
@@ -96,7 +96,7 @@ def _fails(output: Mapping[str, object]) -> bool:
 
 
 def _explained(fault: Fault, answer: Answer) -> Sequence[Fault]:
-    """The fault itself, or what more can be said in its place."""
+    """Return the fault, or more precise faults in its place."""
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
     if compared := [*_compared(answer)]:
@@ -108,7 +108,7 @@ def _explained(fault: Fault, answer: Answer) -> Sequence[Fault]:
 
 
 def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """A call too many where another one is missing."""
+    """Yield `wrong_function` if one call is missing and another one is extra."""
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
     if missing is not None and extra is not None:
@@ -127,7 +127,7 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
 
 
 def _compared(answer: Answer) -> Iterator[Fault]:
-    """How calls differ from possible answers, which name for each argument the values that are right."""
+    """Yield the differences between the calls and the possible answers, which list the right values of arguments."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
         return
@@ -138,7 +138,7 @@ def _compared(answer: Answer) -> Iterator[Fault]:
         match_calls,
     )
 
-    # What the leaderboard accepts is not to blame.
+    # The leaderboard accepts these differences.
     loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
     match = match_calls(made, wanted, loose)
     yield from call_faults(match, loose)
@@ -180,7 +180,7 @@ class Answer:
         arguments: Mapping[str, object],
         faults: Sequence[Fault],
     ) -> Answer:
-        """From a row's kind and columns, the target's columns, and what the failing evaluators were given and found."""
+        """Make it from a row's kind and columns, the target's columns, and failing evaluators' arguments and faults."""
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
         if turns is None:
@@ -203,42 +203,42 @@ class Answer:
 
     @cached_property
     def wanted(self) -> Reading:
-        """What the ground truth holds."""
+        """The calls and text of the ground truth."""
         return cached_reading(self.ground_truth, self.tools)
 
     @property
     def is_text(self) -> bool:
-        """Whether it stands in a text, not in calls as an API has them."""
+        """True if the response is a text, not an API's list of calls."""
         return isinstance(self.response, str)
 
     @property
     def said(self) -> str:
-        """Its text without thoughts."""
+        """The response's text without thoughts."""
         return without_thoughts(self.reading.text)[1]
 
     @property
     def thought(self) -> bool:
-        """Whether the model thought before it answered."""
+        """True if the model thought before it answered."""
         usage = self.columns.get("usage")
         tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
         return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
-    """A conversation's steps by turn; None where it is no conversation."""
+    """Return a conversation's steps by turn, or None for a single answer."""
     result = columns.get("result")
     turns = [turn for turn in result if isinstance(turn, list)] if isinstance(result, list) else []
     return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
 
 
 def _last_item(by_turn: JSON, number: int) -> JSON:
-    """What a list of turns, each a list of steps, holds for the last step of a turn, counted from 1."""
+    """Return the last step of a turn, counted from 1, from a list of turns that are lists of steps."""
     steps = by_turn[number - 1] if isinstance(by_turn, list) and 0 < number <= len(by_turn) else None
     return steps[-1] if isinstance(steps, list) and steps else None
 
 
 def _of_turn(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
-    """A conversation's columns as those of the last answer of this turn; its tokens are sums, and left out."""
+    """Return a conversation's columns for the last answer of a turn, without tokens, which are sums over answers."""
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
     for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
@@ -256,7 +256,7 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
 
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """The calls of an answer; where one was needed, also a bare one of a function that no tool is."""
+    """Return the calls of an answer; if a call was needed, also a bare call of a function that is no tool."""
     reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
@@ -266,7 +266,7 @@ def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Re
 
 
 def _answer_causes(answer: Answer) -> Iterator[Fault]:
-    """The causes that hold by the answer itself, in any order."""
+    """Yield the causes that the answer itself shows, in any order."""
     yield from _of_ending(answer)
     encoding = [*_of_encoding(answer.response)]
     yield from encoding
@@ -280,7 +280,7 @@ def _answer_causes(answer: Answer) -> Iterator[Fault]:
 
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
-    """The cause of a reply in which what was asked for cannot be found, as of a judge: how it ended, or what it is."""
+    """Return the cause of an unusable reply, of a judge say."""
     answer = Answer.read(None, {}, columns, {}, ())
     found = [*_of_ending(answer), *_of_silence(answer)]
     return found[0].code if found else "unreadable"
@@ -312,7 +312,7 @@ def _tokens(answer: Answer, reason: JSON) -> str:
 
 
 def _ends_inside(answer: Answer) -> bool:
-    """Whether a text whose end nobody explains stops in the middle of a call or a thought."""
+    """True if a text without a finish reason stops inside a call or a thought."""
     if not answer.is_text or answer.reading.calls:
         return False
     text = answer.reading.text.rstrip()
@@ -322,7 +322,7 @@ def _ends_inside(answer: Answer) -> bool:
 
 
 def _is_open(text: str) -> bool:
-    """Whether brackets, a string or tags are left open."""
+    """True if brackets, a string or tags are left open."""
     bare = _STRINGS.sub(lambda string: "" if string[1] == '"' else '"', text)
     brackets = Counter(bare)
     opened = sum(brackets[sign] for sign in "{[(") - sum(brackets[sign] for sign in "}])")
@@ -334,7 +334,7 @@ def _is_open(text: str) -> bool:
 
 
 def _of_encoding(response: object) -> Iterator[Fault]:
-    """Calls of an API whose arguments are not the JSON text of an object, or that of such a text."""
+    """Yield faults of API calls with arguments that are no JSON object, or a JSON object encoded twice."""
     for name, arguments in _written_arguments(response):
         read = value_of(arguments)
         if isinstance(read, str) and isinstance(value_of(read), dict):
@@ -344,7 +344,7 @@ def _of_encoding(response: object) -> Iterator[Fault]:
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
-    """The arguments of calls that have them as text: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
+    """Yield name and arguments of calls with arguments as text: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
     for item in response if isinstance(response, list) else ():
         if not isinstance(item, dict):
             continue
@@ -358,7 +358,7 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Whether a value is the JSON text of a list or object that was expected as itself."""
+    """True if the value is the JSON text of an expected list or object."""
     wanted = {type(each) for each in _accepted(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
@@ -370,7 +370,7 @@ def _accepted(fault: Fault) -> Sequence[object]:
 
 
 def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Whether the tool wants a text there, as of code, where none is expected."""
+    """True if the tool's schema has a string there and the ground truth has none."""
     if any(isinstance(each, str) and each for each in _accepted(fault)):
         return False
     wanted = plain_name(fault.call or "")
@@ -394,7 +394,7 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
 
 
 def _of_names(answer: Answer) -> Iterator[Fault]:
-    """Called names that no tool has: written otherwise, or made up."""
+    """Yield faults for called names that no tool has: other spellings, or made up."""
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
     for name in unknown if plain else ():
@@ -407,7 +407,7 @@ def _of_names(answer: Answer) -> Iterator[Fault]:
 
 
 def _of_name(name: str, tools: ToolDefinitions) -> Fault:
-    """A name that is not even another spelling of a tool's."""
+    """Return the fault for a name that is no spelling of a tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
     ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
@@ -438,7 +438,7 @@ def _of_repetition(answer: Answer) -> Iterator[Fault]:
 
 
 def _of_silence(answer: Answer) -> Iterator[Fault]:
-    """A text without a call, where one was needed or not."""
+    """Yield the causes of a text without a call."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")
     refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)

@@ -25,7 +25,7 @@ Output: TypeAlias = dict[str, JSON]
 
 
 class MetricDeclaration(Protocol):
-    """What an evaluator may declare of a metric; see `tunecheck.evaluators.Metric`."""
+    """The declaration of a metric by an evaluator; see `tunecheck.evaluators.Metric`."""
 
     @property
     def name(self) -> str: ...
@@ -37,9 +37,9 @@ class MetricDeclaration(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """An output of which some keys are null, because what stood there has no JSON form; `lost` says why, by key.
+    """An output with some null keys, because their values have no JSON form; `lost` has the reasons, by key.
 
-    `failure` is there where nothing is left that could count: the row is not scored.
+    `failure` is set if no value is left that could count: the row is not scored.
     """
 
     output: Output
@@ -48,12 +48,12 @@ class Partial:
 
 
 Outcome: TypeAlias = "Output | Partial | Failure | None"
-"""What came of one evaluator on one row; None: there was nothing to do."""
+"""The outcome of one evaluator on one row; None if it was not called."""
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """As much of an evaluator as calling it takes.
+    """The parts of an evaluator that calling it needs.
 
     `pure` evaluators only compute and leave their arguments alone (they declare so); the others are not trusted
     and get a copy of nested values, so that none can change what another one, or the result file, sees.
@@ -63,7 +63,7 @@ class Scorer:
     function: Callable[..., object]
     pure: bool
     awaited: Callable[..., Coroutine[object, object, object]] | None = field(default=None, kw_only=True)
-    """Its asynchronous form, where it has one beside the other."""
+    """Its asynchronous form, if it has both."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class BoundEvaluator(Scorer):
     bind: Binder
     asynchronous: bool
     cpu_bound: bool
-    """Whether it is pure, and pays in a worker process by itself."""
+    """True if it is pure and worth a worker process."""
     asks_models: bool
-    """Whether it has a `call_with`, which takes who asks models for it (`ModelCalls`) before the row's values."""
+    """True if it has a `call_with`, which takes a `ModelCalls` before the row's values."""
     needs_target: bool
     fingerprint: str | None
     primary: str | None
@@ -84,13 +84,13 @@ class BoundEvaluator(Scorer):
 
     @property
     def concurrency(self) -> int | None:
-        """Rows at once, where it asks models and knows what they bear."""
+        """Rows at once, if it asks models and declares a limit."""
         limit = getattr(self.function, "concurrency", None) if self.asks_models else None
         return limit if isinstance(limit, int) and limit > 0 else None
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The model that it asks, where it asks one."""
+        """The endpoint that it asks, if it asks one."""
         from tunecheck.endpoints._base import Endpoint
 
         asked = getattr(self.function, "endpoint", None) if self.asks_models else None
@@ -98,16 +98,16 @@ class BoundEvaluator(Scorer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Remarks of one that asks models, which stand beside the results."""
+        """Notes of an evaluator that asks models, printed with the results."""
         return tuple(map(str, getattr(self.function, "notes", ()))) if self.asks_models else ()
 
     @property
     def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
-        """The evaluator's own aggregation over a run, where it has one."""
+        """The evaluator's own aggregation over a run, if it has one."""
         return getattr(self.function, "__aggregate__", None)
 
     def input_hash(self, arguments: Mapping[str, object]) -> str | None:
-        """A hash of the bound arguments; None where they have no JSON form."""
+        """Return a hash of the bound arguments, or None if they have no JSON form."""
         try:
             return content_hash(arguments)
         except TypeError:
@@ -152,7 +152,7 @@ def bind_evaluator(
 
 
 def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
-    """What an evaluator says of its metrics; a user's `metrics` may be anything else, which declares nothing."""
+    """Return the metrics that an evaluator declares; a user's `metrics` attribute of another kind declares none."""
     declared = getattr(function, "metrics", ())
     if not isinstance(declared, (list, tuple)):
         return ()
@@ -166,7 +166,7 @@ def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
 
 
 def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
-    """Whether a failed target leaves the evaluator without something: what is not mapped may come from there too."""
+    """True if the evaluator needs a column of the target; a parameter without a mapping may need one."""
     parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
     for name in parameters:
         mapped = mapping.get(name)
@@ -183,7 +183,7 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
             evaluator = evaluator()
         except TypeError as error:
             raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
-        except Exception as error:  # noqa: BLE001 - somebody's own class may raise anything
+        except Exception as error:  # noqa: BLE001 - a user's class may raise anything
             raise ConfigurationError(
                 f"evaluator {name!r} is a class that cannot be made: {type(error).__name__}: {error}"
             ) from error
@@ -196,7 +196,7 @@ _AZURE = "azure.ai.evaluation."
 
 
 def _awaited(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
-    """The asynchronous form that Azure AI Evaluation's own framework runs of its evaluators.
+    """Return the asynchronous form that Azure AI Evaluation's framework runs of its evaluators.
 
     Called directly, they make an event loop each time. Somebody's own `__call__` in a subclass is what counts, though.
     """
@@ -242,7 +242,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
         return as_output(result, evaluator.name)
     except RunError:
         raise
-    except BaseException as error:  # noqa: BLE001 - an evaluator may raise anything; what is our own goes on
+    except BaseException as error:  # noqa: BLE001 - an evaluator may raise anything; a cancellation of this task goes on
         if is_our_own(error):
             raise
         return failure(error)
@@ -251,9 +251,9 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
 
 
 def is_our_own(error: BaseException) -> bool:
-    """Whether it ends this task on purpose: somebody cancels it, or leaves it by a second Ctrl-C.
+    """True if the exception cancels this task: a cancellation, or a second Ctrl-C.
 
-    Else a CancelledError or a KeyboardInterrupt is some code's own, an error like any other.
+    A CancelledError or KeyboardInterrupt that user code raises is an ordinary error.
     """
     task = asyncio.current_task()
     cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
@@ -261,14 +261,14 @@ def is_our_own(error: BaseException) -> bool:
 
 
 def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
-    """The arguments, nested ones copied unless the evaluator is known to leave them alone."""
+    """Return the arguments, with nested values copied unless the evaluator is pure."""
     return arguments if evaluator.pure else private_copies(arguments)
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """The arguments with every list and dict in them copied, so that untrusted code may change them.
+    """Return the arguments with every list and dict in them copied, so that untrusted code may change them.
 
-    What is not plain data (somebody's own object in a row made in memory) is passed on as it is.
+    An object that is not plain data (in a row made in memory) is passed on uncopied.
     """
     return {name: value if type(value) in _SCALARS else _copied(value, 0) for name, value in arguments.items()}
 
@@ -288,7 +288,7 @@ def _copied(value: object, depth: int) -> object:
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """Return an evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
+    """Return an evaluator's answer as plain data: a mapping, or a number under the evaluator's own name.
 
     A value that has no JSON form, or is no finite number, costs its key only, which becomes null.
 
@@ -327,7 +327,7 @@ def _number(result: object) -> object:
 
 
 def _not_scored(output: Output, lost: Mapping[str, str], no_numbers: Sequence[str], name: str) -> Failure | None:
-    """Why a row of which keys were lost is not scored; a pass or fail by what is no number is taken back."""
+    """Return why a row with lost keys is not scored, or None; take back a pass or fail by a value that is no number."""
     judged = [key for key in no_numbers if key == name or f"{key}_result" in output]
     for key in (f"{key}{end}" for key in judged for end in ("_result", "_passed")):
         if key in output:
@@ -342,7 +342,7 @@ _TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
 
 
 def has_no_mean(key: str, output: Output) -> bool:
-    """Thresholds, and the tokens that judging a metric took: `relevance_total_tokens` beside `relevance`."""
+    """True for thresholds and for a judge's tokens: `relevance_total_tokens` next to `relevance`."""
     if key.endswith("_threshold"):
         return True
     return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
@@ -355,10 +355,10 @@ def _is_plain_number(value: object) -> bool:
 
 
 def failure(error: BaseException) -> Failure:
-    """An exception as a row's error: its type and one line of text."""
+    """Return an exception as a row's error: its type and one line of text."""
     try:
         text = " ".join(str(error).split())
-    except BaseException:  # noqa: BLE001 - an exception's text is somebody's code, too
+    except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code
         text = ""
     kind, text = type(error).__name__, text[:2000] or "no message"
     if not isinstance(error, EndpointError):

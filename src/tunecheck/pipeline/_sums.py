@@ -1,4 +1,4 @@
-"""Exact sums, kept in a few numbers however many were added, so that memory stays flat."""
+"""Exact sums in flat memory (Shewchuk 1997)."""
 
 import math
 from array import array
@@ -7,11 +7,11 @@ from itertools import chain
 from operator import neg
 
 SHORT = 4_096
-"""Numbers that are kept as they are."""
+"""Numbers that are kept before they are condensed."""
 
 
 class ExactSum:
-    """How many numbers were added, and some whose exact sum is theirs."""
+    """An exact running sum: a few floats with the same sum as all numbers added, and their count."""
 
     __slots__ = ("_condensed", "_numbers", "append")
 
@@ -23,16 +23,16 @@ class ExactSum:
 
     @property
     def count(self) -> int:
-        """How many were added."""
+        """The number of numbers added."""
         return self._condensed + len(self._numbers)
 
     @property
     def numbers(self) -> Sequence[float]:
-        """Those whose sum it is."""
+        """Numbers with the same exact sum."""
         return self._numbers
 
     def condense(self, most: int = 0) -> None:
-        """Keep a few numbers in place of more than this many."""
+        """Replace more than `most` numbers by a few with the same sum."""
         if len(self._numbers) > most:
             count = self.count
             self._numbers[:] = array("d", _condensed(self._numbers))
@@ -40,7 +40,7 @@ class ExactSum:
 
 
 def _condensed(numbers: Sequence[float]) -> list[float]:
-    """The sum, rounded, then what is left of it, and so on: together exactly the sum."""
+    """Return the rounded sum, then the rest, and so on: their exact sum is that of the numbers."""
     found: list[float] = []
     try:
         while rest := math.fsum(chain(numbers, map(neg, found))):

@@ -29,7 +29,7 @@ _PATIENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a worker needs first: where modules are found, and how many batches it runs at once."""
+    """The first request: Python's module path, and the number of batches to run at once."""
 
     path: list[str]
     threads: int
@@ -74,7 +74,7 @@ class _Server:
         """Answer requests."""
         while (request := self._requests.get()) is not None:
             number, body = request
-            reply = self._answer(pickle.loads(body))  # noqa: S301 - from our own parent
+            reply = self._answer(pickle.loads(body))  # noqa: S301 - the run wrote it
             with self._lock:
                 self._unanswered -= 1
             self._pipes.reply(number, reply)
@@ -91,8 +91,8 @@ class _Server:
         try:
             for name, file in loadable.modules:
                 load_file(Path(file), name)
-            evaluator: Scorer = pickle.loads(loadable.pickled)  # noqa: S301 - from our own parent
-        except BaseException as error:  # noqa: BLE001 - somebody's module may raise anything when it is imported
+            evaluator: Scorer = pickle.loads(loadable.pickled)  # noqa: S301 - the run wrote it
+        except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
             found = failure(error)
             return f"{found.type}: {found.message}"
         if is_async(evaluator.function):

@@ -1,4 +1,4 @@
-"""Where a plan's evaluators run: in worker processes, in threads, or in the event loop.
+"""Executors of a plan's evaluators: worker processes, threads, or the event loop.
 
 A worker process that dies or hangs is replaced. Its evaluators are charged only for a call that was alone in a process,
 so the calls of a process that ended are made again, one by one.
@@ -187,7 +187,7 @@ class ProcessExecutor:
         return refused
 
     async def _worker(self, place: int) -> WorkerProcess:
-        """The worker of a place, started anew if it has ended."""
+        """Return the worker of a place; start a new one if it has ended."""
         worker = self._workers[place]
         if worker is None or worker.ended:
             if worker is not None:
@@ -233,7 +233,7 @@ class ProcessExecutor:
         """
         try:
             body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
+        except Exception:  # noqa: BLE001 - a row may hold any object, and pickling may raise anything
             self._here = self._here or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
             return await self._here.run(batch)
         async with self._starting:
