@@ -59,7 +59,7 @@ class Disagreement:
 class Calibration(Result):
     """Agreement of an evaluator's verdicts with labels: the report of `tunecheck judge calibrate --out FILE`.
 
-    Of `rows` rows, `compared` are in the figures; `unlabelled` and `not_applicable` rows and `errors` are left out.
+    The figures are over the `compared` of all `rows`; `unlabelled` and `not_applicable` rows and `errors` are left out.
     `confusion` counts rows: `{label: {verdict: rows}}`. `precision` and `recall` are those of the verdict `fail`.
     `scores` is set if labels and verdicts are numbers, `threshold` if rows pass from some score on.
     """
@@ -117,10 +117,10 @@ def calibrate(
         label_column: the column of the labels. Rows without a label are not judged.
         label_kind: `pass_fail` (also true, yes, 1 …) or `score`; by default the kind that all labels fit.
         label_threshold: the number from which labels that are scores pass; by default the evaluator's threshold.
-        metric: the metric whose verdict is compared; by default the evaluator's main one.
+        metric: the metric to compare; by default the evaluator's main one.
         column_mapping: the sources of the evaluator's parameters; other arguments are those of `evaluate()`.
         confidence: of the intervals.
-        save: keep verdicts and labels beside the runs, in `judges/`, in place of an earlier calibration of the same
+        save: write verdicts and labels to `judges/` beside the runs, and replace an earlier calibration of the same
             judge. They correct the judge's pass rates.
 
     Raises:
@@ -188,7 +188,7 @@ def _labelled(
 
 
 def _is_empty(label: JSON) -> bool:
-    """Return whether nobody labelled the row: null, or a blank text."""
+    """Return whether a row has no label: null, or a blank text."""
     return label is None or (isinstance(label, str) and not label.strip())
 
 
@@ -295,7 +295,7 @@ class _LabelledRun:
         )
 
     def save(self, *, simulated: bool) -> Path:
-        """Keep labels and verdicts beside the runs, for runs with this judge.
+        """Save labels and verdicts beside the runs, for runs with this judge.
 
         Raises:
             ConfigurationError: The evaluator is no judge, or no row could be compared.

@@ -78,7 +78,7 @@ class EvaluationResult(dict[str, object]):
 
 
 class UnansweredError(RunError):
-    """The target failed on every row; `result` is the finished run, whose rows have the errors."""
+    """The target failed on every row; `result` is the finished run, with an error in each row."""
 
     def __init__(self, result: EvaluationResult) -> None:
         error = result.rows[0].get("error.target")

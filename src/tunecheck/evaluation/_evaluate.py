@@ -136,9 +136,9 @@ def score(
     evaluation_name: str | None = None,
     **arguments: Unpack[ScoreArguments],
 ) -> EvaluationResult:
-    """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
+    """Judge a finished run's recorded answers with other evaluators, in a new run, without calls to the endpoint.
 
-    Verdicts of evaluators that have not changed are reused. The mapping is the old run's, under `evaluator_config`.
+    Verdicts of unchanged evaluators are reused. The mapping is the old run's, under `evaluator_config`.
     `resume` finishes such a new run that was cut off. `RunSettings` describes the other arguments.
 
     Raises:
@@ -258,7 +258,7 @@ def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., obj
 def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
 ) -> UploaderLike | None:
-    """Return what uploads the results, checked before anything is asked."""
+    """Return the uploader of the results; wrong arguments are errors before the run."""
     if project is None:
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
@@ -370,21 +370,21 @@ _TARGETS = "targets"
 
 
 def is_driver(name: str | None) -> bool:
-    """Whether a data set's default target names a driver, rather than an endpoint."""
+    """Return whether a name is that of a driver, rather than of an endpoint."""
     return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
 
 
 def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
-    """Tell whatever loads the simulators that rows name whose rows they are.
+    """Pass the trust in the rows to the target and the evaluators that load simulators by name.
 
     Raises:
-        ConfigurationError: the first row names one that it may not.
+        ConfigurationError: The first row names one that it may not.
     """
     things: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
     loading = [each for each in things if isinstance(each, _LoadsByName)]
     for each in loading:
         each.entrust(trust)
-    if loading and trust.named_by is not None:  # before anything is asked, rather than an error in every row
+    if loading and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
         names = None if first is None else first.values.get("involved_classes")
         for plugin in plugins.discover("simulators"):
@@ -393,7 +393,7 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
 
 
 def in_format_of(target: Target | None, evaluator: object) -> object:
-    """The evaluator, reading calls as the target's endpoint writes them, where its definition says how."""
+    """Return the evaluator, set to read calls in the format of the target's endpoint, if its definition names one."""
     profile = getattr(getattr(target, "endpoint", None), "profile", None)
     if profile is None or not isinstance(evaluator, _ReadsCalls):
         return evaluator
@@ -411,13 +411,13 @@ class _LoadsByName(Protocol):
 
 
 def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:
-    """The endpoint as the target that the driver of that name makes of it, with the parameters that data declares.
+    """Return the target that a driver makes of an endpoint, with parameters that the data declares.
 
-    `trust` says whose data that is: its `format` may be a file of the workspace.
+    `trust` is that of the data: its `format` may be a file of the workspace.
 
     Raises:
-        PluginError: there is no such driver, or what it makes is not a target.
-        ConfigurationError: a parameter cannot be, or names what it may not.
+        PluginError: There is no such driver, or it returned no target.
+        ConfigurationError: A parameter is wrong, or names a file that it may not.
     """
     if isinstance(parameters.get("format"), str):
         chosen(str(parameters["format"]), trust=trust)

@@ -264,7 +264,7 @@ def recorded_results(
     """Return the recorded results of a run that still hold for the run that `now` describes.
 
     Raises:
-        RunError: Records are damaged, and nobody has accepted that.
+        RunError: Records are damaged, and damage is not accepted.
     """
     before = source.manifest()
     holds = reusable(before, now)
@@ -305,7 +305,7 @@ class _Work:
         self.execution.facts.recall_from(self.manifest)
         path = self.run.journal.absolute()  # evaluators may go to another folder
         with contextlib.ExitStack() as opened:
-            # The journal's lock is held until the last file is written.
+            # Keep the journal's lock until the last file is written.
             journal = opened.enter_context(contextlib.closing(Journal(path, at_least=self.manifest.records or 0)))
             # First: a damaged journal is refused before anything is written.
             cached = self._cached(journal) if resumed else CachedResults(parent=earlier)

@@ -1,4 +1,4 @@
-"""What a run finds out about the APIs that its target and its evaluators ask, and knows again when it goes on."""
+"""Facts about the endpoints' APIs that a run learns, and restores when it is resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tunecheck.runs._store import began_here, signed
 
 @dataclass(frozen=True)
 class EndpointFacts:
-    """The endpoints that a run asks, by the evaluator's name or as `target`, and what their APIs are known to take."""
+    """Endpoints of a run, by the evaluator's name or as `target`, and the facts known about their APIs."""
 
     endpoints: Mapping[str, Endpoint]
 
@@ -33,10 +33,10 @@ class EndpointFacts:
         return cls(asked | {each.name: each.endpoint for each in evaluators if each.endpoint is not None})
 
     def check_prices(self, max_cost: float | None) -> None:
-        """A limit on cost holds only for calls whose price is known.
+        """Check that every price is known if the cost is limited.
 
         Raises:
-            ConfigurationError: the price of some is not.
+            ConfigurationError: A price is unknown.
         """
         asked = self.endpoints
         priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]
@@ -50,7 +50,7 @@ class EndpointFacts:
             )
 
     def known(self) -> dict[str, JSON]:
-        """What is known by now, as manifests keep it."""
+        """Return the known facts by endpoint, as manifests keep them."""
         found = {name: endpoint.facts for name, endpoint in self.endpoints.items() if endpoint.facts != ApiFacts()}
         return {name: to_builtins(facts) for name, facts in found.items()}
 
@@ -60,16 +60,16 @@ class EndpointFacts:
         return signed(found) if began_here(manifest) else found
 
     def recall_from(self, manifest: RunFile) -> None:
-        """What an earlier part of this run found out; somebody else's would change what is asked."""
+        """Restore the facts of this run's earlier part; facts in other people's manifests would change requests."""
         self.recall(manifest.api if began_here(manifest) else {})
 
     def recall(self, found: Mapping[str, JSON]) -> None:
-        """Restore what was found out before."""
+        """Restore facts by endpoint."""
         for name, endpoint in self.endpoints.items():
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
                 endpoint.facts = converted(found[name], ApiFacts) if name in found else endpoint.facts
 
     def sentences(self) -> Iterator[str]:
-        """The same for people."""
+        """Yield the known facts as sentences."""
         for endpoint in self.endpoints.values():
             yield from (f"endpoint {endpoint.name!r}: {sentence}" for sentence in endpoint.facts.sentences())

@@ -1,4 +1,4 @@
-"""The event loop of a run: started wherever the caller stands, shown while it works, stopped in order on Ctrl-C."""
+"""The event loop of a run: start it in any context, report progress, stop in order on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tunecheck.pipeline._plan import Plan, Tally
 
 
 class Closable(Protocol):
-    """What has connections to close at the end: the target, evaluators that ask models."""
+    """A target or an evaluator with connections to close at the end of a run."""
 
     async def close(self) -> None:
         """Close them."""
@@ -27,7 +27,7 @@ class Closable(Protocol):
 
 
 class RunsPlan(Protocol):
-    """An engine: what runs a plan in an event loop."""
+    """An engine that runs a plan in an event loop."""
 
     plan: Plan
     tally: Tally
@@ -36,7 +36,7 @@ class RunsPlan(Protocol):
         """Take every row to its result.
 
         Raises:
-            RunError: the run was stopped.
+            RunError: The run was stopped.
         """
         ...
 
@@ -45,11 +45,11 @@ class RunsPlan(Protocol):
         ...
 
     def load(self) -> Load | None:
-        """The concurrency that the target's service allows now, if it is counted."""
+        """Return the current load limit of the target's service, or None if it has none."""
         ...
 
     def waiting_for(self) -> str:
-        """A remark for the progress line; may be empty."""
+        """Return a remark for the progress line; it may be empty."""
         ...
 
 
@@ -60,12 +60,12 @@ _PROGRESS_EVERY_S = 0.1
 
 
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
-    """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
+    """Run the engine in an event loop of its own; if this thread runs a loop (a notebook), in another thread.
 
-    In the end all of `closing` are closed, in that loop, and the working folder is the one it was.
+    Close all of `closing` in that loop at the end, and restore the working folder.
 
     Raises:
-        RunError: the run was stopped.
+        RunError: The run was stopped.
     """
     stopper = _Stopper(engine)
     _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
@@ -120,19 +120,19 @@ class _Stopper:
 
     @property
     def asked(self) -> bool:
-        """Whether it was asked before."""
+        """Return whether a stop was requested before."""
         return self._pending or self.stopping
 
     def bind(self) -> None:
-        """Say that this is the task to stop."""
+        """Remember the current task as the one to stop."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._pending:
             self._stop()
 
     def ask(self) -> bool:
-        """Stop in order: calls under way get some seconds; asked again, leave them.
+        """Stop in order: calls in flight get some seconds. A second request ends them.
 
-        False when it still waits for what was asked before: something blocks the loop.
+        Return False if the first request is still pending because code blocks the loop.
         """
         if self._pending:
             return False
@@ -153,7 +153,7 @@ class _Stopper:
         self._loop.call_later(_GRACE_S, self._task.cancel)
 
     def forget(self) -> None:
-        """Look at what the task came to, or asyncio complains later that nobody did."""
+        """Retrieve the task's exception, so that asyncio does not report it as never retrieved."""
         if self._task is not None and self._task.done() and not self._task.cancelled():
             self._task.exception()
 
@@ -186,7 +186,7 @@ async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
 
 
 def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
-    """Show how far the run is; a caller's function that fails does not end it."""
+    """Report the run's progress; an error in a caller's function does not end the run."""
     tally, load = engine.tally, engine.load()
     remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
@@ -208,11 +208,10 @@ async def _close(name: str, each: Closable, notes: list[str]) -> None:
 
 @contextlib.contextmanager
 def _interruptible(stopper: _Stopper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; another Ctrl-C leaves them, at once.
+    """Stop in order on Ctrl-C and SIGTERM: calls in flight get some seconds. A second Ctrl-C ends them at once.
 
-    SIGTERM comes more than once where a machine is to be given back: from the scheduler, and from who began the run.
-
-    The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
+    A machine that is shut down may get SIGTERM twice: from the scheduler, and from the process that started the run.
+    The loop's own signal handlers would wait until code that blocks the loop returns.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

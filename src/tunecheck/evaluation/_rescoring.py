@@ -20,14 +20,14 @@ _INPUTS = "inputs."
 
 
 class RecordedRun:
-    """What a finished run left behind."""
+    """A finished run: its rows, its mapping and its recorded answers."""
 
     def __init__(self, run: Run, *, accept_damage: bool) -> None:
         """Read the run's manifest.
 
         Raises:
-            ConfigurationError: the run has not finished.
-            RunError: its rows are not those that it wrote, and nobody accepts that.
+            ConfigurationError: The run has not finished.
+            RunError: Its rows have changed since it wrote them, and damage is not accepted.
         """
         self.run = run
         self._rows = run.rows()
@@ -37,11 +37,11 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """The name that the run was given."""
+        """Return the name that the run was given."""
         return str(self._manifest.name)
 
     def mapping(self, name: str) -> dict[str, object]:
-        """What the run mapped by `default`, or beyond that for the evaluator of that name, if it had one."""
+        """Return the column mapping of one evaluator, without entries equal to `default`'s."""
         if name == "target":
             return {}
         default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
@@ -51,16 +51,16 @@ class RecordedRun:
 
     @property
     def decision(self) -> EarlyStop | None:
-        """Why the run has not all its rows, where it stopped early; other evaluators' figures are not decided."""
+        """Return the decision that stopped the run early, without the metrics of its evaluators."""
         stopped = self._manifest.stopped
         return None if stopped is None else structs.replace(stopped, metrics=[])
 
     def dataset(self) -> Dataset:
-        """The run's rows, under the ids they had."""
+        """Return the run's rows, under their ids."""
         return _RecordedRows(self._rows, self._manifest.dataset)
 
     def target(self) -> Target | None:
-        """Something that gives the recorded answers; None where the run had no target."""
+        """Return a target that gives the recorded answers; None if the run had no target."""
         target = self._manifest.target
         return _RecordedAnswers(self.run, self._rows, target) if target else None
 
@@ -76,14 +76,14 @@ class _RecordedRows(Dataset):
         self._described = described
 
     def scan(self) -> Scan:
-        """What the run's manifest says of its data."""
+        """Return what the run's manifest says about its data."""
         columns = {
             column.removeprefix(_INPUTS) for row in self._recorded for column in row if column.startswith(_INPUTS)
         }
         return Scan(len(self._recorded), self._described.sha256, frozenset(columns), True)
 
     def rows(self) -> Iterator[Row]:
-        """The rows as they were."""
+        """Yield the rows as they were."""
         for index, row in enumerate(self._recorded):
             values = {
                 column.removeprefix(_INPUTS): value for column, value in row.items() if column.startswith(_INPUTS)
@@ -92,7 +92,7 @@ class _RecordedRows(Dataset):
 
 
 class _RecordedAnswers(Target):
-    """Gives each row the answer that the run has recorded for it, and asks nobody."""
+    """Returns the recorded answer of each row; makes no calls."""
 
     def __init__(self, run: Run, rows: RowsView, described: dict[str, JSON]) -> None:
         self.name = str(described.get("name"))
@@ -104,14 +104,14 @@ class _RecordedAnswers(Target):
         self._indices = self._answers.indices(len(rows))
 
     def input_hash(self, row: Row) -> str | None:
-        """The hash that the answer was recorded under, so that later runs can still take it over."""
+        """Return the hash that the answer was recorded under, so that later runs can still reuse it."""
         return self._answers.answer_hash(self._indices[row.index])
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """The recorded answer.
+        """Return the recorded answer.
 
         Raises:
-            EndpointError: the run has none, because the call failed then.
+            EndpointError: The run has none, because the call failed.
         """
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
@@ -124,12 +124,12 @@ class _RecordedAnswers(Target):
         return recorded
 
     def fingerprint(self) -> str | None:
-        """The fingerprint of the target that gave the answers."""
+        """Return the fingerprint of the target that gave the answers."""
         fingerprint = self._described.get("fingerprint")
         return fingerprint if isinstance(fingerprint, str) else None
 
     def describe(self) -> dict[str, JSON]:
-        """The target that gave the answers, as its manifest described it."""
+        """Return the manifest's description of the target that gave the answers."""
         return {key: value for key, value in self._described.items() if key not in ("fingerprint", "simulated")}
 
     async def close(self) -> None:
@@ -142,8 +142,8 @@ def rows_in_flight(
 ) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
-    Rows are asked in order, so these are the first `concurrency` rows without an answer (if rows are `asked`), and
-    answered rows on which an evaluator has given no verdict.
+    Rows are answered in order. So these are the first `concurrency` rows without an answer (if a target answers:
+    `asked`), and answered rows on which an evaluator has given no verdict.
     """
     with closing(Recorded(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)) as known:
         indices = {*_indices(known, evaluators, concurrency, asked)}

@@ -1,4 +1,4 @@
-"""`RunSettings`: everything that a run is asked to do, beside its data, target and evaluators."""
+"""`RunSettings`: all settings of a run, beside its data, target and evaluators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESULTS_DIR = "eval_results"
 
 
 class RunsElsewhere(Protocol):
-    """Makes the engine of a run whose rows are answered and judged elsewhere, such as by the tasks of a cluster."""
+    """Makes the engine of a run on other machines, such as by the tasks of a cluster."""
 
     def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RunsPlan:
         """Return an engine that journals answers and verdicts of the rows that `cached` does not have."""
@@ -88,7 +88,7 @@ class RunSettings:
         command: Options of the command line, kept in `run.json` for resuming.
         results_dir: The folder of run folders.
         resume: A run to finish in its own folder.
-        reuse: A run whose unchanged answers and verdicts a new run takes.
+        reuse: A run; the new run takes its unchanged answers and verdicts.
         accept_damage: Go on although records of a run are damaged.
         concurrency: Calls at once, within the endpoint's `limits.concurrency`; by default that, else 10.
         workers: Processes for evaluators, 0 for none; by default for CPU-bound ones and files of the workspace.
@@ -100,14 +100,14 @@ class RunSettings:
         limit: Take only the first rows.
         number_ids: Name a row with an earlier row's id `<id>@<its number>` instead of refusing it.
         repeat: Answer each row so many times, and add `pass_at_k`.
-        group_by: Columns by whose values the metrics are also reported.
+        group_by: Columns; the metrics are also reported for each of their values.
         cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
         until_decided: Stop once the run is `better_than` a run, or `no_worse_than` it by `margin`.
         decide_on: Metrics that decide.
         confidence: Of that decision.
         seed: For the order of rows until it is decided.
         allow_simulated: Let simulated answers decide and be uploaded.
-        on: Where rows are answered and judged; by default in this process.
+        on: Other machines for the rows, from `--on`; by default this process.
         trust: Files that data may name; by default as docs/security.md says.
 
     Raises:
@@ -194,17 +194,17 @@ class RunSettings:
 
     @property
     def folder(self) -> Path:
-        """The folder of run folders."""
+        """Return the folder of run folders."""
         return Path(self.results_dir)
 
     @property
     def grouping(self) -> list[str]:
-        """Columns by whose values metrics are reported."""
+        """Return the columns by which metrics are grouped."""
         return [self.group_by] if isinstance(self.group_by, str) else list(self.group_by)
 
     @property
     def question(self) -> Question | None:
-        """What the run decides, if it may stop early."""
+        """Return the comparison that the run decides, if it may stop early."""
         base = self.no_worse_than if self.better_than is None else self.better_than
         if base is None:
             return None

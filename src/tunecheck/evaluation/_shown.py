@@ -1,4 +1,4 @@
-"""A run's result as a notebook shows it."""
+"""A run's result as an HTML page for notebooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def result_html(result: EvaluationResult) -> str:
-    """Each evaluator's pass rate, else its mean; a judge's as its calibration corrects it."""
+    """Return each evaluator's pass rate, else its mean, as HTML; a judge's rate is corrected by its calibration."""
     run = Run(result.run_dir)
     errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
     said = [f"{run.id} · {counted(result.row_count, 'row')}{errors}"]

@@ -1,7 +1,7 @@
-"""Files of the workspace as modules, and what each of them offers.
+"""Files of the workspace as modules, and the extension that each of them offers.
 
-A file `evaluators/word_count.py` offers `word_count`: what it defines under that name, or as `evaluator`, or the class
-whose `kind` that is, or its only public class or function.
+A file `evaluators/word_count.py` offers its object named `word_count` or `evaluator`, else its class with that `kind`,
+else its only public class or function.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     A file that has changed since it was loaded is loaded again.
 
     Raises:
-        PluginError: the file cannot be read as a module.
+        PluginError: The file cannot be read as a module.
     """
     known, state = sys.modules.get(module_name), _file_state(path)
     if known is not None and vars(known).get(_LOADED_FROM) == state:
@@ -53,7 +53,7 @@ def load_file(path: Path, module_name: str) -> ModuleType:
 
 
 def _register_packages(module_name: str) -> None:
-    """Make the packages that a dotted name speaks of, empty: pickling imports them."""
+    """Register the packages of a dotted name as empty modules: pickling imports them."""
     parts = module_name.split(".")[:-1]
     for length in range(1, len(parts) + 1):
         package = ModuleType(".".join(parts[:length]))
@@ -73,7 +73,7 @@ def offered_by(path: Path) -> object:
     """Load a file of the workspace and return what it offers.
 
     Raises:
-        PluginError: it offers nothing, or several things.
+        PluginError: It offers nothing, or several things.
     """
     folder, path = path.parent.name, path.resolve()
     module = load_file(path, f"{WORKSPACE_MODULES}.{folder}.{path.stem}")
@@ -98,7 +98,7 @@ def offered_by(path: Path) -> object:
 
 
 def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
-    """Those that may be a plugin: not types of values, nor errors; beside one subclass of ours, nothing else."""
+    """Return the classes and functions that may be a plug-in; if just one is a subclass of ours, only that."""
     able = [each for each in own if not typing.is_typeddict(each)]
     able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
     ours: list[_Named] = [each for each in able if isinstance(each, type) and any(map(_is_ours, each.__mro__))]

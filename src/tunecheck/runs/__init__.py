@@ -1,4 +1,4 @@
-"""Runs: their folders, what is kept of them, and taking them up again."""
+"""Run folders: their files, finding, resuming, reusing and checking runs."""
 
 from tunecheck._lazy import attach_stub
 

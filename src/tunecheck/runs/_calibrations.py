@@ -1,4 +1,4 @@
-"""Calibrations of judges: kept beside the runs in `judges/`, found again by what `run.json` says of an evaluator."""
+"""Calibrations of judges: files in `judges/` beside the runs, by the judge's hash in `run.json`."""
 
 import re
 from pathlib import Path
@@ -13,20 +13,20 @@ _JUDGE = re.compile(r"[0-9a-f]{16}")
 
 
 def calibration_file(results_dir: Path, judge: str) -> Path:
-    """Where the calibration of this judge is, or would be."""
+    """Return the path of a judge's calibration."""
     return results_dir / "judges" / f"{judge}.json"
 
 
 def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
-    """Whether a model judges, and nobody has compared it with people."""
+    """Return whether a model judges and has no calibration."""
     return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
 
 
 def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
-    """Keep a calibration, in place of an earlier one of the same judge; where it is now.
+    """Write a calibration, replace an earlier one of the same judge, and return the file's path.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: The file cannot be written.
     """
     path = calibration_file(results_dir, calibration.judge)
     try:
@@ -38,10 +38,10 @@ def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
 
 
 def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
-    """The calibration of a judge, None where there is none.
+    """Return the calibration of a judge, or None.
 
     Raises:
-        ConfigurationError: it cannot be read, or a later version wrote it.
+        ConfigurationError: The file cannot be read, or a later version wrote it.
     """
     if judge is None or _JUDGE.fullmatch(judge) is None:
         return None

@@ -1,4 +1,4 @@
-"""What `run.json` says of a run's parts, and what of an earlier run still holds: the base of resume and reuse."""
+"""The parts of `run.json`, and which results of an earlier run still hold: the base of resume and reuse."""
 
 import platform
 import sys
@@ -25,7 +25,7 @@ _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp",
 
 
 def versions() -> dict[str, str]:
-    """The versions that results may depend on."""
+    """Return the versions that results may depend on."""
     installed = {package: found for package in _SHOWN_VERSIONS if (found := _version(package))}
     return {"python": platform.python_version(), **installed}
 
@@ -42,7 +42,7 @@ def check_versions(run_id: str, begun: dict[str, str]) -> None:
     """Refuse to work on a run that another version began.
 
     Raises:
-        ConfigurationError: names what is another one here.
+        ConfigurationError: A version differs; the text names it.
     """
     changed = [f"{name} {was}, here {now}" for name, was, now in changed_settings(begun, versions())]
     if changed:
@@ -50,7 +50,7 @@ def check_versions(run_id: str, begun: dict[str, str]) -> None:
 
 
 def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:
-    """Each evaluator's class or function, arguments, fingerprint and declared metrics."""
+    """Return each evaluator's class or function, arguments, fingerprint and declared metrics."""
     return {evaluator.name: _describe(evaluator) for evaluator in evaluators}
 
 
@@ -72,9 +72,9 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
 
 
 def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON]) -> str | None:
-    """Which judge it is, where a model judges: ours by prompt, model and settings, others by their code as well.
+    """Return the identity of a judge: ours by prompt, model and settings, others by their code as well.
 
-    A calibration is paid for: another version of ours with the same prompt is the same judge.
+    Calibrations cost money, so another version of ours with the same prompt is the same judge.
     """
     if getattr(evaluator.function, "judged", False) is not True:
         return None
@@ -84,7 +84,7 @@ def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON
 
 
 def _public_name(kind: object) -> str:
-    """Where users import a class from; files name no internal module of ours."""
+    """Return the name under which users import a class; files hold no internal module names."""
     name = str(getattr(kind, "__qualname__", kind))
     module = str(getattr(kind, "__module__", ""))
     package = module.partition(".")[0]
@@ -93,7 +93,7 @@ def _public_name(kind: object) -> str:
 
 
 def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
-    """The lowest and the highest value, where the metric declares them."""
+    """Return the lowest and the highest value, if the metric declares them."""
     bounds = getattr(metric, "range", None)
     if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
         return None
@@ -101,19 +101,19 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:
-    """The target's settings, its fingerprint, and whether it is simulated."""
+    """Return the target's settings, its fingerprint, and whether it is simulated."""
     if target is None:
         return None
     return {**kept_settings(target.describe()), "fingerprint": target.fingerprint(), "simulated": target.simulated}
 
 
 def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
-    """Settings as `run.json` keeps them: what stands under a secret's name, or is carried by an address, is masked."""
+    """Return settings with secrets masked: values under a secret's name, and credentials in addresses."""
     return {name: shown(value, name) for name, value in (settings or {}).items()}
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:
-    """The merged mapping as it would be written."""
+    """Return the merged mapping as users write it."""
     return {
         name: {key: mapped.text if isinstance(mapped, Reference) else mapped.value for key, mapped in entries.items()}
         for name, entries in mapping.items()
@@ -122,7 +122,7 @@ def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, d
 
 @dataclass(frozen=True, slots=True)
 class Reusable:
-    """What of an earlier run's journal still holds: the verdicts of these evaluators, and whether the answers do."""
+    """Results in an earlier run's journal that still hold: verdicts of these evaluators, and perhaps the answers."""
 
     evaluators: frozenset[str]
     answers: bool
@@ -130,7 +130,7 @@ class Reusable:
 
 
 def reusable(before: RunFile, now: RunFile) -> Reusable:
-    """What a run may reuse of an earlier one: what evaluators and the target gave that have not changed."""
+    """Return the results of unchanged evaluators and of an unchanged target."""
     known = {name: entry.fingerprint for name, entry in before.evaluators.items() if entry.fingerprint is not None}
     evaluators = frozenset(name for name, entry in now.evaluators.items() if entry.fingerprint == known.get(name, ""))
     old, new = before.target, now.target
@@ -146,10 +146,10 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
 def resumed(
     run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
 ) -> RunFile:
-    """What `run.json` says of a run that goes on in its own folder.
+    """Return the manifest of a run that goes on in its own folder.
 
     Raises:
-        ConfigurationError: it would not be the same run; names each part that has changed.
+        ConfigurationError: It would not be the same run; the text names each changed part.
     """
     if evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
@@ -163,7 +163,7 @@ def resumed(
 
 
 def _changes(before: RunFile, now: RunFile) -> list[str]:
-    """Each part that keeps a run from being finished in its own folder, in words."""
+    """Return each change that keeps a run from being finished in its own folder, in words."""
     data, new_data = before.dataset, now.dataset
     changes = []
     if data.sha256 != new_data.sha256:
@@ -194,7 +194,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 def changed_settings(
     old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
 ) -> Iterator[tuple[str, str, str]]:
-    """Each setting that changed, by its name, as it was and as it is; where a mapping changed, by the names in it."""
+    """Yield each changed setting: its name, its old and its new value. Mappings are compared key by key."""
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):

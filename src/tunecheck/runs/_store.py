@@ -75,27 +75,27 @@ class Run:
 
     @property
     def upload_file(self) -> Path:
-        """What was sent where."""
+        """The record of uploads."""
         return self.folder / "upload.json"
 
     @property
     def manifest_file(self) -> Path:
-        """What was run, and how it ended."""
+        """The description of the run, and how it ended."""
         return self.folder / "run.json"
 
     def manifest(self) -> RunFile:
-        """What `run.json` says, as far as it can be understood.
+        """Return the content of `run.json`, without parts that cannot be understood.
 
         Raises:
-            ConfigurationError: it is not there, or damaged, or a later version wrote it.
+            ConfigurationError: The file is missing or damaged, or a later version wrote it.
         """
         return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
-        """The same as it stands in the file.
+        """Return the content of `run.json` as it stands in the file.
 
-        Every command begins with it, so that what could lead out of the folder, and what a later version wrote, is
-        refused before anything is used or replaced: any of the run's files, not only the one that is read.
+        Every command begins here. So links that lead out of the folder and files of a later version are refused
+        before anything is used or replaced. This holds for all files of the run.
         """
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
@@ -109,16 +109,16 @@ class Run:
         return manifest
 
     def metrics(self) -> dict[str, JSON]:
-        """What `metrics.json` says: `metrics`, `by`, `rows`.
+        """Return the content of `metrics.json`: `metrics`, `by`, `rows`.
 
         Raises:
-            ConfigurationError: the run has not finished, or a later version wrote the file.
+            ConfigurationError: The run has not finished, or a later version wrote the file.
         """
         missing = f"run {self.id} has no metrics.json; if it has not finished, --resume finishes it"
         return read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
-        """The result rows of a finished run.
+        """Return the result rows of a finished run.
 
         Raises:
             ConfigurationError: the run has not finished, or its file is not there, or cannot be opened, or a later
@@ -147,7 +147,7 @@ class Run:
         write_file(self.manifest_file, dumps_readably(description))
 
     def status(self) -> str:
-        """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
+        """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`."""
         status = self.manifest().status or "unknown"
         if status == "running" and not is_held(self.journal):
             return "killed"
@@ -155,7 +155,7 @@ class Run:
 
 
 def dumps_readably(value: object) -> bytes:
-    """JSON with line breaks, for files that people open."""
+    """Return JSON with line breaks, for files that people open."""
     import msgspec
 
     text = dumps(value)
@@ -165,15 +165,17 @@ def dumps_readably(value: object) -> bytes:
 
 
 def utc_now() -> datetime.datetime:
-    """Now, in UTC, to the second."""
+    """Return the current time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
 def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
-    """Make a new run's folder; with it, when that was in ns: after all runs there, also where the clock was set back.
+    """Make a new run's folder; return it with its time in ns.
+
+    The time is later than those of all runs there, even if the clock was set back.
 
     Raises:
-        ConfigurationError: the folder cannot be made.
+        ConfigurationError: The folder cannot be made.
     """
     safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
     if _RESERVED.match(safe):
@@ -190,14 +192,14 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
 
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
-    """All runs in a folder, the oldest first."""
+    """Yield all runs in a folder, the oldest first."""
     for _, folders in sorted(_by_second(results_dir).items()):
         runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
         yield from map(Run, sorted(runs, key=_created) if len(runs) > 1 else runs)
 
 
 def _by_second(results_dir: Path) -> dict[str, list[Path]]:
-    """The folders in a folder by the second in their names, without one under `""`."""
+    """Return the folders in a folder by the second in their names, under `""` if there is none."""
     try:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
@@ -210,7 +212,7 @@ def _by_second(results_dir: Path) -> dict[str, list[Path]]:
 
 
 def _created(folder: Path) -> tuple[int, str]:
-    """When a run was made, for runs whose names have the same second."""
+    """Return the creation time of a run, to order runs whose names have the same second."""
     try:
         created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
@@ -222,7 +224,7 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     """Find a run by its folder, its id, the beginning of its id, or `last`; fetch its files if a storage holds them.
 
     Raises:
-        ConfigurationError: there is no such run, or there are several.
+        ConfigurationError: There is no such run, or there are several.
         RunError: The storage cannot be read.
     """
     found = _found(run, results_dir)
@@ -255,7 +257,7 @@ def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
 
 
 def damaged(run: Run, what: str) -> RunError:
-    """What to raise where a run cannot be relied on."""
+    """Return the error for a run with damaged files."""
     return RunError(
         f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck verify {run.id}` checks them), or go on "
         "all the same with --accept-damage (accept_damage=True)"
@@ -263,9 +265,9 @@ def damaged(run: Run, what: str) -> RunError:
 
 
 def stopped_text(decision: EarlyStop | None) -> str:
-    """`STOPPED EARLY: worse than base-…, 123 of 1,240 rows`: what is said wherever the figures of such a run stand.
+    """Return `STOPPED EARLY: worse than base-…, 123 of 1,240 rows`, which stands beside the figures of such a run.
 
-    Empty of a run that has all its rows.
+    Return an empty text for a run with all its rows.
     """
     if decision is None or not decision.stopped:
         return ""
@@ -273,7 +275,7 @@ def stopped_text(decision: EarlyStop | None) -> str:
 
 
 def _outcome_text(decision: EarlyStop) -> str:
-    """`worse than base-…`, `at most 2 points worse than base-…`; a margin of scores is in their own unit."""
+    """Return `worse than base-…`, or `at most 2 points worse than base-…`; a margin of scores has their unit."""
     rates = all(metric.kind == "binary" for metric in decision.metrics)
     margin = (
         "" if decision.margin is None else f"{100 * decision.margin:g} points " if rates else f"{decision.margin:g} "
@@ -293,17 +295,17 @@ def _outcome_text(decision: EarlyStop) -> str:
 
 
 def signed(manifest: RunFile) -> RunFile:
-    """The manifest of a run that this user begins here; unsigned where no key can be kept."""
+    """Return the manifest with the signature of this user; without one if no key can be kept."""
     return replace(manifest, signature=signature(_content(manifest)))
 
 
 def began_here(manifest: RunFile) -> bool:
-    """Whether this user began the run in the current folder, to which the paths in it are relative."""
+    """Return whether this user began the run in the current folder, to which its paths are relative."""
     return is_signed(_content(manifest), manifest.signature)
 
 
 def holds_own_run(results_dir: Path) -> bool:
-    """Whether one of the newest runs in a folder is this user's."""
+    """Return whether one of the newest runs in a folder is this user's."""
     for run in islice(reversed([*list_runs(results_dir)]), _MOST_LOOKED_AT):
         with contextlib.suppress(ConfigurationError):
             if began_here(run.manifest()):

@@ -1,4 +1,4 @@
-"""Which column of a run's rows holds a value, by the mapping with which the run was made."""
+"""Values of evaluators' parameters in a run's rows, by the mapping that the run was made with."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -13,7 +13,7 @@ ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON
 
 
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
-    """How to find a parameter's value: as it was mapped for all evaluators or for one, else in a column of its name."""
+    """Return a function that finds a parameter's value: by the run's mapping, else in a column of its name."""
     mapped = next(_mapped(manifest, parameter), None)
     if mapped is None:
         return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)

@@ -1,4 +1,4 @@
-"""Whether a run's files are whole, and belong together."""
+"""Checks that a run's files are complete, unchanged and consistent."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found of a run: where it is damaged, and what could not be checked."""
+    """Result of a check: damage, and parts that could not be checked."""
 
     run: Run
     status: str
@@ -31,12 +31,12 @@ class Verified:
 
     @property
     def whole(self) -> bool:
-        """Whether all that could be checked is as the run wrote it."""
+        """Return whether no damage was found."""
         return not self.damage
 
 
 def verify(run: Run) -> Verified:
-    """Read all that a run keeps, and hold its parts against each other."""
+    """Read all files of a run and compare them with each other."""
     try:
         manifest, status = run.manifest(), run.status()
     except ConfigurationError as error:
@@ -79,7 +79,7 @@ def _read_journal(run: Run, manifest: RunFile) -> Recorded:
 
 
 def _damaged_results(run: Run, manifest: RunFile, recorded: Recorded) -> Iterator[str]:
-    """Where a finished run's files are not those that it wrote, or do not belong together."""
+    """Yield what is wrong with a finished run's files: changes since it wrote them, and contradictions."""
     changed = [_changed(path, manifest) for path in (run.results, run.table, run.metrics_file)]
     yield from (each for each in changed if each is not None)
     if run.metrics().get("rows") != manifest.row_count:
@@ -101,10 +101,10 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: Recorded) -> Iterato
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:
-    """Refuse rows that are not those that the run wrote; what wrote no digest is not known to be changed.
+    """Refuse rows that have changed since the run wrote them; without a digest, changes are not noticed.
 
     Raises:
-        RunError: they are not.
+        RunError: They have changed.
     """
     changed = _changed(run.results, manifest)
     if changed is not None:
@@ -112,9 +112,9 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
 
 
 def changed_since(run: Run, manifest: RunFile) -> str | None:
-    """What of a run's results is not as it wrote them, as far as a glance tells; for whoever only shows them.
+    """Return what has changed in a run's results since it wrote them, as far as a quick look shows.
 
-    Digests are made of files alone that were written to after `run.json`, the last one that a run writes.
+    Only files that were written after `run.json`, the run's last file, are read for their digests.
     """
     ended = run.manifest_file.stat().st_mtime_ns
     for path in (run.results, run.metrics_file):
