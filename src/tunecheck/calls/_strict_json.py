@@ -8,6 +8,7 @@ replies, where the last of two equal keys wins and NaN is null; arguments of a c
 import json
 import math
 import re
+from itertools import chain
 from typing import NoReturn
 
 from tunecheck import _json as jsontext
@@ -117,11 +118,7 @@ def _key(key: object) -> str:
     raise UnreadableError(f"{kind_of(key)} is not a key of an object")
 
 
-_COUNTED = (
-    10_000  # characters in which brackets are counted first: a long text is not gone through for each of its values
-)
 _SPACE = re.compile(r"[ \t\r\n]*+")
-_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
@@ -143,8 +140,6 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     Raises:
         UnreadableError: as `decode`.
     """
-    if len(text) - position > _COUNTED or text.count("{", position) + text.count("[", position) > max_depth:
-        _check_depth(text, position, max_depth)
     try:
         value: JSON
         value, end = _raw_decode(text, position)
@@ -154,6 +149,11 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
         raise
     except ValueError:  # the interpreter's own limit
         raise UnreadableError("an integer with too many digits") from None
+    except RecursionError:
+        raise UnreadableError(f"nested deeper than {max_depth} levels") from None
+    brackets = text.count("{", position, end) + text.count("[", position, end)
+    if brackets > max_depth and _is_deeper(value, max_depth):
+        raise UnreadableError(f"nested deeper than {max_depth} levels")
     return value, end
 
 
@@ -163,21 +163,12 @@ def skip_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _check_depth(text: str, start: int, max_depth: int) -> None:
-    """Counted before the value is decoded, whose decoder calls itself for each level; looks at this value only."""
-    if text[start : start + 1] not in ("{", "["):
-        return
-    depth = 0
-    for match in _NESTING.finditer(text, start):
-        token = match[0]
-        if token in ("{", "["):
-            depth += 1
-            if depth > max_depth:
-                raise UnreadableError(f"nested deeper than {max_depth} levels at {place(text, match.start())}")
-        elif token in ("}", "]"):
-            depth -= 1
-            if depth <= 0:
-                return
+def _is_deeper(value: JSON, most: int) -> bool:
+    level: list[JSON] = [value]
+    for _ in range(most):
+        held = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [*chain.from_iterable(held)]
+    return any(isinstance(each, (dict, list)) for each in level)
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
