@@ -1,6 +1,6 @@
 """Azure AI Evaluation's names and manners: a script changes `azure.ai.evaluation` to `tunecheck_azure`, and is done.
 
-What has no implementation here (safety evaluators, graders, simulators) is that of azure-ai-evaluation, where it is
+Names without an implementation here (safety evaluators, graders, simulators) come from azure-ai-evaluation, if it is
 installed.
 """
 

@@ -17,7 +17,7 @@ _PACKAGE = "azure.ai.evaluation"
 def adopted(name: str, module: str = _PACKAGE) -> object:
     """That name of the package; a class of it as a subclass of the same name that raises our EvaluationException.
 
-    Where the package is not installed, a class that says so when an instance is made.
+    If the package is not installed, return a class that says so when an instance is made.
 
     Raises:
         AttributeError: the package has no such name.
@@ -71,7 +71,7 @@ def _in_our_terms(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a meth
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Whatever the package raises as its EvaluationException is raised as ours."""
+    """Raise the package's EvaluationException as Tunecheck's."""
     theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
     try:
         yield

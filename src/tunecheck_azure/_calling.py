@@ -18,10 +18,10 @@ Inputs = dict[str, object]
 
 
 class AzureEvaluator(Evaluator):
-    """Base of the evaluators here, each of which takes one of several sets of inputs or a `conversation`.
+    """Base of the evaluators here. Each takes one of several sets of inputs, or a `conversation`.
 
     `ways` are these sets, `optional` those of them that may be missing; in `evaluate()` each is filled from the column
-    of its name. `required` are inputs that are asked for by name where they are missing, in this order.
+    of its name. `required` are inputs that errors name if they are missing, in this order.
     """
 
     ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
@@ -68,7 +68,7 @@ class AzureEvaluator(Evaluator):
             self.checks.definitions(inputs.get("tool_definitions"))
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
-        """The single inputs that are to be judged, in order: those given, or one set for each turn of a conversation.
+        """Return the sets of inputs to judge, in order: the given one, or one for each turn of a conversation.
 
         Raises:
             EvaluationException: they are missing, or both are given.

@@ -1,4 +1,4 @@
-"""What judges are given, checked before a model is asked: Azure AI Evaluation refuses the same inputs."""
+"""Checks of the inputs of judges, before a model call: Azure AI Evaluation refuses the same inputs."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def _adapted(evaluator: object) -> object:
 
 
 class _Adapted:
-    """A function whose value becomes columns: the keys of a dict or dataclass; `output` for any other value."""
+    """A function with columns as its result: the keys of a dict or dataclass; `output` for any other value."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function

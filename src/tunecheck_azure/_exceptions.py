@@ -19,7 +19,7 @@ else:
 
 
 class ErrorCategory(Enum):
-    """What kind of mistake it is."""
+    """The kind of an error."""
 
     INVALID_VALUE = "INVALID VALUE"
     UNKNOWN_FIELD = "UNKNOWN FIELD"
@@ -37,7 +37,7 @@ class ErrorCategory(Enum):
 
 
 class ErrorBlame(Enum):
-    """Who made the mistake."""
+    """The side that caused an error."""
 
     USER_ERROR = "UserError"
     SYSTEM_ERROR = "SystemError"

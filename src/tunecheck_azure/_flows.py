@@ -16,8 +16,8 @@ from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, as_evaluatio
 class AsyncPrompty:
     """A prompt file and the model that it asks; awaited with the prompt's inputs, it gives what the model said.
 
-    That is its text; an object where the prompt asks for JSON. What the template names and the file does not declare
-    is empty, as in prompt flow.
+    That is its text; an object where the prompt asks for JSON. Inputs that the template names and the file does not
+    declare are empty, as in prompt flow.
     """
 
     def __init__(self, prompt: Prompt, endpoint: Endpoint, parameters: Mapping[str, JSON]) -> None:
@@ -57,7 +57,7 @@ class AsyncPrompty:
             return self._prompt.render(empty | {name: value for name, value in inputs.items() if name in declared})
 
     async def __call__(self, **inputs: object) -> JSON:
-        """What the model says.
+        """Return the answer of the model.
 
         Raises:
             EvaluationException: an input is missing, or the model cannot be asked.
@@ -76,7 +76,7 @@ class Prompty(AsyncPrompty):
     """The same, called like a function, from any thread."""
 
     def __call__(self, **inputs: object) -> JSON:  # type: ignore[override]
-        """What the model says."""
+        """Return the answer of the model."""
         return self._loop.run(self._ask(inputs))
 
 

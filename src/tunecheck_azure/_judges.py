@@ -173,12 +173,12 @@ class AzureJudge(AzureEvaluator):
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint that is asked."""
+        """The endpoint of the judge model."""
         return self._asked.endpoint
 
     @property
     def concurrency(self) -> int | None:
-        """How many rows to judge at once."""
+        """The maximum number of rows to judge at once."""
         return self._asked.concurrency
 
     async def close(self) -> None:
@@ -285,7 +285,7 @@ class RelevanceEvaluator(AzureJudge):
 
 
 class GroundednessEvaluator(AzureJudge):
-    """How far the context supports the response, from 1 to 5, by Tunecheck's own prompt."""
+    """Support of the response by the context, from 1 to 5, by Tunecheck's own prompt."""
 
     metric = "groundedness"
     own_prompt = True

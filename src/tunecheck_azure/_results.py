@@ -54,7 +54,7 @@ def table_of(
     for column in seen:
         place = next((number for number, prefix in enumerate(own, 2) if column.startswith(prefix)), None)
         order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
-    # Of leaves only those rows that have one: all of them would be most of the file.
+    # Columns of leaves hold only the rows that have the leaf: all rows would be most of the file.
     whole = {f"{INPUTS}{column}" for column in columns} | {column for column in seen if column.startswith(OUTPUTS)}
     return {
         column: _completed([row.get(column, _GAP) for row in shown], is_whole=column in whole)
@@ -177,7 +177,7 @@ def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
     told = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
     try:
         found = aggregate(told)
-    except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
+    except Exception as error:  # noqa: BLE001 - user code over a finished run: an error there must not lose the rows
         warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {type(error).__name__}: {error}", stacklevel=2)
         return {}
     return {f"{name}.{key}": value for key, value in found.items()} if isinstance(found, Mapping) else {}

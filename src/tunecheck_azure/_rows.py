@@ -51,7 +51,8 @@ class Leaf(Reference):
 class AzureRows(Dataset):
     """The rows of a file: CSV by its name, JSON Lines whatever else it is called; ids may repeat.
 
-    What a row lacks, or has empty in CSV, is NaN. With a target, rows have their number in the column `line_number`.
+    Values that a row lacks, or that are empty in CSV, are NaN. With a target, rows have their number in the column
+    `line_number`.
     """
 
     def __init__(self, path: Path, *, numbered: bool) -> None:

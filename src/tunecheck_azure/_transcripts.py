@@ -42,14 +42,14 @@ def _renamed(part: object) -> object:
     if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
         return part
     new = _RENAMED[type]
-    renamed = () if type == "openapi_call" else (type,)  # whose key the package leaves
+    renamed = () if type == "openapi_call" else (type,)  # the package keeps the key of this type
     return {new if key in renamed else key: value for key, value in part.items()} | {"type": new}
 
 
 def history(query: object, *, with_system: bool = False) -> object:
     """Messages as turns of `User` and `Agent`, the last system message before them.
 
-    What is not questions with a reply between any two, and no texts in parts, stays as it is.
+    Other messages are returned unchanged: those without a reply between two questions, or without texts in parts.
     """
     messages = _messages(query)
     said = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]

@@ -24,7 +24,7 @@ _AS_WRITTEN: Mapping[str, JSON] = {"pass": True, "fail": False}
 
 
 class Traces:
-    """The traces of one run, whose ids follow from `marker` and the row's id: sent twice, they are the same ones."""
+    """The traces of one run. Their ids are computed from `marker` and the row's id: sent twice, they are the same."""
 
     def __init__(self, run: Run, marker: str, moment_ms: int) -> None:
         self._run, self._marker, self._moment_ms = run, marker, moment_ms
@@ -151,7 +151,7 @@ def _inputs(row: ResultRow) -> dict[str, JSON]:
 
 
 def _within_64_bits(value: JSON) -> JSON:
-    """Larger whole numbers as text: MLflow takes them, and then fails whenever somebody reads the trace."""
+    """Larger whole numbers as text: MLflow takes them, and then fails to read the trace."""
     if isinstance(value, dict):
         return {key: _within_64_bits(each) for key, each in value.items()}
     if isinstance(value, list):

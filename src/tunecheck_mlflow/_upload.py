@@ -71,7 +71,7 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 
 
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
-    """Figures that only say another one once more: the mean of passes beside the pass rate, a score by two names."""
+    """Return figures that repeat another one: the mean of passes and the pass rate, a score under two names."""
     evaluators = run.manifest().evaluators
     repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
     binary = {
@@ -206,7 +206,7 @@ class _MlflowUpload(RunUpload):
 
         found = self._client.get_experiment_by_name(self._experiment)
         if found is None:
-            # Another client, or an attempt whose answer was lost, may have created it meanwhile.
+            # Another client, or an attempt with a lost answer, may have created it meanwhile.
             with contextlib.suppress(MlflowException):
                 return str(self._client.create_experiment(self._experiment))
             found = self._client.get_experiment_by_name(self._experiment)

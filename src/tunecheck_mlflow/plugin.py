@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: uploads to MLflow servers."""
+"""Plug-in of Tunecheck: uploads to MLflow servers."""
 
 from tunecheck.plugins import Extension, Plugin
 

@@ -35,7 +35,7 @@ class _Known:
     def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
         """The turn and step (counted from 0) that a request asks; None where it is not of this row.
 
-        `steps`: how many answers each turn has, for a request in whose messages results look like a user's.
+        `steps`: the number of answers in each turn, for requests with results in messages of the role user.
         """
         turns, turn, step = self.turns, 0, 0
         spoken = _spoken(request.messages)
@@ -63,7 +63,7 @@ class _Known:
 class RowAnswers(ChatSource):
     """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
 
-    Of several rows with the same messages, the first is taken whose tools are those of the request.
+    If several rows have the same messages, the first one with the tools of the request answers.
 
     Args:
         endpoint: what is asked.
@@ -160,11 +160,11 @@ def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
 
 
 def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
-    """How well a request fits a row beside its turns: by the system message, and by the tools that it offers."""
+    """Return a score for the match of a request and a row, by the system message and by the tools on offer."""
     same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
     if request.tools:
         return same + 2 * (_names(request.tools) == _names(known.tools(turn)))
-    names = _names(known.tools(0))  # those of later turns are told by the user
+    names = _names(known.tools(0))  # the user's messages name those of later turns
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
     told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
     return same + 2 * len(names) * told

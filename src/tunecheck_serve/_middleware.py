@@ -45,7 +45,7 @@ class Served:
 class ServerOptions:
     """How the server behaves.
 
-    `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
+    every request but the health check needs the `key`; `latency_ms` is waited before each answer; `faults` gives
     the rate of error replies by status, drawn with `seed`; `on_request` is called after each request. A server that is
     not `local_only` answers to other names than this machine's, too.
     """
@@ -215,7 +215,7 @@ class ReplyStore(Generic[T]):
         return key in self._stored
 
     async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer to this question, asked for where it is new; one that failed is asked again next time."""
+        """Return the answer to this question, computed once. A failed answer is computed again for the next request."""
         if key not in self._stored:
             self._stored[key] = (question, asyncio.ensure_future(ask()))
             if len(self._stored) > self._most:
@@ -225,6 +225,6 @@ class ReplyStore(Generic[T]):
             raise BadRequestError("this Idempotency-Key was used with another request")
         try:
             return await asyncio.shield(task)  # a client that hangs up leaves the answer to the one that repeats
-        except Exception:  # noqa: BLE001 - however it failed, it is asked again
+        except Exception:  # noqa: BLE001 - every failure is tried again
             self._stored.pop(key, None)
             raise

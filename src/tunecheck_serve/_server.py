@@ -43,7 +43,7 @@ async def run_server(
     on_ready: Callable[[str], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until `stop` is set, or the process is asked to end (SIGINT, SIGTERM); requests in flight are finished.
+    """Serve until `stop` is set or a signal ends the process (SIGINT, SIGTERM); requests in flight are finished.
 
     `on_ready` is called with the address once it answers.
     """
@@ -92,7 +92,7 @@ class ModelServer(Service):
         return json_reply({"status": "ok", "model": self.name, **self.counts()})
 
     def counts(self) -> dict[str, JSON]:
-        """What the health check counts."""
+        """Return the counts of the health check."""
         return self._middleware.counts()
 
     async def models(self, _: web.Request) -> web.Response:

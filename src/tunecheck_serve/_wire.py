@@ -19,7 +19,7 @@ _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_
 
 
 class ChatSource(ABC):
-    """What the server asks. `name` is offered as the model's name."""
+    """The source of a server's answers. `name` is offered as the model's name."""
 
     name: str
 
@@ -34,7 +34,7 @@ class ChatSource(ABC):
         """
 
     async def close(self) -> None:
-        """Release what is held open."""
+        """Release connections and files."""
 
 
 class EndpointSource(ChatSource):
@@ -213,7 +213,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 
 def _beside(completion: Completion) -> Mapping[str, JSON]:
-    """What a message holds beside text and calls: the reasoning as it was recorded."""
+    """Return the fields of a message except text and calls: the recorded reasoning."""
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 

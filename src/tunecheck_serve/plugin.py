@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: local servers with recorded or simulated answers."""
+"""Plug-in of Tunecheck: local servers with recorded or simulated answers."""
 
 from tunecheck.plugins import Extension, Plugin
 

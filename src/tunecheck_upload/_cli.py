@@ -22,8 +22,8 @@ class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
 def upload(options: UploadOptions, invocation: Invocation) -> int:
     """Upload finished runs: metrics, rows, logs of conversations and the report.
 
-    An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. What
-    was done is kept in the run's upload.json. One that fails keeps no other from being uploaded.
+    An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. The
+    run's upload.json records the finished steps. One that fails keeps no other from being uploaded.
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """

@@ -1,4 +1,4 @@
-"""What is uploaded of a finished run: its name, tags, metrics, names of evaluators, and files."""
+"""The contents of an upload: name, tags, metrics, names of evaluators, and files of a finished run."""
 
 import contextlib
 import hashlib

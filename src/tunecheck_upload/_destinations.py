@@ -1,4 +1,4 @@
-"""Where runs are uploaded to: options of `tunecheck upload`, and those that `evaluate` gets."""
+"""Destinations of uploads: options of `tunecheck upload`, and those that `evaluate` gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DestinationOptions(CommandOptions):
-    """Where runs are uploaded to."""
+    """Options that name the destinations of an upload."""
 
     project: str | None = option(
         "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "

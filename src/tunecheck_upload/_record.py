@@ -27,12 +27,12 @@ MARKER = "tunecheck.upload"
 
 
 class Destination(msgspec.Struct, omit_defaults=True):
-    """What was sent to one destination.
+    """The state of the upload to one destination.
 
-    `marker` is a fresh id that the run at the destination carries, too. It finds a run whose creation was sent and
-    never answered (`run_asked_for`). `fingerprint` is the hash of the contents at the destination, `result_of` of the
+    `marker` is a fresh id that the run at the destination carries, too. It finds a run after the answer to its creation
+    was lost (`run_asked_for`). `fingerprint` is the hash of the contents at the destination, `result_of` of the
     contents in a Foundry project's result. `artifacts` has the SHA-256 of each file at the destination, `traces_of`
-    that of the table whose rows were sent as traces.
+    that of the table with the rows sent as traces.
     """
 
     marker: str
@@ -92,7 +92,7 @@ def _fresh() -> Destination:
 def _read(run: Run, path: Path) -> UploadFile:
     read = _parsed(path)
     content = read.content(run)
-    # Who can keep no key cannot tell theirs from others'.
+    # A user without a key file has no signature to compare.
     if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
         raise ConfigurationError(
             f"{path}: you did not upload this run from here, and this file says what to change over there; "
@@ -114,7 +114,7 @@ def _parsed(path: Path) -> UploadFile:
 
 @contextlib.contextmanager
 def one_at_a_time(run: Run) -> Iterator[None]:
-    """Keep a second upload of the same run out while one is under way."""
-    run.manifest()  # a run that cannot be read is left as it is
+    """Hold the lock of a run during its upload; a second upload of the run is refused."""
+    run.manifest()  # refuse a run that cannot be read before a lock file is made
     with lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
         yield

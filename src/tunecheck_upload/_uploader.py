@@ -1,4 +1,4 @@
-"""What uploads of finished runs share: checked first, done step by step, repeatable, resumed where they stopped."""
+"""The base of uploads of finished runs: checked first, done step by step, repeatable, resumed after a failure."""
 
 import abc
 import contextlib

@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: uploads of finished runs."""
+"""Plug-in of Tunecheck: uploads of finished runs."""
 
 from tunecheck.plugins import Extension, Plugin
 

@@ -1,4 +1,4 @@
-"""What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
+"""Read the answer in a reply: a chat completion, a message, calls or plain text. No field is trusted."""
 
 import codecs
 from collections.abc import Mapping
@@ -122,7 +122,7 @@ def read_usage(reply: JSON) -> Usage:
     answered = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _tokens(usage, "total_tokens", "totalTokenCount")
     if thought and answered is not None and total == (given or 0) + answered + thought:
-        answered += thought  # some services count the reasoning beside the answer; it is paid for like it
+        answered += thought  # some services count the reasoning apart from the answer, at the same price
     if cached is None:
         cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount") if read is None else read
     return Usage(given, answered, cached, thought)

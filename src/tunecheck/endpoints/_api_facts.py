@@ -1,4 +1,4 @@
-"""What an API refuses, learned from its errors: parameters, answer formats, a limit of tokens too low for a judge."""
+"""Refusals of an API, learned from its errors: parameters, answer formats, a token limit too low for a judge."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def remedy_for(error: Exception | None) -> dict[str, JSON]:
 
 
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an API is known to refuse; nothing at first.
+    """The refusals of an API so far.
 
     `parameters` are those that it refused, with the value that was sent if it is a number; `formats` the types of
     answer formats. `room` is the limit of tokens that a judge or simulated user needs in order not to be cut off while

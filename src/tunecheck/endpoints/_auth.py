@@ -18,7 +18,7 @@ _REFRESH_S = 300.0
 
 
 class AccessToken(Protocol):
-    """What azure-core's credentials give: `expires_on` in seconds since the epoch."""
+    """A token of azure-core's credentials: `expires_on` in seconds since the epoch."""
 
     @property
     def token(self) -> str: ...
@@ -137,7 +137,7 @@ class AuthConfig(Written, frozen=True):
     """
 
     type: Literal["key", "entra", "none"] | None = None
-    value: Any = None  # not typed: an error about a type would show the secret that somebody wrote out
+    value: Any = None  # not typed: an error about its type would show a secret that is written out
     header: Text | None = None
     scope: Text | None = None
 
@@ -146,7 +146,7 @@ _KEYS_OF = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scop
 
 
 class SignInDefaults(NamedTuple):
-    """What an endpoint signs in with if its `auth:` section names nothing else."""
+    """The sign-in of an endpoint kind, used if the `auth:` section names no other."""
 
     key_header: str
     scope: str | None

@@ -80,7 +80,7 @@ _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 
 class Price(Written, frozen=True):
-    """What a million tokens cost; cached input tokens cost what others do where they have no price of their own."""
+    """The price of a million tokens. Cached input tokens have the price of input tokens unless they have their own."""
 
     input_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     output_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -104,7 +104,7 @@ SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model answered.
+    """The answer of a model.
 
     `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
     `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out;
@@ -139,7 +139,7 @@ class Completion:
         return columns
 
     def journaled(self) -> dict[str, JSON]:
-        """What `of_columns` makes the same completion of, reasoning that is sent back included."""
+        """Return the JSON from which `of_columns` makes the same completion, with the reasoning that is sent back."""
         kept = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
         del kept["response"]
         return {name: value for name, value in kept.items() if value is not None and value is not False}
@@ -202,24 +202,23 @@ _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 
 
 def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The settings without those that say how an endpoint is asked, not what it answers."""
+    """Return the settings that can change answers: no sign-in, timeout, retries, limits or price."""
     return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
 
 
 class Endpoint(UserCalls, ABC):
     """A model that answers chat requests. Safe for many concurrent calls within one event loop.
 
-    The calls of a class of one's own run in a loop apart, where one that blocks holds up no others; one that takes
-    longer than `limit_s` seconds ends in a TimedOutError.
+    The calls of a user's class run in an event loop of their own, so that a blocking one delays no others. A call that
+    takes longer than `limit_s` seconds ends in a TimedOutError.
 
     `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
     `limits_concurrency`: it enforces that limit itself, however many calls are made at once.
     `sent_back`: how long a conversation gives the model its own reasoning back: within the turn, in all turns, never.
-    `profile`: by which calls are read from its text, where its definition names a `format`; `tools_as_text`: tools are
-    told it in text.
-    `facts`: what was found out about what its API takes.
+    `profile`: the model family that its definition names as `format`. `tools_as_text`: the prompt describes the tools.
+    `facts`: refusals of its API so far.
     """
 
     awaited = ("complete", "reply", "reset", "advance")
@@ -264,12 +263,12 @@ class Endpoint(UserCalls, ABC):
 
     @property
     def model_names(self) -> Sequence[str]:
-        """What the model is called, as prices know it: the model, then the deployment that the settings name."""
+        """Names under which a price file may list the model: the model, then the deployment of the settings."""
         settings = self.settings()
         return [name for key in ("model", "deployment") if isinstance(name := settings.get(key), str) and name]
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """What a recorded conversation holds for this row, as a line of BFCL's result files; None: it is to be asked.
+        """Return the recorded conversation of this row, as a line of BFCL's result files; None if the model answers it.
 
         Raises:
             EndpointError: conversations are recorded here, and this one is not.
@@ -277,7 +276,7 @@ class Endpoint(UserCalls, ABC):
         return None
 
     def load(self) -> Load | None:
-        """How many concurrent calls it gets now, and how many it refused; None where that is not counted."""
+        """Return the current and refused numbers of concurrent calls, or None if the endpoint counts none."""
         return None
 
     def allow(self, concurrency: int) -> None:

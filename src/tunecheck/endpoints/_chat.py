@@ -55,7 +55,7 @@ C = TypeVar("C", bound=ChatConfig)
 
 
 class ChatEndpoint(HttpEndpoint[C]):
-    """Posts chat completions: model, messages, tools where there are any, and the parameters beside them.
+    """Posts chat completions: model, messages, tools if there are any, and parameters.
 
     A request template of the definition takes the place of all that.
     """
@@ -72,7 +72,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         return _responses_url(url) if self._is_responses else url
 
     def beside(self, operation: str) -> ServiceOperation:
-        """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
+        """Return another operation of the service, such as `/embeddings`, with the same sign-in, limits and retries.
 
         An address that was given with that operation already is recognised.
 
@@ -160,7 +160,7 @@ def _deployment(url: str) -> str | None:
 
 
 def _responses_url(url: str) -> str:
-    """Return the address of the Responses API beside chat completions; Azure OpenAI has one for all deployments."""
+    """Return the address of the Responses API of a service; Azure OpenAI has one for all deployments."""
     if _path(url).endswith(_RESPONSES):
         return url
     if _deployment(url) is None:
@@ -194,7 +194,7 @@ _PARTS: Mapping[str, str] = {"text": "text", "image_url": "image", "input_audio"
 
 
 def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The body that asks what this one asks of chat completions. Nothing is stored, as there."""
+    """Return the Responses body that asks the same as a chat body. The service stores nothing."""
     body: dict[str, JSON] = {"store": False}
     for name, value in chat.items():
         if name == "messages" and isinstance(value, list):
@@ -216,13 +216,13 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _flat(first: Mapping[str, JSON], tool: JSON) -> JSON:
-    """A tool with the keys of its function beside its type."""
+    """Return a tool with the keys of its function at the top level."""
     held = tool.get("function") if isinstance(tool, dict) else None
     return {"type": "function", **first, **held} if isinstance(held, dict) else tool
 
 
 def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
-    """What stands for a message: itself, the calls that it makes, or the result of one."""
+    """Yield the items of a message: its content, its calls, or the result of a call."""
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
     if role == "tool":
         result = _content(content, "input")
@@ -256,7 +256,7 @@ def _part(part: JSON, side: str) -> JSON:
 
 
 def chat_reply(reply: JSON) -> JSON:
-    """A reply of the Responses API as one of chat completions; any other reply as it is."""
+    """Return a reply of the Responses API as a chat completion, and any other reply unchanged."""
     output = reply.get("output") if isinstance(reply, dict) and "choices" not in reply else None
     if not isinstance(reply, dict) or not isinstance(output, list):
         return reply

@@ -51,7 +51,7 @@ class Limits(ConcurrencyLimit, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Call(Generic[A]):
-    """What all attempts of one call share."""
+    """One call, the same in all its attempts."""
 
     url: str
     body: bytes

@@ -1,4 +1,4 @@
-"""What an endpoint definition says: where it stands, the keys that every kind shares, and errors that name the line."""
+"""An endpoint definition: its place, the keys that every kind shares, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 class EndpointConfig(Written, frozen=True, kw_only=True):
     """The keys of every definition. A kind of your own adds its keys, with their types and defaults, in a subclass.
 
-    `format`: the model family by whose form calls are read from the answers' text, strictly. `tools`: whether the API
-    takes tools, or they are told in text, as that family is shown them.
+    `format`: the model family that decides how calls are read from text. `tools`: `text` describes the tools in the
+    prompt, in the family's form, instead of sending them to the API.
     """
 
     kind: Text
@@ -34,7 +34,7 @@ class EndpointConfig(Written, frozen=True, kw_only=True):
 
 
 class ConcurrencyLimit(Written, frozen=True):
-    """How many calls at once."""
+    """The maximum number of concurrent calls."""
 
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 16
 

@@ -31,8 +31,8 @@ def load_endpoint(
 ) -> Endpoint:
     """The endpoint of a definition: a file, the name of one in the workspace's `endpoints/` folder, or a mapping.
 
-    `name` is what the endpoint is called in results and errors; without it, the file's stem, else the kind. `trust`
-    says who names it; without it, somebody who may.
+    `name` is what the endpoint is called in results and errors; without it, the file's stem, else the kind. `trust` is
+    the origin of the name; without it, the name is trusted.
 
     Raises:
         ConfigurationError: the definition cannot be read or is wrong; names file, line and key. Or who names it may
@@ -54,7 +54,7 @@ def load_endpoint(
 
 
 def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
-    """Set how the endpoint's calls stand in its text, and whether tools are told it in text."""
+    """Set the format of the endpoint's calls in text, and whether its prompt describes the tools."""
     form = definition.data.get("format", AUTO)
     try:
         endpoint.profile = chosen(str(form), trust=trust)

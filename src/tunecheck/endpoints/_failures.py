@@ -128,7 +128,7 @@ def _own_status(reply: Reply, body: JSON) -> int:
 
 
 def _told(body: JSON, *keys: str) -> list[JSON]:
-    """What an error's body says under these keys: in its `error`, then beside it."""
+    """Return the values of these keys in an error's body: first in its `error`, then at the top level."""
     body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini's errors stand in a list
     error = body.get("error") if isinstance(body, dict) else None
     holders = [holder for holder in (error, body) if isinstance(holder, dict)]

@@ -25,7 +25,7 @@ from tunecheck.plugins import load_file
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlace:
-    """Where a function stands: a module's name or a file, and what Python's path is."""
+    """The place of a function: a module's name or a file, and Python's path."""
 
     module: str
     file: Path | None
@@ -49,7 +49,7 @@ class FunctionPlace:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """What a function raised: an error of ours as it is, another one as its type and text."""
+    """An error of a function: the error itself if Tunecheck defines it, and always its type and text."""
 
     error: TunecheckError | None
     text: str
@@ -74,7 +74,8 @@ class FunctionProcess:
         Raises:
             WorkerDied: the call ended its process.
             LateError: it took longer than `limit_s` seconds.
-            TunecheckError, RuntimeError: what the function raised; an error that is not ours as its type and text.
+            TunecheckError, FunctionError: the error of the function; FunctionError holds the type and text of other
+            errors.
         """
         body = pickle.dumps(dict(arguments), protocol=pickle.HIGHEST_PROTOCOL)
         async with self._starting:

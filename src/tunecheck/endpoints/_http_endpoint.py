@@ -1,4 +1,4 @@
-"""What all endpoints over HTTP share: the common keys of a definition, and the way from a request to a completion."""
+"""The base of endpoints over HTTP: common keys of a definition, and the way from a request to a completion."""
 
 import random
 import uuid
@@ -54,7 +54,7 @@ _RESERVED_HEADERS = frozenset(
 
 
 class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
-    """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body.
+    """The common keys of definitions of endpoints over HTTP. `request` is the template of a body.
 
     `stream`: ask for answers as a stream. `system_role`: the role in which system messages are sent; `user` puts them
     before the user's first message. `send_reasoning`: how long a conversation gives the model its own reasoning back.
@@ -87,11 +87,11 @@ class GivenSecrets:
 
 
 class HttpEndpoint(Endpoint, Generic[C]):
-    """An endpoint that is asked over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
+    """An endpoint over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
 
-    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent
-    beside what the definition says, their key in place of its `auth`; the settings then speak of `key_variable`.
-    `clock` and `rng` are the time and randomness of limits and retries, for tests to control.
+    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent in
+    addition to the definition, their key in place of its `auth`; the settings then speak of `key_variable`. `clock` and
+    `rng` are the time and randomness of limits and retries, for tests to control.
     """
 
     config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
@@ -176,7 +176,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @property
     def is_chat(self) -> bool:
-        """Whether it speaks OpenAI's chat completions, with all that services offer beside them."""
+        """True if it speaks OpenAI's chat completions, with streams and tools."""
         return False
 
     @property
@@ -314,7 +314,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
 
     def _rendered(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        """The template's body; what asks for a stream stands beside the messages, as in every chat completion."""
+        """Return the template's body; parameters of streams stand at its top level, as in chat completions."""
         assert self._template is not None
         streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}
         others = {name: value for name, value in parameters.items() if name not in streaming}

@@ -1,4 +1,4 @@
-"""How many calls at once, how fast, and when again: an adaptive limit, token buckets and backoff."""
+"""Limits of calls: an adaptive concurrency limit, token buckets and backoff."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TokenBucket:
             self._level -= units
 
     def take_now(self, units: float) -> bool:
-        """Take units if they are available at once and nobody waits; return whether they were taken."""
+        """Take units if they are available at once and no caller waits; return whether they were taken."""
         if self._turn.locked() or min(units, self._capacity) - self._filled() > 1e-9:
             return False
         self._level -= units
@@ -231,10 +231,9 @@ def is_passing(status: int) -> bool:
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
 
-    A server's Retry-After is the least that is waited, and the jitter comes on top, half as wide. A call whose service
-    asks for more than `retry_after_cap_s` is given up: a run cannot stand still for hours on one header, and asking
-    earlier would be in vain.
-    (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+    A server's Retry-After is the least that is waited, and the jitter comes on top, half as wide. A call fails if its
+    service asks for a wait longer than `retry_after_cap_s`: a run cannot stand still for hours on one header, and a
+    retry before that would fail. (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
     retries: int = 5
@@ -253,7 +252,7 @@ class Backoff:
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """The wait that a reply asks for: `retry-after-ms`, `x-ms-retry-after-ms`, or Retry-After as seconds or as date.
 
-    `now` is in seconds since the epoch. None where nothing readable is asked for.
+    `now` is in seconds since the epoch. None if no header holds a readable wait.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         milliseconds = _number(headers.get(name))

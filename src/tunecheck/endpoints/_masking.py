@@ -147,7 +147,7 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=512)
 def _character(one: str) -> str:
-    """Return a pattern for a lower-case character, as it is or escaped in JSON, a URL or HTML, once or several times.
+    """Return a pattern for a lower-case character, plain or escaped in JSON, a URL or HTML, once or several times.
 
     Each alternative begins with a literal, so that the search skips quickly to where one can begin.
     """
@@ -214,14 +214,14 @@ def is_plain(value: JSON) -> bool:
 
 
 def hides(value: JSON) -> bool:
-    """Whether a text refers to a variable whose value is not to be shown."""
+    """True if a text refers to a variable with a secret value."""
     return isinstance(value, str) and any(not match[2] for match in ENV_REFERENCE.finditer(value))
 
 
 def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
     """A value of a request's body with the references to the environment in all its texts replaced.
 
-    What is replaced is masked in errors, and in answers too where its key's name says that it is a secret.
+    The inserted values are masked in errors. They are masked in answers too if the key's name marks a secret.
     """
     if isinstance(value, list):
         return [resolved(item, place.at(index), redactor) for index, item in enumerate(value)]
@@ -239,8 +239,8 @@ def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
 def shown(value: JSON, key: str = "", above: str = "") -> JSON:
     """Settings as a file may keep them.
 
-    Plain references to the environment stand as their values, the others as they were written. What was written out
-    under a name that says secret is masked, and so is what an address carries.
+    Plain references to the environment stand as their values, the others as they were written. Values under names of
+    secrets are masked, and so are credentials in addresses.
     """
     if isinstance(value, list):
         return [shown(item, key, above) for item in value]

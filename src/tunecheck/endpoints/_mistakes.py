@@ -27,7 +27,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """What the model says: text, calls, or both."""
+    """A simulated answer: text, calls, or both."""
 
     text: str | None = None
     calls: tuple[FunctionCall, ...] = ()
@@ -35,7 +35,7 @@ class SimulatedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a mistake may draw on: the last thing said to the model, and each function's parameter schema."""
+    """The input of a mistake: the last text sent to the model, and each function's parameter schema."""
 
     said: str = ""
     functions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedA
 
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """One value is another one of its type: another choice of its enum, a number beside it, other words."""
+    """One value changes within its type: another choice of its enum, a number close to it, other words."""
     places = [
         (index, path, value)
         for index, path, value in _places(draft)
@@ -101,7 +101,7 @@ def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) 
 
 
 def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """An argument is added that nobody asked for: an optional one of the schema, else one the function has not."""
+    """An argument is added without need: an optional one of the schema, else one that the function does not have."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     properties = _object(situation.functions.get(call.name, {}).get("properties"))
@@ -118,7 +118,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Another of the functions on offer is called, else one whose name is nearly right."""
+    """The call names another function on offer, or a slightly wrong name if there is no other."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     others = [other for other in situation.functions if other != call.name]

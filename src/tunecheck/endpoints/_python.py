@@ -141,7 +141,7 @@ class PythonEndpoint(Endpoint):
 
 @dataclass(frozen=True, slots=True)
 class _PythonState:
-    """What the calls of one event loop share: synchronous functions run in threads, asynchronous ones in `loop`."""
+    """The resources of one event loop: synchronous functions run in `threads`, asynchronous ones in `loop`."""
 
     free: asyncio.Semaphore
     threads: Threads

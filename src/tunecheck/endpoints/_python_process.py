@@ -26,7 +26,7 @@ def main() -> None:
     caller = None
     for number, body in pipes.requests():
         if caller is None:
-            place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from our own parent
+            place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
             caller = _Caller(place.load(), pipes)
             pipes.reply(number, None)
         else:
@@ -44,7 +44,7 @@ class _Caller:
 
     def call(self, number: int, body: bytes) -> None:
         """Answer one frame; a frame without arguments asks for a sign of life."""
-        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from our own parent
+        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
         try:
             value: object = None if arguments is None else self._function(**arguments)
             if inspect.isawaitable(value):

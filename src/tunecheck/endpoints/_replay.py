@@ -37,7 +37,7 @@ _LARGEST_ID = 10**300
 
 
 class NoAnswerError(ReplyError):
-    """Nothing is recorded for what was asked."""
+    """The file holds no answer for a request."""
 
 
 def id_key(row_id: str) -> bytes:
@@ -70,8 +70,8 @@ class ReplayEndpoint(Endpoint):
     `text`, or `error` with `type` and `message`, which is raised. `usage`, `latency_ms`, `finish_reason`, `request_id`
     and `simulated` are passed on. `response` names another key that holds the answer, such as BFCL's `result`.
 
-    `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a folder that holds some, as deep as they are:
-    its answers are those under `result`, and conversations give their recorded steps (`recorded_result`).
+    `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a folder with result files at any depth: its
+    answers are those under `result`, and conversations give their recorded steps (`recorded_result`).
 
     Raises:
         DataError: the file cannot be used; names the line.
@@ -173,7 +173,7 @@ def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
 
 
 class _Place(NamedTuple):
-    """Where a record stands; `has_id`: the record has an `id`."""
+    """The place of a record; `has_id`: the record has an `id`."""
 
     line: int
     offset: int

@@ -1,6 +1,7 @@
-"""An endpoint as a target: which columns of a row are asked, in which form, and which columns come back.
+"""An endpoint as a target: the columns that make a request, the form of the request, and the columns of the answer.
 
-A model is asked in its family's form: its calls are read from its text, and tools told in text where that is wanted.
+If a definition names a model family, calls are read from its text in the family's form, and `tools: text` describes the
+tools in the prompt.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class EndpointTarget(EndpointTargetBase):
     name will do). Without it, messages are the column `messages`, else `query`: a list of OpenAI messages, or a text,
     which is one user message; tools are the column `tools`, else `tool_definitions`: OpenAI tools or bare function
     schemas, as a list or as its JSON text. A column `parallel_tool_calls` (true or false) is sent along with tools.
-    Nothing else is guessed.
+    No other column is used.
 
     Raises:
         ConfigurationError: the mapping names something else.
@@ -92,7 +93,7 @@ class EndpointTarget(EndpointTargetBase):
         return completion.columns()
 
     def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
-        """The request that a row stands for.
+        """Return the request of a row.
 
         Raises:
             ValueError: as `answer`.
@@ -217,7 +218,7 @@ def _source(kind: type) -> str:
 async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
     """The endpoint's answer; where its definition names a `format`, the calls in its text are its tool calls.
 
-    With `tools: text`, tools, earlier calls and what they came to are told in text, and none are sent beside it.
+    With `tools: text`, the messages describe tools, earlier calls and their results, and the API gets no tools.
 
     Raises:
         EndpointError, StopRunError: as `Endpoint.complete`.
@@ -233,7 +234,7 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
 def with_calls(completion: Completion, profile: Profile | str, tools: object) -> Completion:
     """The completion with the calls that stand in its text, read by the profile (or "auto") and typed by the tools.
 
-    `raw_text` keeps the text as it came. Without a call that can be read, all stays as it is.
+    `raw_text` keeps the text as it came. Return the completion unchanged if its text has no readable call.
     """
     if completion.tool_calls or not completion.text:
         return completion

@@ -18,8 +18,8 @@ class RequestTemplate:
 
     `${messages}`, `${tools}`, `${parameters}` and `${data.column}` stand for values where they are a whole text, and
     for text (JSON where it is not text) within a longer one; `${time}` is when a conversation with a clock of its own
-    sends the request (ISO 8601, UTC), and nothing otherwise. A key whose whole value is `${tools}` or `${time}` is left
-    out where there is none. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
+    sends the request (ISO 8601, UTC), and nothing otherwise. A key with the whole value `${tools}` or `${time}` is left
+    out if there are no tools or no time. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
     """
 
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:

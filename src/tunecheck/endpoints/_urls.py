@@ -41,7 +41,7 @@ def checked_url(text: str, place: Place, redactor: Redactor) -> str:
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
         raise place.error(f"plain http goes to this machine only, not to {redactor.text(host)}: use https")
-    if secretive:  # a server is told, and may repeat, no more than these of it
+    if secretive:  # a server sees, and may repeat, only these parts
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
                 redactor.add(Secret(part), in_answers=False)

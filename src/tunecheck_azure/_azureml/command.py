@@ -61,7 +61,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     """Write an evaluation as a command job of Azure Machine Learning, and with --submit hand it over.
 
     The job runs in a copy of this folder, and its results are an output of the job: download them, and every command
-    reads them. What stands behind -- is what `tunecheck evaluate` is given here:
+    reads them. The words behind -- are arguments of `tunecheck evaluate`:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
@@ -91,7 +91,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
 
 def _evaluate_options(arguments: list[str]) -> Options:
-    """What evaluate makes of these arguments, and that nothing of it makes no sense in a job."""
+    """Return the options of `evaluate` for these arguments; options that make no sense in a job are refused."""
     from tunecheck.cli import evaluate
 
     # A word that evaluate does not take is refused here, not by a job that waited for its machine.
@@ -205,14 +205,14 @@ def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class AzureWorkspace:
-    """Where a job is to run; what is None, `az` knows from its own defaults."""
+    """The workspace of a job. Fields that are None come from the defaults of `az`."""
 
     workspace: str | None = None
     resource_group: str | None = None
     subscription: str | None = None
 
     def arguments(self) -> list[str]:
-        """As `az ml` takes them."""
+        """Return the options of `az ml`."""
         given = {
             "--workspace-name": self.workspace,
             "--resource-group": self.resource_group,

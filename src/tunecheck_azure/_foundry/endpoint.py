@@ -22,8 +22,8 @@ _MOST_VERSIONS = 100
 class FoundryUpload(RunUpload):
     """One run into one Foundry project: reserve, upload, register, create, complete.
 
-    The results are a version of a result of their own, whose name is made by us; a run refers to that version. What is
-    uploaded anew after a change becomes the next version, and the same run refers to it.
+    The results are a version of a result with a random name; a run refers to that version. Changed results become the
+    next version, and the same run refers to it.
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
@@ -65,7 +65,7 @@ class FoundryUpload(RunUpload):
             try:
                 reply = self._service.json(RESERVE, "POST", url, body)
             except UploadError as error:
-                if error.status != 409:  # that version was registered by an attempt whose answer was lost
+                if error.status != 409:  # an earlier attempt registered that version, and its answer was lost
                     raise
                 continue
             return candidate, reply

@@ -1,4 +1,4 @@
-"""The upload to a Foundry project's evals API: a run of an evaluation there, beside runs made there."""
+"""The upload to a Foundry project's evals API: a run of an evaluation, next to runs made in the portal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EvalsUpload(RunUpload):
     """One run: find or create its evaluation, create the run, wait until the service has read our verdicts.
 
     An evaluation is found by the hash of its definition, so that runs of the same data and evaluators stand in one.
-    What a run holds cannot be changed there: of changed results a new one is made, and the old one deleted.
+    Runs cannot be changed there: changed results become a new run, and the old one is deleted.
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:

@@ -1,7 +1,7 @@
 """A finished run as the evals API of a Foundry project takes it: testing criteria, and an item of each row.
 
-That API computes results and takes none. So an item holds our verdicts beside inputs and outputs, and each criterion is
-a Python grader that reads its verdict there: the scores shown there are ours, and no model is asked again.
+That API computes results and takes none. So an item holds inputs, outputs and verdicts, and each criterion is a Python
+grader that reads its verdict from the item: Foundry shows the scores of the run without another model call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the Foundry portal shows of a run: properties that name its table, and the table itself."""
+"""Data of a run for the Foundry portal: properties that name its table, and the table itself."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,7 +38,7 @@ def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
 
 
 def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The files that the portal is given. What is not in the run's folder is made in `folder`, row by row."""
+    """The files that the portal is given. Files that the run's folder lacks are written to `folder`, row by row."""
     columns = table_columns(run.rows())
     with (folder / _TABLE).open("wb") as file:
         for number, row in enumerate(run.rows()):

@@ -56,7 +56,7 @@ class AzureService:
     """Sends JSON to one service. Close it after use.
 
     Args:
-        credential: an object with `get_token`; it is asked for tokens of `scope`.
+        credential: an object with `get_token`; it gives tokens for `scope`.
         user_agent: how requests introduce themselves.
     """
 

@@ -28,7 +28,7 @@ Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What one check found: the evidence, what to do, and the keys of the definition to set."""
+    """The finding of one check: the evidence, what to do, and the keys of the definition to set."""
 
     status: Status
     evidence: str
@@ -38,7 +38,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class DoctorAnswer:
-    """What came back to one question: a completion, or the error that it ended in."""
+    """The outcome of one question: a completion, or the error that it ended in."""
 
     request: ChatRequest
     completion: Completion = field(default_factory=Completion)
@@ -104,7 +104,7 @@ class DoctorAnswer:
                 yield str(function.get("name")), function.get("arguments")
 
     def shown(self) -> str:
-        """What it says, for people."""
+        """Return the calls or the text for people, shortened."""
         calls = "; ".join(f"{call.name} {dumps(call.arguments).decode()}" for call in self.calls)
         return clean(calls or self.text, 160) or "nothing"
 
@@ -153,7 +153,7 @@ class Answers:
 
     @property
     def left_in_text(self) -> list[DoctorAnswer]:
-        """Those of them whose calls stand in the text alone."""
+        """The answers with calls in their text only."""
         return [answer for answer in self.with_calls if not answer.completion.tool_calls]
 
     @property
@@ -184,12 +184,12 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
 
 
 def advice_on(error: Exception) -> str:
-    """What to do about an error that a request ended in."""
+    """Return advice on the error of a request."""
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 
 def decoded(arguments: JSON) -> JSON:
-    """What arguments hold that may be JSON text; None where that is none."""
+    """Return arguments decoded from JSON text; None if the text is not JSON."""
     return value_of(arguments) if isinstance(arguments, str) else arguments
 
 

@@ -42,7 +42,7 @@ def _are_shown(answers: Answers) -> bool:
 
 
 def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
-    """What to do about tools that do not reach the model, where they are not told in text already."""
+    """Return the finding that tools do not reach the model, with a change unless the prompt describes them already."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
     form = str(answers.definition.get("format", AUTO))
@@ -138,7 +138,7 @@ def arguments_are_json(answers: Answers) -> Diagnosis:
 
 
 def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
-    """What is wrong with how a call's arguments are written."""
+    """Return the status, problem and advice for arguments that are not JSON text of an object."""
     if isinstance(arguments, dict):
         return "warn", "are an object, not JSON text", "Tunecheck reads both; other clients of this server may not"
     value = decoded(arguments)

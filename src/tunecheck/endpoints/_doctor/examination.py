@@ -113,7 +113,7 @@ def _findings(answers: Answers) -> Iterator[DoctorFinding]:
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """All that is to be set; of parameters, what each finding changes in those that are taken."""
+    """Return all keys to set. Parameters hold only what a finding changes in those that the API takes."""
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():
