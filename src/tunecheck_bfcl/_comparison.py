@@ -131,7 +131,7 @@ Rows = dict[str, tuple[bool | None, str | None, JSON]]
 
 
 def find_scores(path: Path) -> BfclScores | None:
-    """The scores of a file or folder; None where there are none.
+    """Return the scores of a file or folder, or None.
 
     Raises:
         DataError: those of several models, or two of one category.
@@ -157,7 +157,7 @@ def find_scores(path: Path) -> BfclScores | None:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The `….json…` files of a folder and some levels below it, in order; a wrong folder may be a whole disk."""
+    """Return the `….json…` files of a folder and some levels below it; a wrong folder may be a whole disk."""
     paths: list[Path] = []
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
@@ -186,7 +186,7 @@ def _verdict_rows(path: Path) -> Rows:
 
 
 def _scored_rows(path: Path, category: str) -> Rows:
-    """All rows of a category: those that failed are in the score file, the others only in the result file."""
+    """Return all rows of a category; the score file has the failed ones, the result file the others."""
     lines = _lines(path)
     _, counts = next(lines, (0, _ScoreLine()))
     total, correct = counts.total_count, counts.correct_count
@@ -214,7 +214,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
 
 
 def _asked(path: Path, category: str) -> dict[str, JSON]:
-    """What was answered, by row."""
+    """Return the answers by row."""
     results = _result_file(path)
     if not results.is_file():
         raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
@@ -229,7 +229,7 @@ def _asked(path: Path, category: str) -> dict[str, JSON]:
 
 
 def _result_file(path: Path) -> Path:
-    """Where the leaderboard keeps the results of a score file: the same place below `result` instead of `score`."""
+    """Return the leaderboard's result file of a score file: the same place below `result`."""
     name = path.name.removesuffix("_score.json") + "_result.json"
     parts = list(path.absolute().parts)
     places = [at for at, part in enumerate(parts[:-1]) if part == "score"]

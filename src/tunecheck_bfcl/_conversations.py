@@ -119,7 +119,7 @@ class LeaderboardAttempt(Attempt):
 
 
 def _holds_bracket(values: Iterable[object]) -> bool:
-    """Whether an opening bracket stands in any text among the values, however deep."""
+    """Return True if any text among the values, at any depth, holds an opening bracket."""
     for value in values:
         if isinstance(value, str):
             if "(" in value:

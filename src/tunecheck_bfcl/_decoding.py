@@ -15,7 +15,7 @@ Names = Literal["auto", "dotted", "underscored"]
 
 
 def decode_answer(result: object, mode: CallMode, language: str) -> list[object]:
-    """The calls of a single-turn result.
+    """Return the calls of a single-turn result.
 
     Raises:
         UndecodableError: the leaderboard's decoder fails on it.

@@ -105,7 +105,7 @@ class LeaderboardText(TextDialect):
         return decode_step(step, text_mode=True)
 
     def _source_text(self, call: FunctionCall) -> str:
-        """The call with values as source: of a function with another language's types."""
+        """Return the call of a Java or JavaScript function with its values as source."""
         documents = (
             [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
         )
@@ -122,7 +122,7 @@ def _type_of(name: str, properties: JSON) -> JSON:
 
 
 def _source(value: object, kind: object) -> str:
-    """A value as source: a text is that already, where it is not the plain value of a text's type."""
+    """Return a value as source; a text is source already unless its type is text and it has no quotes."""
     plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
     return value if isinstance(value, str) and not plain else dumps(value).decode()
 

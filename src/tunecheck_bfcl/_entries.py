@@ -17,7 +17,7 @@ CheckRow = Mapping[str, JSON]
 
 
 def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
-    """The rows of a category by id, with the columns that the checks take.
+    """Return the rows of a category by id, with the columns that the checks take.
 
     Raises:
         DataError: a file is not there or not JSON Lines.

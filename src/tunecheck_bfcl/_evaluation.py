@@ -35,7 +35,7 @@ class BfclOutcome:
 
     @property
     def folder(self) -> Path:
-        """The folder of the result files."""
+        """Return the folder of the result files."""
         return self.result.run_dir / FOLDER
 
 
@@ -90,7 +90,7 @@ def run_bfcl(
 def _evaluators(
     dataset: Dataset, target: ConversationTarget, mode: AnyMode, names: Names, data: Path | None
 ) -> dict[str, object]:
-    """Those that the rows need: for conversations, for single calls, or both."""
+    """Return the evaluators that the rows need: for conversations, for single calls, or both."""
     columns = dataset.scan().columns
     how: Compat = "auto" if target.compat is None else "bfcl"
     evaluators: dict[str, object] = {}

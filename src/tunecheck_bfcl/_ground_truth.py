@@ -12,7 +12,7 @@ _LONGEST_RESULT = 2_000
 
 
 def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
-    """An entry's conversation, line by line; of a single question, its possible answers.
+    """Yield the lines of an entry's conversation, or of a single question's possible answers.
 
     Raises:
         ValueError: the row has no ground truth of its check's form.

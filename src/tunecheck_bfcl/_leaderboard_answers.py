@@ -106,7 +106,7 @@ class LeaderboardRules:
         return given
 
     def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> RowVerdict | None:
-        """Why the call is not the one that the answer asks for; None where it is."""
+        """Return the failure of a call that is not the expected one, or None."""
         given = self.arguments(call, answer)
         if isinstance(given, RowVerdict):
             return given
@@ -212,7 +212,7 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
 
 
 def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
-    """The fault of the value's type, and whether the answers are of another type than the definition says.
+    """Return the fault of the value's type, and whether the answers have another type than the definition says.
 
     The leaderboard calls that other type a variable: the name of one stands where its value would.
     """

@@ -87,7 +87,7 @@ class ResultTree:
 
 
 def find_results(path: Path) -> ResultTree:
-    """The result files of a path, which is one itself or a folder above some.
+    """Return the result files of a path: a result file or a folder above some.
 
     Raises:
         DataError: there is none; or a model has two of the same category.
@@ -124,7 +124,7 @@ def find_results(path: Path) -> ResultTree:
 
 
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
-    """How a model was asked: with tools, if any row of its files holds calls as data, or its name says `FC`.
+    """Return how a model was asked: with tools, if any row holds calls as data or the model's name says `FC`.
 
     The answers of a model that was given tools are text where it did not call, and no calls are looked for in them.
     """
@@ -136,7 +136,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
 
 
 def _array(content: bytes) -> list[JSON] | None:
-    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself."""
+    """Return the rows of a file that is one array, or None for lines; the first line may be a list itself."""
     start = content.lstrip()
     if start[:1] != b"[":
         return None
@@ -149,7 +149,7 @@ def _array(content: bytes) -> list[JSON] | None:
 
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
-    """What each model is called: its folder's name; the way to it from the path where two have the same."""
+    """Return each model's name: its folder's name, or the path to it if two folders have the same name."""
     counts = [folder.name for folder in folders]
     root = path.resolve()
     return {

@@ -30,7 +30,7 @@ _STRICT = MatchPolicy(
 def check_single_turn(
     row: Mapping[str, object], result: object, *, compat: bool, mode: CallMode | None = None, names: Names = "auto"
 ) -> RowVerdict:
-    """The verdict of one row.
+    """Return the verdict on one row.
 
     Args:
         row: the columns `check` ("simple", "multiple", "parallel", "irrelevance", "relevance"), `language`,
@@ -111,7 +111,7 @@ def _failure(
 def _unordered_failure(
     calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
-    """Each answer takes the first call that fits and is still free; nothing is taken back."""
+    """Match each answer with the first fitting call that is still free, without backtracking."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
         return failed("parallel_function_checker_no_order:wrong_count", text)
@@ -129,7 +129,7 @@ def _unordered_failure(
 
 
 def _documents(row: Mapping[str, object]) -> dict[str, object]:
-    """The function documents by name, those with the declared types where the row has them; OpenAI tools are such."""
+    """Return the function documents (or OpenAI tools) by name, with declared types if the row has them."""
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):
         raise UnusableAnswerError("the functions are not a list")
@@ -213,7 +213,7 @@ def _strict_failure(
 
 
 def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
-    """The call with its values read as that language's source, unless the text itself is a possible value."""
+    """Return the call with its values read as source, unless the text itself is a possible value."""
     possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
     texts = {option for options in possible for option in options if isinstance(option, str)}
     read: dict[str, JSON] = {}
@@ -238,7 +238,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
 
 
 def _whole(document: object) -> object:
-    """A document with all the parts that JSON Schema lets it leave out."""
+    """Return a document with all optional parts of JSON Schema filled in."""
     if not isinstance(document, dict):
         return document
     parameters = document.get("parameters")

@@ -26,7 +26,7 @@ _LITERALS = ("string_literal", "character_literal")
 
 
 def decode_source_text(text: str, language: str) -> list[object]:
-    """The call of a text as `[{"f": {"a": "1"}}]`; `[None]` where there is something else than one call.
+    """Return the call of a text as `[{"f": {"a": "1"}}]`, or `[None]` if it is not one call.
 
     Raises:
         UnreadableError: it is not text of the language.
@@ -133,7 +133,7 @@ class _JavaText:
         return self._written(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
-        """A value, or a part of one, without what stands between its words."""
+        """Return a value, or a part of one, without the space between its words."""
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
             return self._written(node)
         if node.type == "array_creation_expression":

@@ -154,7 +154,7 @@ def _constant(match: re.Match[str]) -> bool | None:
 
 
 def source_calls(text: str) -> Reading:
-    """The calls of a text, in brackets or bare. It never raises."""
+    """Return the calls of a text, in brackets or bare. Never raises."""
     if len(text) > MAX_CHARACTERS:
         return Reading(problem=f"a text of {len(text)} characters")
     body = text.strip()
@@ -179,7 +179,7 @@ def source_calls(text: str) -> Reading:
 
 
 def _arguments(text: str, place: int) -> tuple[dict[str, JSON] | None, int]:
-    """The arguments up to the closing bracket, positional ones under "0", "1", …; and where they end."""
+    """Return the arguments up to the closing bracket, positional ones under "0", "1", …, and their end."""
     arguments: dict[str, JSON] = {}
     while True:
         key = _ARGUMENT_NAME.match(text, place)
@@ -196,7 +196,7 @@ def _arguments(text: str, place: int) -> tuple[dict[str, JSON] | None, int]:
 
 
 def _expression_end(text: str, place: int) -> int:
-    """Where an argument ends: at the next comma or closing bracket outside of its own brackets."""
+    """Return an argument's end: the next comma or closing bracket outside of its own brackets."""
     open_ones: list[str] = []
     while place < len(text):
         plain = _NOT_STRUCTURE.match(text, place)

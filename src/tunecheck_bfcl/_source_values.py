@@ -30,7 +30,7 @@ _JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
 
 
 def declared_value(text: str, language: str, type_name: str, element_type: str | None = None) -> object:
-    """The value that a parameter of this type gets; the text itself where it is not written as its type asks.
+    """Return the value that a parameter of this type gets, or the text if it does not fit the type.
 
     Raises:
         KeyError: the language has no such type, or the leaderboard has no reader for it.
@@ -166,7 +166,7 @@ def _js_lists(text: str) -> list[object]:
 
 
 def _lists_inside(text: str, start: int, closer: str) -> str | None:
-    """The part of the text from `start` that is lists with commas between, up to a closer; None where it is not.
+    """Return the part of the text from `start` that is comma-separated lists up to a closer, or None.
 
     A list ends at the first `]` from which the rest can be read so, on the line it began. One pass from the end, as
     a pattern that tries all ways would take time in 2 to the power of the number of lists.

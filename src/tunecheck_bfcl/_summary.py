@@ -141,7 +141,7 @@ class ModelScore:
     categories: Mapping[str, CategoryScore]
 
     def figures(self, version: str) -> dict[str, float | None]:
-        """The leaderboard's figures of that version, "v3" or "v4", by name."""
+        """Return the leaderboard's figures of a version, "v3" or "v4", by name."""
         weights = figure_weights({name: score.total for name, score in self.categories.items()})[version]
         return {name: self._figure(weights.get(name)) for name in FIGURES[version]}
 
@@ -162,7 +162,7 @@ class ModelScore:
 
 
 def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
-    """What the leaderboard's figures are made of, by version and name, of so many scored rows in each category.
+    """Return the weights of the leaderboard's figures by version and name, for these counts of scored rows.
 
     A figure of which a category is not there, or has no scored row, is left out.
     """

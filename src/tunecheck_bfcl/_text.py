@@ -61,7 +61,7 @@ class UndecodableError(ValueError):
 
 
 def decode_text(text: str) -> list[dict[str, object]]:
-    """The calls of a text as `[{"f": {"a": 1}}, …]`.
+    """Return the calls of a text as `[{"f": {"a": 1}}, …]`.
 
     A call as an argument is the object `{"g": {…}}`, or its own text where it has no arguments; `**values` stand under
     the key None, which is kept as the text `None`.
@@ -149,7 +149,7 @@ def _value(node: ast.expr | None) -> object:
 
 
 def decode_text_as_bfcl(text: str) -> Reading:
-    """The calls that BFCL makes in a conversation for a prompting model's text, or why it makes none. It never raises.
+    """Return the calls that BFCL makes of a prompting model's text, or why it makes none. Never raises.
 
     On top of `decode_text`, a dict whose values are all dicts is a call of its first key, which is how calls inside
     calls come about, and an empty dict as an argument makes the whole text unreadable.

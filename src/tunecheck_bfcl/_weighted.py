@@ -31,7 +31,7 @@ def paired_weighted(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PairedScores:
-    """The sum of the parts' means, each times its weight, in both runs, and its difference.
+    """Return the weighted sum of the parts' means in both runs, and its difference.
 
     Intervals are Student's on the standard error of stratified samples: Cochran, "Sampling Techniques" (1977), section
     5.3; with clusters, which may lie across parts, of the sums that each adds to the figure, as `Clusters.mean_error`.

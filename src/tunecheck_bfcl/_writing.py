@@ -18,7 +18,7 @@ from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The line of a result file for a row (or its id) and its answer, conversation or single call.
+    """Return the line of a result file for a row (or its id) and its answer.
 
     BFCL's scripts add the counts up: what was not counted is 0 there. `raw_text` is what a model wrote of a single
     question whose calls were read from another form than the call text in the result.
@@ -42,7 +42,7 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def error_line(row_id: str, message: str) -> dict[str, JSON]:
-    """The line of a row that has no answer: BFCL's scripts count it as wrong."""
+    """Return the line of a row without an answer; BFCL's scripts count it as wrong."""
     return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
 
 

@@ -15,12 +15,12 @@ class UnusableRowError(ValueError):
 
 
 def kind(value: object) -> str:
-    """What a value is, in JSON's words."""
+    """Return the kind of a value in JSON's words."""
     return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}")
 
 
 def as_list(value: object, what: str) -> list[JSON]:
-    """The value, if it is a list; `what` names it in the error."""
+    """Return the value if it is a list; `what` names it in the error."""
     return value if isinstance(value, list) else refuse(f"{what} must be a list, not {_kind(value)}")
 
 

@@ -114,7 +114,7 @@ def _hint(path: Path, form: Form) -> str:
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Each conversation with its number; one that is not JSON, by itself, as the error it is."""
+    """Yield each conversation with its number, or the error of a line that is not JSON."""
     if path.suffix.lower() in (".csv", ".parquet"):
         file = file_source(path)
         yield from ((number, own_keys(file, record)) for number, record in file.records())

@@ -59,12 +59,12 @@ class DatasetDefaults:
 
 
 def sidecar_path(data: Path) -> Path:
-    """Where the defaults of a data file stand: `val.jsonl` has `val.yaml`."""
+    """Return the path of a data file's defaults: `val.jsonl` has `val.yaml`."""
     return data.with_suffix(".yaml")
 
 
 def read_sidecar(data: Path) -> DatasetDefaults:
-    """The defaults in the file beside a data file; empty ones where there is no such file.
+    """Return the defaults in the file beside a data file, or empty ones without that file.
 
     Raises:
         ConfigurationError: the file cannot be used; the text names it, the line and the key.

@@ -50,7 +50,7 @@ class StreamSource(Source):
             self.name = self.label = name
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
-        """The next records, which stay to be given by `records`."""
+        """Return the next records; `records` still gives them."""
         while len(self._ahead) < count:
             first = next(self._fresh(), None)
             if first is None:
@@ -112,7 +112,7 @@ class FrameSource(Source):
 
 
 def checked(source: Source, row: object, number: int) -> Record:
-    """A row that somebody made in memory, as a dict of its own.
+    """Return a copy of a row made in memory.
 
     Raises:
         DataError: it is not a dict, or a column's name is not text.

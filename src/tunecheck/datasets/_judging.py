@@ -31,7 +31,7 @@ class Judging:
 
     @classmethod
     def read(cls, row: Mapping[str, object], turns: int) -> Judging:
-        """What the row's columns say; `turns` is how many turns its ground truth has.
+        """Read a row's columns; `turns` is the number of turns of its ground truth.
 
         Raises:
             UnusableRowError: a column holds something else; the text says which.
@@ -51,7 +51,7 @@ class Judging:
         )
 
     def ignores(self, path: str) -> bool:
-        """Whether a difference at this path counts for nothing."""
+        """Return True if differences at this path are ignored."""
         return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)
 
 

@@ -92,20 +92,20 @@ class Dataset:
 
     @property
     def note(self) -> str | None:
-        """What users should know about how it is read; None where it is as they see it."""
+        """Return a note for users on how the data is read, or None."""
         return self._source.note
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that name what its rows name, and what it declares: itself, and its sidecar."""
+        """Return the files behind the rows and the declarations: the data file and its sidecar."""
         return () if self.path is None else (self.path, sidecar_path(self.path))
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
-        """The same rows under other defaults, and another name: how a loader in code declares its own."""
+        """Return the same rows under other defaults and another name, for loaders in code."""
         return self._with(defaults=defaults, name=name or self.name)
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
-        """The first rows of it only, with repeated ids numbered; None and False leave it as it is.
+        """Return the first rows only, with repeated ids numbered; None and False change nothing.
 
         Raises:
             ConfigurationError: the limit is below 1.
@@ -118,7 +118,7 @@ class Dataset:
         return self._with(_limit=min(limits, default=None), _number_ids=number_ids or self._number_ids)
 
     def _with(self, **changes: object) -> Dataset:
-        """A copy that is scanned again."""
+        """Return a changed copy that is scanned again."""
         other = copy.copy(self)
         vars(other).update(changes, _found=None, _state=None)
         return other
@@ -138,7 +138,7 @@ class Dataset:
         return self._found
 
     def rows(self) -> Iterator[Row]:
-        """The rows in order, as they are needed.
+        """Return an iterator over the rows in order.
 
         Raises:
             DataError: as `scan`; or the file has changed since then; or an iterable is read a second time.
@@ -151,7 +151,7 @@ class Dataset:
         return self._watched(self._identified(records, by_id=scan.ids_unique, seen=seen))
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows; an error if the source has changed by their end, or where something cannot be read."""
+        """Yield the rows; raise an error if the source has changed or cannot be read."""
         try:
             yield from rows
         except DataError:
@@ -257,7 +257,7 @@ def open_dataset(
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
-    """A data set as another process knows it: its columns and defaults, with one row of nulls in place of its rows."""
+    """Return a stand-in for a data set in another process: its columns, its defaults, one row of nulls."""
     dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=defaults)
     dataset.name, dataset.path = name, path
     return dataset
@@ -286,7 +286,7 @@ def _file(given: str, folders: Sequence[Path]) -> Dataset:
 
 
 def training_form(source: Source) -> Form | None:
-    """The form of a training file, by its first record; None where it is none of them, or cannot be read."""
+    """Return the form of a training file by its first record, or None for other and unreadable files."""
     try:
         first = [record for _, record in islice(source.records(), 1)]
     except TunecheckError:  # whoever reads the file is told
@@ -299,7 +299,7 @@ def training_form(source: Source) -> Form | None:
 
 
 def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
-    """A training file; what its own sidecar declares wins."""
+    """Return a training file as a data set; its sidecar's declarations win."""
     from tunecheck.datasets._training.forms import TrainingSource
 
     given = {key: value for key, value in vars(declared).items() if value}
@@ -371,7 +371,7 @@ def file_source(path: Path) -> FileSource:
 
 
 def locate(given: str, search: Sequence[Path]) -> Path:
-    """The file of that name: as given, else in the first folder of `search` that has it.
+    """Return the path of a file: as given, else in the first folder of `search` that has it.
 
     Raises:
         DataError: there is none, or it is not a regular file.
@@ -388,7 +388,7 @@ def locate(given: str, search: Sequence[Path]) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Whether something of that name is there; a name that no file can have is not."""
+    """Return True if the path exists; impossible names do not."""
     try:
         return path.exists()
     except (OSError, ValueError):  # a name that is too long, or holds a NUL
@@ -414,7 +414,7 @@ def _data_files(folder: Path) -> list[str]:
 
 
 def usable_id(value: object) -> str | None:
-    """The value as an id: non-blank text, or a whole number as text; None for anything else."""
+    """Return the value as an id: non-blank text, or a whole number as text; None for other values."""
     if isinstance(value, str):
         return value if len(value) <= MAX_ID_LENGTH and not value.isspace() and value else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:
@@ -460,7 +460,7 @@ class RepeatedDataset(Dataset):
         self._inner = inner
 
     def scan(self) -> Scan:
-        """What the data set itself found; with as many rows as there are trials, and their columns."""
+        """Return the data set's scan with the trials' row count and columns."""
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
@@ -469,7 +469,7 @@ class RepeatedDataset(Dataset):
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
     def rows(self) -> Iterator[Row]:
-        """The trials in order."""
+        """Yield the trials in order."""
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
                 raise ConfigurationError(f"repeat: the id {row.id!r} looks like that of a trial; rename it")

@@ -27,7 +27,7 @@ class RightCall:
 
     @property
     def call(self) -> FunctionCall:
-        """The call with the first value of each argument that must be there."""
+        """Return the call with the first value of each required argument."""
         if not self.possible:
             return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
         required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
@@ -41,7 +41,7 @@ class RightCalls:
 
 
 def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
-    """The right calls in a row's ground truth.
+    """Return the right calls in a row's ground truth.
 
     A row whose `check` is `simple`, `multiple` or `parallel` has possible answers: `[{"f": {"unit": ["m", ""]}}]`.
     """
@@ -54,12 +54,12 @@ def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions
 
 
 def is_plain(row: Mapping[str, object]) -> bool:
-    """Whether arguments are values; those of rows in another language than Python are source text."""
+    """Return True if arguments are values; rows in other languages than Python hold source text."""
     return row.get("language") in (None, "python")
 
 
 def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
-    """The call as the only right one."""
+    """Return the call as the only right one."""
     return RightCall(call.name, {key: [value] for key, value in named_arguments(call, tools).arguments.items()})
 
 
@@ -75,12 +75,12 @@ def _options(values: JSON) -> list[JSON]:
 
 
 def may_be_left_out(options: JSON) -> bool:
-    """An empty text among the possible values says that the argument is optional."""
+    """Return True if the possible values include empty text, which marks the argument as optional."""
     return isinstance(options, list) and "" in options
 
 
 def first_value(options: JSON) -> JSON:
-    """The first possible value; in a value that is an object, each entry has possible values of its own."""
+    """Return the first possible value; each entry of an object has possible values of its own."""
     value = options[0] if isinstance(options, list) and options else options
     return _plain(value)
 
@@ -94,7 +94,7 @@ def _plain(value: JSON) -> JSON:
 
 
 def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
-    """How the call breaks the schema of its function: no accepted value of a parameter keeps to it."""
+    """Return violations of the function's schema: parameters of which no accepted value is valid."""
     if right.possible:
         return [*_violations_by_parameter(right, definition)]
     return [*definition.check(right.call.arguments).violations]

@@ -49,7 +49,7 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
-        """Whether the entry can be right in spite of it."""
+        """Return True if the entry can be right in spite of the finding."""
         return self.problem in REMARKS
 
 
@@ -66,7 +66,7 @@ class RowCheck:
         self._rows: dict[str, int] = {}
 
     def findings(self, row: Mapping[str, object], number: int) -> Iterator[Finding]:
-        """What is wrong with the row; `number` counts from 1 and names it where it has no id."""
+        """Yield the row's problems; `number` (from 1) names a row without an id."""
         entry = entry_name(row, number)
         yield from self._id(entry, row, number)
         for column, value in row.items():
@@ -103,20 +103,20 @@ class RowCheck:
 def schema_findings(
     entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
 ) -> list[Finding]:
-    """A finding where the call breaks the schema of its function; none where that is not there."""
+    """Return a finding if the call breaks the schema of its function; without a schema, none."""
     if definition is None or not (broken := violations(right, definition)):
         return []
     return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
 
 
 def entry_name(row: Mapping[str, object], number: int) -> str:
-    """What a row is called: its id, else its number."""
+    """Return a row's name: its id, else its number."""
     name = usable_id(row.get("id"))
     return name[:_LONGEST] if name else f"row-{number}"
 
 
 def call_text(call: FunctionCall) -> str:
-    """A call on one line, not endless."""
+    """Return a call on one line, cut if it is long."""
     text = " ".join(canonical_text([call]).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

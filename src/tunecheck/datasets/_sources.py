@@ -61,7 +61,7 @@ class Source(ABC):
 
     @abstractmethod
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """Every record with its number, counted from 1 in `unit`s, in order.
+        """Yield every record in order with its number, counted from 1 in `unit`s.
 
         Raises:
             DataError: something cannot be read; the text says what, where, and what to do.
@@ -75,7 +75,7 @@ class Source(ABC):
         raise DataError(f"{where}: {clean(what, MAX_ERROR)}")
 
     def state(self) -> object:
-        """Something that differs when the source has changed since it was last looked at."""
+        """Return a value that changes with the source."""
         return None
 
 
@@ -96,14 +96,14 @@ class FileSource(Source):
         return status.st_size, status.st_mtime_ns
 
     def open(self) -> IO[bytes]:
-        """The file, unbuffered."""
+        """Open the file unbuffered."""
         try:
             return self.place.open("rb", buffering=0)
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """All of the file's bytes."""
+        """Yield all of the file's bytes."""
         with self.open() as file:
             while True:
                 try:
@@ -117,7 +117,7 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """The bytes of a text file, without a byte order mark; the digest is of all of them."""
+        """Yield a text file's bytes without a byte order mark; the digest takes all bytes."""
         raw = self.raw_chunks(digest)
         for first in raw:
             start = first[:64]
@@ -131,7 +131,7 @@ class FileSource(Source):
             yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """The physical lines, without their line feed; a last line that is empty is left out."""
+        """Yield the physical lines without line feeds; an empty last line is left out."""
         held: list[bytes] = []
         size = number = 0
         for chunk in self.chunks(digest):
@@ -151,7 +151,7 @@ class FileSource(Source):
 
 
 def excerpt(text: str, at: int, *, width: int = 40) -> str:
-    """A short piece of the text around a position: quoted, on one line, safe to print."""
+    """Return a short piece of the text around a position: quoted, on one line, safe to print."""
     return ascii(text[max(0, at - width // 2) : at + width // 2])
 
 
@@ -161,7 +161,7 @@ _BLANK = b" \t\r\n"
 
 
 def json_source(path: Path) -> FileSource:
-    """What reads a `.json` file: its first character tells an array from JSON Lines under the wrong name."""
+    """Return the reader of a `.json` file; the first character tells an array from JSON Lines."""
     array = JsonArraySource(path)
     start = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
     return JsonLinesSource(path) if start.startswith(b"{") else array
@@ -171,7 +171,7 @@ _ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
 
 
 def _ends_early(error: ValueError) -> bool:
-    """Whether a value goes on after the text."""
+    """Return True if the text ends inside a value."""
     return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
 
 

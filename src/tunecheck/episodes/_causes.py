@@ -132,34 +132,34 @@ class TurnComparison:
 
     @cached_property
     def _given(self) -> str:
-        """What stood there before any call was made: what the user said, and what the functions say of themselves."""
+        """Return what was known before any call: the user's words and the functions' definitions."""
         said = dumps(cast("JSON", self._said)).decode() if self._said else ""
         return _searchable([said, self._services.definitions(self._right), ""])
 
     @cached_property
     def found(self) -> str:
-        """What the ground truth finds out in the turn, to look in."""
+        """Return the results of the ground truth's calls as one text."""
         return _searchable([wanted.result.text for wanted in self.wanted])
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all operations."""
+        """Return the names of all operations."""
         each = self._right.simulators.values()
         return frozenset(name for simulator in each for name in simulator.operations())
 
     def called(self, name: str) -> list[MadeCall]:
-        """The model's calls of a function."""
+        """Return the model's calls of a function."""
         return [made for made in self.made if made.call.name == name]
 
     def did(self, wanted: MadeCall) -> bool:
-        """Whether the model had what a call of the ground truth gives."""
+        """Return True if the model got the result of a ground-truth call."""
         return any(
             made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
         )
 
     @cached_property
     def undone(self) -> list[MadeCall]:
-        """The ground truth's calls that the model did not do."""
+        """Return the ground truth's calls whose results the model lacks."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def differs_without(self, name: str) -> bool:
@@ -171,7 +171,7 @@ class TurnComparison:
 
 
 def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
-    """A call with its arguments by name, and whether they are in order for the operation that it asks for."""
+    """Return a call with its arguments by name, and whether the operation takes these arguments."""
     given: Mapping[str, object] = made.arguments
     texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
     call = FunctionCall(made.name, {**made.arguments, **texts})
@@ -188,7 +188,7 @@ def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
 
 
 def _found_out(call: FunctionCall, result: Result, states: object) -> bool:
-    """Whether a call is named as a question, or answers with what stands in the state: no conversion, no login."""
+    """Return True if the call has a question's name, or if its answer repeats values of the state."""
     if _ASKS.search(call.name):
         return True
     held = {leaf for leaf in leaves(states) if _tells(leaf)}
@@ -205,7 +205,7 @@ def _searchable(texts: Iterable[str]) -> str:
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
-    """What ended the conversation, and the first answer that was cut off, up to the turn that failed (from 0)."""
+    """Yield what ended the conversation, and the first answer cut off up to the failed turn (from 0)."""
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
     for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
@@ -217,7 +217,7 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
 
 
 def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
-    """What the model did in the turn that failed that the ground truth did otherwise, the most telling first."""
+    """Yield how the model's calls in the failed turn differ from the ground truth's, the most telling first."""
     yield from _unknown(compared)
     yield from _loop(compared)
     for look in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
@@ -230,7 +230,7 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _early(compared: TurnComparison) -> Iterator[Fault]:
-    """The first call that changed the state in a turn that asks for none."""
+    """Yield the first call that changed the state in a turn that asks for no call."""
     for turn, made in compared.early[:1]:
         words = f"{_written(made.call)} in a turn that asks for no call"
         actual: JSON = made.call.arguments
@@ -259,7 +259,7 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
-    """The ground truth looks before it acts; the model acted, and never had what it would have seen."""
+    """Yield lookups of the ground truth that the model skipped before it acted."""
     for at, look in enumerate(compared.wanted):
         if not look.looked or look.result.text in compared.results or compared.called(look.call.name):
             continue
@@ -271,7 +271,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
-    """A call that the simulators refused as they were, where the ground truth makes another of the same function."""
+    """Yield calls refused in this state, if the ground truth calls the same function with other values."""
     for made in compared.made:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         if made.refused and wanted is not None and wanted.acted and _has_other_values(made.call, wanted.call):
@@ -280,7 +280,7 @@ def _against_state(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
-    """A call of the ground truth that failed, and that the model did not make again with success."""
+    """Yield calls that failed and that the model did not repeat with success."""
     for made in compared.made:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         last = made is compared.made[-1]
@@ -303,7 +303,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """A value that stands nowhere, where the ground truth's stands in what was said or found."""
+    """Yield values that nothing had given, if the ground truth's value was said or found."""
     for made in compared.made:
         if any(_same(made.call, each.call) for each in compared.wanted):
             continue
@@ -336,7 +336,7 @@ def _could_be_given(value: object) -> bool:
 
 
 def _given(value: object, known: str) -> bool:
-    """Whether a value stands in what is known, or is put together from parts that do: a path, a date."""
+    """Return True if the known text holds the value, or all parts of it: of a path, of a date."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None or isinstance(value, bool):
@@ -346,7 +346,7 @@ def _given(value: object, known: str) -> bool:
 
 
 def _compared(compared: TurnComparison) -> Iterator[Fault]:
-    """How the calls of the turn differ from those of the ground truth."""
+    """Yield the differences of the turn's calls from the ground truth's."""
     match = match_calls([made.call for made in compared.made], [each.call for each in compared.wanted], _LOOSE)
     faults = [*call_faults(match, _LOOSE), *argument_faults(match)]
     for made in compared.made if not faults else ():
@@ -356,7 +356,7 @@ def _compared(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _between(code: str, compared: TurnComparison, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
-    """A fault whose evidence is a call, and the one of the ground truth where the two part."""
+    """Return a fault with a call and the ground truth's call as evidence."""
     return Fault(
         code=code, call=made.name, turn=compared.turn, expected=as_value(wanted), actual=as_value(made), message=words
     )
@@ -367,14 +367,14 @@ def _same(one: FunctionCall, other: FunctionCall) -> bool:
 
 
 def _has_other_values(one: FunctionCall, other: FunctionCall) -> bool:
-    """Whether two calls differ by more than how much a text says: `archive/report.csv` holds `archive`."""
+    """Return True if two calls differ by more than longer texts: `archive/report.csv` holds `archive`."""
     pairs = [(one.arguments[name], value) for name, value in other.arguments.items() if name in one.arguments]
     texts = all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in pairs)
     return not texts and not _same(one, other)
 
 
 def _plain(call: FunctionCall) -> Mapping[str, JSON]:
-    """Its arguments with whole numbers as such: `15.0` is `15` to a simulator."""
+    """Return the arguments with whole floats as integers: `15.0` is `15` to a simulator."""
     values = call.arguments.items()
     return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values}
 

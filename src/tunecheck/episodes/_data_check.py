@@ -94,7 +94,7 @@ class CheckedRow:
 def findings(
     rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
-    """Everything that is wrong with a data set, by entry and turn, in order; arguments are those of `checked_rows`."""
+    """Yield the problems of a data set by entry and turn; the arguments are those of `checked_rows`."""
     for row in checked_rows(rows, services, row_check=row_check):
         yield from row.findings
 
@@ -102,7 +102,7 @@ def findings(
 def checked_rows(
     rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[CheckedRow]:
-    """The rows of a data set, each with everything that is wrong with it.
+    """Yield the rows of a data set with their problems.
 
     Args:
         rows: as the conversation target takes them, with `ground_truth`: each turn's calls.
@@ -190,7 +190,7 @@ class EntryCheck:
             yield from self._turn(turn, calls, self.offered(turn), replay)
 
     def offered(self, turn: int) -> frozenset[str]:
-        """The names of the functions on offer in a turn."""
+        """Return the names of the functions on offer in a turn."""
         held_out = self.entry.held_out
         offered = self.entry.offered
         if offered is None:
@@ -198,7 +198,7 @@ class EntryCheck:
         return offered.union(*(names for added, names in held_out.items() if added <= turn))
 
     def _judging(self, start: object) -> Iterator[Finding]:
-        """What the row says of how it is judged, and nothing answers to."""
+        """Yield settings of judging that name unknown operations or paths."""
         judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
@@ -283,7 +283,7 @@ class EntryCheck:
 
 
 def reports_failure(operation: str, value: object) -> bool:
-    """Whether an answer says that the operation did not succeed, though it is not an error: `{"login_status": false}`.
+    """Return True if an answer without an error reports a failure: `{"login_status": false}`.
 
     Not of operations that ask for a state, whose answer may well be no.
     """
@@ -297,7 +297,7 @@ def reports_failure(operation: str, value: object) -> bool:
 
 
 def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
-    """The entry in a row, of which `number` (from 1) names it where it has no id.
+    """Read the entry of a row; `number` (from 1) names a row without an id.
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
     (`cd(folder='x')`) or in any other format that `read_calls` knows.
@@ -346,7 +346,7 @@ def _messages(value: JSON, what: str) -> list[JSON]:
 
 
 def _tools(*offered: object) -> ToolDefinitions:
-    """The definitions among the functions; a name alone is that of a simulator's operation, which checks for itself."""
+    """Read the definitions among the functions; names alone are operations, which check their arguments."""
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
 
@@ -356,7 +356,7 @@ def _names(items: list[JSON]) -> frozenset[str]:
 
 
 def _name(item: JSON) -> str:
-    """The name in a function's document or tool; or the item itself, an operation's name."""
+    """Return the name in a function's document or tool, or the item itself if it is a name."""
     name = item
     if isinstance(item, dict):
         function = item.get("function")
@@ -365,7 +365,7 @@ def _name(item: JSON) -> str:
 
 
 def collision(call: FunctionCall, step: Called, start: object) -> str | None:
-    """Where the call put something new over something that was there from the start, or None.
+    """Return the place where a call put something new over something present from the start, or None.
 
     New is what the call answers with and was not given: a number that it chose.
     """
@@ -386,7 +386,7 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
 
 
 def _same_id(item: object, start: object, path: Path) -> Path | None:
-    """Where a list held, from the start, an item with the id of the new one."""
+    """Return the place of an item, present from the start, that has the new item's id."""
     others = _at(start, path)
     if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
         return None

@@ -98,7 +98,7 @@ def _source(value: object) -> str:
 
 
 def is_answer(step: object) -> bool:
-    """Whether a step is a text for the user: it holds no call in any form, and none that was begun."""
+    """Return True if a step is text for the user: no call in any form, complete or begun."""
     if not isinstance(step, str) or not step.strip():
         return False
     reading = read_calls(step)
@@ -134,7 +134,7 @@ def entries_of(step: object) -> Iterator[tuple[str, object]]:
 
 
 def _decode_text(text: str, tools: object) -> Reading:
-    """The calls of a text, in brackets or bare (`cd('docs')`), inside a code fence or not. It never raises."""
+    """Return the calls of a text: in brackets or bare (`cd('docs')`), fenced or not. Never raises."""
     if _NOTHING.fullmatch(text):
         return Reading()
     body = text.strip(" \t\r\n")
@@ -164,7 +164,7 @@ class _NestedScanner(PythonScanner):
         self._nested = 0
 
     def all(self) -> list[FunctionCall]:
-        """All calls of the text, with or without brackets around them, and nothing else."""
+        """Return all calls of the text, with or without brackets around them; refuse other text."""
         if self.sees("["):
             calls = self.calls()
         else:

@@ -78,34 +78,34 @@ class Dialect(ABC):
 
     @abstractmethod
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages of the first turn, as the model gets them."""
+        """Return the first turn's messages for the model."""
 
     @abstractmethod
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """The messages of a turn in which functions are added, as the model gets them."""
+        """Return the messages, for the model, of a turn that adds functions."""
 
     @abstractmethod
     def step(self, completion: Completion) -> JSON:
-        """The answer as it stands in the result."""
+        """Return the answer's step in the result."""
 
     @abstractmethod
     def decode(self, step: JSON) -> Reading:
-        """The calls of a step."""
+        """Return the calls of a step."""
 
     @abstractmethod
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """The answer as a message of the model's.
+        """Return the answer as an assistant message.
 
         `stem` makes ids for calls that came without.
         """
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """The message as the model gets it back within the same turn."""
+        """Return the message that the model gets back within the same turn."""
         return message
 
     @abstractmethod
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
-        """What the calls of that message came to, as the model gets it."""
+        """Return the messages with the results of a message's calls."""
 
 
 class ToolsDialect(Dialect):
@@ -124,7 +124,7 @@ class ToolsDialect(Dialect):
         return list(messages)
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """The tools join the others; a message says so where the user says nothing."""
+        """Add the tools; if the user says nothing, a message announces them."""
         self.tools = [*(self.tools or ()), *offer.tools]
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
@@ -172,7 +172,7 @@ class TextDialect(Dialect):
         self._profile = profile
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """The system prompt before them; a system message that is there already follows in the same one."""
+        """Return the messages behind the system prompt; it takes in the first system message."""
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
@@ -198,7 +198,7 @@ _SIGNATURES = ("extra_content", "thought_signature", "thoughtSignature")
 
 
 def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
-    """A call as it goes back to the server: the parts of OpenAI's schema and signatures, and no others."""
+    """Return a call for the server: only the parts of OpenAI's schema, and signatures."""
     function = call.get("function")
     assert isinstance(function, dict)
     arguments = function.get("arguments")

@@ -55,12 +55,12 @@ class Scenario:
 
     @property
     def adds_functions(self) -> bool:
-        """Whether some turn only adds functions, and the data holds no message that says so."""
+        """Return True if some turn only adds functions, without a message in the data."""
         return any(turn < len(self.turns) and not self.turns[turn] for turn in self.held_out)
 
 
 def read_scenario(row: Row, backends: Backends) -> Scenario:
-    """The conversation that a row describes.
+    """Read the conversation that a row describes.
 
     `turns` is a list of lists of messages and the only column that must be there. `involved_classes` names the
     simulators, `initial_config` holds the configuration of each. `tools` are OpenAI tools or function schemas, by

@@ -21,7 +21,7 @@ Tools = Sequence[Mapping[str, JSON]]
 
 
 def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
-    """The row of one step of a conversation: all of the turn's calls in its first step, then a text that ends it."""
+    """Return the row of a conversation's step: the turn's calls in its first step, then a closing text."""
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
     if step or not isinstance(texts, list) or not texts:
@@ -33,7 +33,7 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
 
 
 def question_row(row: Row, tools: Tools) -> Row:
-    """The row of one of BFCL's questions: the first of its possible answers; other rows are left as they are."""
+    """Return a BFCL question with its first possible answer; other rows stay as they are."""
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
         return _answered(row, row.id, _NO_CALL)
@@ -62,7 +62,7 @@ def _answered(row: Row, row_id: str, answer: JSON) -> Row:
 
 
 def _parameters(tools: Tools) -> dict[str, list[str]]:
-    """The names of each function's parameters, in their order."""
+    """Return the names of each function's parameters in order."""
     names: dict[str, list[str]] = {}
     for tool in tools:
         function = tool.get("function")
@@ -72,7 +72,7 @@ def _parameters(tools: Tools) -> dict[str, list[str]]:
 
 
 def _required(tools: Tools) -> set[JSON]:
-    """The names of parameters that some function must be given: BFCL allows an empty text for a few of them, too."""
+    """Return the required parameters of all functions; BFCL allows empty text for some of them."""
     listed = (_schema(tool).get("required") for tool in tools)
     return {name for names in listed if isinstance(names, list) for name in names}
 
@@ -96,7 +96,7 @@ class User(Protocol):
     """Speaks for the user in one conversation."""
 
     async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
-        """The messages that begin a turn (counted from 0); None ends the conversation.
+        """Return the messages that begin a turn (counted from 0); None ends the conversation.
 
         `so_far` is everything that was said, as the model sees it. What costs a call is to be recorded with
         `context.record`, and asked for with `context.recall` first, so that a run that goes on asks nothing twice.
@@ -121,7 +121,7 @@ class Model(Protocol):
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        """The answer in a step of a turn (both counted from 0); None where the turn ends without one."""
+        """Return the answer in a step of a turn (both counted from 0), or None if the turn ends."""
         ...
 
 
@@ -199,7 +199,7 @@ class RecordedModel:
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
-    """A recorded step as OpenAI tool calls; what is not a list of calls becomes an unreadable one."""
+    """Return a recorded step as OpenAI tool calls; anything but a list of calls becomes an unreadable call."""
     if not isinstance(step, list):
         return [] if isinstance(step, str) else [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []
@@ -212,6 +212,6 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
 
 
 def at(value: JSON, turn: int, step: int) -> JSON:
-    """What a list of turns, each a list of steps, holds for a step; None where it holds nothing."""
+    """Return the item of a step in a list of turns, each a list of steps, or None."""
     steps = value[turn] if isinstance(value, list) and turn < len(value) else None
     return steps[step] if isinstance(steps, list) and step < len(steps) else None

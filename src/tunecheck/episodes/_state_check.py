@@ -173,7 +173,7 @@ class StateCheck:
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
-        """The calls of each step of each turn; strictly those that were made."""
+        """Return the calls of each step of each turn; strictly, the calls that were made."""
         steps = [turn if isinstance(turn, list) else [] for turn in result]
         decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
         if not self.strict:
@@ -197,7 +197,7 @@ class StateCheck:
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """What is wrong with a result that has not a list of steps for each turn."""
+    """Return the failure of a result without a list of steps for each turn."""
     if not isinstance(result, list):
         return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(truth.turns):

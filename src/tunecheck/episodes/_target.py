@@ -157,7 +157,7 @@ class ConversationTarget(EndpointTargetBase):
         return output_columns(await conversation.run(context))
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
-        """A row of one question: one request, whose calls are not made."""
+        """Ask a row's question once, without making the calls of the answer."""
         request = self._single.request(row, context.idempotency_key())
         shown = request.tools or []
         if self.mode == "text":
@@ -175,7 +175,7 @@ class ConversationTarget(EndpointTargetBase):
         return single_columns(completion, dialect.step(completion), log)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
-        """The recorded result as it is, with a log of what it did to the simulators."""
+        """Return the recorded result with a log of its effect on the simulators."""
         scenario = read_scenario(row, self._services)
         model = RecordedModel(record)
         user = ScriptedUser(scenario.turns[: model.turn_count])
@@ -225,14 +225,14 @@ class ConversationTarget(EndpointTargetBase):
         return owner.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
 
     def _owner(self, row: Row) -> BenchmarkDialect | None:
-        """The benchmark whose own the row is."""
+        """Return the benchmark that the row belongs to."""
         name = benchmark_of(row.values)
         if name is not None and name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """The wording; a benchmark's copy is not looked at where none of its texts would be said."""
+        """Return the wording; a benchmark's copy is read only if its texts are needed."""
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
@@ -241,7 +241,7 @@ class ConversationTarget(EndpointTargetBase):
         return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
-        """The requests of a row whose model answers as the ground truth does: for estimates, none is sent."""
+        """Return the requests of a row answered by its ground truth, for estimates; none is sent."""
         if row.values.get("turns") is None:
             return [self._single.request(row)]
         scenario = read_scenario(row, self._services)
@@ -258,7 +258,7 @@ class ConversationTarget(EndpointTargetBase):
         return requests
 
     def inputs(self, row: Row) -> JSON:
-        """The columns that the conversation depends on; the whole row where the endpoint looks at it."""
+        """Return the columns that the conversation depends on, or the whole row if the endpoint reads it."""
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
         owner = benchmark_of(row.values)
@@ -268,7 +268,7 @@ class ConversationTarget(EndpointTargetBase):
         return {"benchmark": owner, **{name: row.values.get(name) for name in COLUMNS}}
 
     def fingerprint(self) -> str | None:
-        """A hash of the settings of the endpoint and of the conversation, and of `scoring_version`."""
+        """Return a hash of the endpoint's and the conversation's settings and of `scoring_version`."""
         asked = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
         if asked is None or user is None:

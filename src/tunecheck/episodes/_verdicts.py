@@ -34,12 +34,12 @@ class RowVerdict:
 
     @property
     def reason(self) -> str | None:
-        """What is wrong and why, for people."""
+        """Return what is wrong and why, as text for people."""
         return sentence(self.faults) if self.causes else self.message
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong, as faults, whose turns count from 1."""
+        """Return the faults; their turns count from 1."""
         if self.error_type is None or self.details:
             return self.details
         turn = None if self.turn is None else self.turn + 1

@@ -10,21 +10,21 @@ from tunecheck.formats._prompts import ToolPrompt
 class Wording(ABC):
     @abstractmethod
     def system(self, functions: Sequence[JSON]) -> str:
-        """What tells a prompting model which functions there are and how to call them."""
+        """Return the system prompt: which functions there are and how to call them."""
 
     @abstractmethod
     def added(self, functions: Sequence[JSON] | None) -> str:
-        """What says, in the user's place, that there are more functions now.
+        """Return the user's message that announces more functions.
 
         `functions` are their documents for a prompting model, None for one that gets them as tools.
         """
 
     @abstractmethod
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """What a prompting model's calls came to: each call's text and its result's."""
+        """Return the message with the results of a prompting model's calls."""
 
     def fingerprint(self) -> str:
-        """A hash of what answers depend on."""
+        """Return a hash of the texts that answers depend on."""
         texts = [self.system([]), self.added([]), self.added(None), self.results(["f()"], ["1"])]
         return content_hash([type(self).__qualname__, *texts])
 

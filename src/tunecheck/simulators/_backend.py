@@ -41,12 +41,12 @@ class Result:
 
 
 def success(value: object) -> Result:
-    """The result of an operation that returned this; a dict with `error` says that it failed, unless None or False."""
+    """Return the result of an operation; a dict with an `error` that is neither None nor False is a failure."""
     return Result(result_text(value), isinstance(value, dict) and value.get("error") not in (None, False), value)
 
 
 def failure(message: str) -> Result:
-    """The result of a call that failed."""
+    """Return the result of a failed call."""
     value = {"error": message}
     return Result(result_text(value), True, value)
 
@@ -101,7 +101,7 @@ class Backend:
         long_context: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
     ) -> Backend:
-        """A backend of new instances of these classes, each loaded from its part of the configuration."""
+        """Return a backend of new instances, each loaded from its part of the configuration."""
         simulators = {name: simulator() for name, simulator in classes.items()}
         backend = cls(simulators, time_limit_s=time_limit_s)
         for name, simulator in simulators.items():
@@ -160,19 +160,19 @@ class Backend:
         return value
 
     def states(self) -> dict[str, dict[str, object]]:
-        """Each simulator's state, by class name: to be compared, not changed."""
+        """Return each simulator's live state by class name; do not change it."""
         return {  # a thread may still be changing the state of a simulator whose call did not return
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
         }
 
     def state_texts(self) -> dict[str, dict[str, JSON]]:
-        """Each simulator's state as an inference log shows it, by class name; those without any are left out."""
+        """Return each simulator's state for an inference log by class name; empty states are left out."""
         texts = {name: simulator.state_text() for name, simulator in self.simulators.items() if name not in self._stuck}
         return {name: text for name, text in texts.items() if text}
 
     def tool_definitions(self) -> list[dict[str, JSON]]:
-        """The OpenAI tools of all operations."""
+        """Return the OpenAI tools of all operations."""
         return [definition for each in self.simulators.values() for definition in each.tool_definitions()]
 
 
@@ -215,13 +215,13 @@ class Backends:
 
     @cached_property
     def constants(self) -> Mapping[str, JSON]:
-        """The constants that pad rows with long context."""
+        """Return the constants that pad rows with long context."""
         if self._read_constants is None:
             raise DataError("a row asks for long context, and nothing here has constants for it")
         return self._read_constants()
 
     def find(self, name: str) -> type[Simulator]:
-        """The class of a simulator."""
+        """Return the class of a simulator."""
         if name not in self._classes:
             self._classes[name] = find_simulator(name, among=self._plugins, trust=self._trust)
         return self._classes[name]
@@ -240,7 +240,7 @@ class Backends:
 def find_simulator(
     name: str, *, workspace: Path | None = None, among: Sequence[Candidate] | None = None, trust: Trust | None = None
 ) -> type[Simulator]:
-    """The simulator class with this plugin name; `among` is what `discover` gave, to look for several.
+    """Return the simulator class of a plug-in name; `among` are the candidates that `discover` gave.
 
     `trust` says who names it; without it, somebody who may.
 

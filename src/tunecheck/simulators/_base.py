@@ -97,29 +97,29 @@ class Simulator:
         """
 
     def state(self) -> dict[str, object]:
-        """The state that is compared after each turn: plain data by name, sets allowed.
+        """Return the state that is compared after each turn: plain data by name, sets allowed.
 
         It may refer to the live state: callers compare it and do not change it.
         """
         return {}
 
     def state_text(self) -> dict[str, JSON]:
-        """The state as an inference log shows it: a copy, JSON where the value has such a form, else its text."""
+        """Return a copy of the state for an inference log: JSON values, or texts of values without a JSON form."""
         return {name: shown(value) for name, value in self.state().items()}
 
     @classmethod
     def sample(cls) -> Mapping[str, JSON]:
-        """A configuration for `datasets author` to let conversations start from, parts of which may be drawn."""
+        """Return a configuration for conversations of `datasets author`; parts of it may be drawn."""
         return {}
 
     @classmethod
     def operations(cls) -> Mapping[str, Operation]:
-        """The operations by name: those of the class in the order they are written, then those it inherits."""
+        """Return the operations by name: the class's own in the order of its source, then inherited ones."""
         return operations_of(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
 
     @classmethod
     def tool_definitions(cls) -> list[dict[str, JSON]]:
-        """One OpenAI tool (`{"type": "function", "function": {"name", "description", "parameters"}}`) an operation."""
+        """Return an OpenAI tool (`{"type": "function", "function": {"name", …}}`) for each operation."""
         return [tool_definition(operation) for operation in cls.operations().values()]
 
 
@@ -137,7 +137,7 @@ def copied(value: _Value) -> _Value:
 
 
 def shown(value: object) -> JSON:
-    """A value of a state as a log shows it: a copy through JSON, or its text where JSON has no form for it."""
+    """Return a state's value for a log: a copy through JSON, or its text if it has no JSON form."""
     try:
         copy: JSON = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
@@ -164,7 +164,7 @@ class Operation:
     waits: bool = False
 
     def bind(self, positional: Sequence[JSON], named: Mapping[str, JSON]) -> dict[str, JSON]:
-        """All arguments by parameter name.
+        """Return all arguments by parameter name.
 
         Raises:
             ArgumentError: too many, an unknown one, one given twice, or a required one missing.
@@ -187,7 +187,7 @@ class Operation:
 
 @functools.cache
 def operations_of(simulator: type) -> Mapping[str, Operation]:
-    """The operations of a simulator's class by name."""
+    """Return the operations of a simulator's class by name."""
     operations: dict[str, Operation] = {}
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
@@ -208,7 +208,7 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
 
 
 def tool_definition(operation: Operation) -> dict[str, JSON]:
-    """The OpenAI tool of an operation, from its signature and docstring: a new object each time.
+    """Return a new OpenAI tool made from an operation's signature and docstring.
 
     Raises:
         PluginError: an annotation that names a type which is not there.
@@ -239,7 +239,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
 
 
 def type_schema(hint: object) -> dict[str, JSON]:
-    """The JSON Schema of a parameter's type; what has none (`object`) may be anything: `{}`."""
+    """Return the JSON Schema of a parameter's type; `object` allows anything: `{}`."""
     if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
         return type_schema(hint.__value__)
     if hint in _SCALARS:
@@ -267,7 +267,7 @@ def _typed_dict_schema(hint: type) -> dict[str, JSON]:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The first paragraph on one line, and the text of each parameter below `Args:`."""
+    """Return the first paragraph on one line, and each parameter's text below `Args:`."""
     description = " ".join(text.partition("\n\n")[0].split())
     arguments: dict[str, str] = {}
     _, _, section = text.partition("\nArgs:\n")

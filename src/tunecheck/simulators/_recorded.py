@@ -67,7 +67,7 @@ class Recording:
             self._read()
 
     def find(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall | None:
-        """The call as it was made in this state."""
+        """Return the recorded call in this state, or None."""
         return self._calls.get((state, _key(name, arguments)))
 
     def begin(self, holds: Mapping[str, JSON]) -> None:
@@ -76,7 +76,7 @@ class Recording:
         self.start = self.hold(holds)
 
     def hold(self, holds: Mapping[str, JSON]) -> str:
-        """The name of a state, which is written where it is new."""
+        """Return the name of a state; a new state is written to the file."""
         name = content_hash(dict(holds))[:16]
         if name not in self.states:
             self._append(RecordedState(state=name, holds=dict(holds)))
@@ -189,7 +189,7 @@ class Recorded(TableSimulator):
 
 
 def _recording(path: Path) -> Recording:
-    """The recording of a file as it is now, read once."""
+    """Return a file's recording; an unchanged file is read once."""
     if not path.is_file():
         raise DataError(f"{path}: is not there; `tunecheck datasets author --mcp` writes the recording")
     status = path.stat()

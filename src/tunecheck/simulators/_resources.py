@@ -76,12 +76,12 @@ class Action:
 
     @property
     def schema(self) -> Record:
-        """The JSON Schema of all arguments."""
+        """Return the JSON Schema of all arguments."""
         properties = {name: dict(schema) for name, schema in self.parameters.items()}
         return {"type": "object", "properties": {**properties}, "required": [*self.required]}
 
     def chosen_by(self) -> set[str | None]:
-        """The parameters that say which records are meant."""
+        """Return the parameters that select records."""
         return {self.key, self.search, self.limit, *self.matches}
 
 
@@ -185,7 +185,7 @@ class Resources(TableSimulator):
         return copied(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
-        """A key that no record has, nor had: the same for the same calls."""
+        """Return a key that no record ever had; equal calls get equal keys."""
         while True:
             self._made[name] += 1
             key = made_key(name, kind.makes, self._made[name])
@@ -224,7 +224,7 @@ class Resources(TableSimulator):
         return copied(record)
 
     def _found(self, action: Action, arguments: Record) -> Record:
-        """The one record that is meant."""
+        """Return the selected record."""
         kind, records = self.resources[action.resource], self._records[action.resource]
         if action.key is None:
             if kind.key is not None:
@@ -244,7 +244,7 @@ class Resources(TableSimulator):
 
 
 def made_key(name: str, makes: str, number: int) -> int | str:
-    """The key of the record of a resource that is made as the so many-th."""
+    """Return the key of the n-th record created in this resource."""
     keys = {"uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {number}")), "text": f"{name}-{number}"}
     return keys.get(makes, number)
 
@@ -258,7 +258,7 @@ def _given(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSO
 
 
 def _holds(record: Record, name: str, wanted: JSON) -> bool:
-    """Whether a field is as wanted; of several values on either side, one that both have is enough."""
+    """Return True if a field has the wanted value; if either is a list, one common value is enough."""
     own, others = (
         {canonical(each) for each in (value if isinstance(value, list) else [value])}
         for value in (record.get(name), wanted)

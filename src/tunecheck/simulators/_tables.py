@@ -49,7 +49,7 @@ class TableSimulator(Simulator):
 
     @classmethod
     def operations(cls) -> Mapping[str, Operation]:
-        """The class's own methods, and the functions of its table."""
+        """Return the class's own methods and the functions of its table."""
         return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
 
     @classmethod

@@ -39,18 +39,18 @@ class Category:
 
     @property
     def live(self) -> bool:
-        """Whether its rows are from the live part, which users contributed."""
+        """Return True if its rows are from the live part, which users contributed."""
         return self.name.startswith("live_")
 
     @property
     def questions(self) -> Path:
-        """Its questions, below the data folder."""
+        """Return the path of its questions below the data folder."""
         name = f"BFCL_v4_{self.name}.json"
         return Path(name) if self.scored else _UNUSED / "question" / name
 
     @property
     def answers(self) -> Path | None:
-        """Its ground truth, below the data folder; None where answers are right by calling, or not calling, at all."""
+        """Return the path of its ground truth below the data folder; None if only calling or not calling counts."""
         if self.check in ("irrelevance", "relevance"):
             return None
         folder = Path("possible_answer") if self.scored else _UNUSED / "possible_answer"
@@ -92,7 +92,7 @@ GROUPS = {
 
 
 def named_categories(text: str) -> list[Category]:
-    """The categories that a text names: names and groups between commas, each category once, in the order named.
+    """Return the categories that a text names: names and groups between commas, each category once.
 
     Raises:
         DataError: a name that is neither a category nor a group.
@@ -108,7 +108,7 @@ def named_categories(text: str) -> list[Category]:
 
 
 def category_of(row_id: str) -> Category | None:
-    """The category that an id belongs to, that with the longest name: `live_multiple_1-0-1` is of `live_multiple`."""
+    """Return the category with the longest name that an id begins with: `live_multiple` of `live_multiple_1-0-1`."""
     names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
     return CATEGORIES[max(names, key=len)] if names else None
 
@@ -118,7 +118,7 @@ _VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)
 
 
 def shared_part(row_id: str) -> str:
-    """What rows with an equal one have in common, so that they are not independent; of all others their id.
+    """Return a label that is equal for dependent rows; independent rows have their id.
 
     The variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) are of one scenario, live rows whose
     ids have an equal second number (`live_simple_0-0-0`, `live_simple_1-0-1`) of one function document.

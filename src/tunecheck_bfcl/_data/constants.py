@@ -25,7 +25,7 @@ class _NoLiteralError(Exception):
 
 
 def parse_file(path: Path) -> ast.Module:
-    """The syntax tree of a Python file.
+    """Return the syntax tree of a Python file.
 
     Raises:
         DataError: it cannot be read, is too large, or is not Python.
@@ -45,7 +45,7 @@ def parse_file(path: Path) -> ast.Module:
 
 
 def read_constants(path: Path) -> dict[str, object]:
-    """The constants that a Python file assigns at its top level, by name; the last assignment counts.
+    """Return the constants that a Python file assigns at its top level by name; the last assignment counts.
 
     Raises:
         DataError: as `parse_file`.
@@ -60,7 +60,7 @@ def read_constants(path: Path) -> dict[str, object]:
 
 
 def text_constants(path: Path) -> Iterator[str]:
-    """Every text that stands in a Python file, wherever in it, the pieces of f-strings included.
+    """Yield every text in a Python file, pieces of f-strings included.
 
     Raises:
         DataError: as `parse_file`.
@@ -132,7 +132,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it is JSON; and so is `...` here, which one of the published lists holds as an item and answers show."""
+    """Return True for JSON and for `...`, which one of the published lists holds and answers show."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list):

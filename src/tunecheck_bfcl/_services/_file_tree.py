@@ -52,7 +52,7 @@ Node: TypeAlias = File | Directory
 def read_directory(
     name: str, config: JSON, where: str, parent: Directory | None = None, *, depth: int = 0
 ) -> Directory:
-    """A directory from its configuration `{"type": "directory", "contents": {name: {…}, …}}`."""
+    """Read a directory from its configuration `{"type": "directory", "contents": {name: {…}, …}}`."""
     contents = config.get("contents") if isinstance(config, dict) else None
     if not isinstance(contents, dict):
         raise DataError(f"{where} needs 'contents', an object with the directory's entries")
@@ -106,7 +106,7 @@ def _endless() -> NoReturn:
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
-    """All entries below a directory with their paths, each directory before what is in it."""
+    """Yield all entries below a directory with their paths, each directory before its contents."""
     room, entries = MAX_CHARACTERS, MAX_ENTRIES
     open_directories = [(prefix, iter(directory.contents.items()))]
     while open_directories:
@@ -136,7 +136,7 @@ def plain(directory: Directory) -> dict[str, object]:
 
 
 def shown(node: Node) -> str:
-    """A node in the text form of BFCL's logs."""
+    """Return a node in the text form of BFCL's logs."""
     if isinstance(node, File):
         return f"<<File: {node.name}, Content: {node.content}>>"
     parent = node.parent.name if node.parent else None
@@ -176,13 +176,13 @@ class Volume:
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
 
     def plain(self) -> dict[str, object]:
-        """The tree as plain data under the root's name; made anew only after a change."""
+        """Return the tree as plain data under the root's name; made anew only after a change."""
         if self._plain is None:
             self._plain = {self.root.name: plain(self.root)}
         return self._plain
 
     def find(self, name: str) -> Node | None:
-        """An entry of the current directory; where one is named ".", that name means the directory itself."""
+        """Return an entry of the current directory; if one is named ".", that name means the directory itself."""
         entry = self.current.contents.get(name)
         return self.current if name == "." and entry else entry
 
@@ -193,7 +193,7 @@ class Volume:
         return entry
 
     def at(self, path: str) -> Directory:
-        """The directory at a path from here, or from the root where it begins with "/"; `..` has no meaning in it."""
+        """Return the directory at a path from here, or from the root for a leading "/"; `..` has no meaning."""
         directory = self.root if path.startswith("/") else self.current
         if path == "/":
             return directory

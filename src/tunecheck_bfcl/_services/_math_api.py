@@ -263,7 +263,7 @@ def _number(value: float, refusal: str) -> float:
 
 
 def _tried(work: Callable[[], _Result], refusal: str) -> _Result:
-    """What the work gives; a refusal where the types of what it works on do not allow it."""
+    """Return what the work gives; a TypeError becomes a refusal."""
     try:
         return work()
     except TypeError:
@@ -290,7 +290,7 @@ def _no_conversion(unit_in: str, unit_out: str) -> str:
 
 
 def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
-    """The logarithm of a number, complex where it or the base is negative.
+    """Return the logarithm of a number, complex if the number or the base is negative.
 
     Raises:
         SimulatorError: no number, the base is 1, or more digits than `MAX_PRECISION`.
@@ -309,7 +309,7 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
 
 def _checked(value: JSON) -> int | float | str:
-    """A number that is read in a moment."""
+    """Return the value if it is a number that is read quickly."""
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
         raise SimulatorError("a number of thousands of digits is too large")
     if isinstance(value, str) and _NUMBER.fullmatch(value):

@@ -375,7 +375,7 @@ class TravelAPI(ConfiguredService):
         return found
 
     def _number(self, digits: int) -> str:
-        """A random number of so many digits, as ids and tokens are."""
+        """Return a random number of so many digits, for ids and tokens."""
         return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
 
     def _require_token(self, access_token: str) -> None:
@@ -391,7 +391,7 @@ class TravelAPI(ConfiguredService):
         return found
 
     def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
-        """Why a traveller is not verified; empty where nothing speaks against it."""
+        """Return why a traveller is not verified, or empty text."""
         failures: dict[str, str] = figures()["travel"]["verification_failures"]
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
             return failures["another"].format(
@@ -410,7 +410,7 @@ class TravelAPI(ConfiguredService):
 
 
 def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_class: str) -> float:
-    """The fare of a flight between two listed airports on a day that is one; some routes lead elsewhere."""
+    """Return the fare of a flight; refuse unlisted airports and dates that do not exist."""
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
         if code not in figures()["travel"]["airports"]:
             raise SimulatorError(f"there is no airport {code} to use for {place}")
@@ -420,7 +420,7 @@ def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_cla
 
 
 def _day(text: str) -> date | None:
-    """A day written as 2024-09-30; None for anything else that is text."""
+    """Return the day of a text such as 2024-09-30, or None for other texts."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
     except ValueError:
@@ -436,7 +436,7 @@ def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str)
 
 
 def _factor(travel_date: str, travel_class: str) -> float:
-    """Every class has its factor, and days whose digits add up to an even number cost more."""
+    """Return the factor of a class; days whose digits add up to an even number cost more."""
     if travel_class not in figures()["travel"]["class_factors"]:
         raise SimulatorError("the travel class must be economy, business or first")
     factor = figures()["travel"]["class_factors"][travel_class]

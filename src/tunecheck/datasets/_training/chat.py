@@ -38,7 +38,7 @@ _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 
 
 def is_chat(record: Record) -> bool:
-    """Whether this is a conversation that ends with the assistant, or one with a preferred end."""
+    """Return True for a conversation that ends with the assistant or has a preferred end."""
     if _OF_ROWS & record.keys():
         return False
     ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
@@ -47,7 +47,7 @@ def is_chat(record: Record) -> bool:
 
 
 def chat_rows(record: Record, number: int) -> list[Record]:
-    """The rows of one conversation.
+    """Return the rows of one conversation.
 
     Raises:
         ConversationError: it is none, or some message of it cannot be read.
@@ -64,7 +64,7 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 
 
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
-    """What is given, and what the model is trained on."""
+    """Return the given messages and the messages that the model is trained on."""
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
         return [], _listed(asked, "messages", "user")

@@ -31,7 +31,7 @@ class Form:
 
     @property
     def defaults(self) -> DatasetDefaults:
-        """What its rows declare."""
+        """Return the defaults of its rows."""
         return DatasetDefaults(
             column_mapping={
                 "ground_truth": "${data.answer}",
@@ -53,12 +53,12 @@ FORMS = {form.name: form for form in _FORMS}
 
 
 def form_of(record: Record) -> Form | None:
-    """The form of a file that begins with this record; None where it is none of them."""
+    """Return the form of a file that begins with this record, or None."""
     return next((form for form in _FORMS if form.fits(record)), None)
 
 
 def own_keys(file: FileSource, record: Record) -> Record:
-    """The record; of Parquet without the keys that it adds, which in calls would be arguments."""
+    """Return the record without the null keys that Parquet adds, which calls would take as arguments."""
     plain = without_nulls(record) if isinstance(file, ParquetSource) else record
     assert isinstance(plain, dict)
     return plain

@@ -24,13 +24,13 @@ _DASH = re.compile(r"[\s\-–—]+\Z")
 
 
 def is_glaive(record: Record) -> bool:
-    """Whether this is a raw Glaive conversation."""
+    """Return True for a raw Glaive conversation."""
     chat = record.get("chat")
     return isinstance(record.get("system"), str) and isinstance(chat, str) and _TURN.search(chat) is not None
 
 
 def glaive_rows(record: Record, number: int) -> list[Record]:
-    """The rows of one raw conversation.
+    """Return the rows of one raw conversation.
 
     Raises:
         ConversationError: it is not a conversation, or some turn of it cannot be converted.
@@ -80,7 +80,7 @@ def _turns(chat: str, *, beside: int) -> Iterator[tuple[str, str]]:
 
 
 def _split_system(text: str) -> tuple[str, list[JSON]]:
-    """The sentence, and the functions."""
+    """Return the sentence and the functions of a system text."""
     text = text.strip().removeprefix("SYSTEM:").strip()
     start = _FUNCTIONS.search(text)
     if start is None:
@@ -91,7 +91,7 @@ def _split_system(text: str) -> tuple[str, list[JSON]]:
 
 
 def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
-    """The JSON objects that stand one after another from here, lists of them opened, and where they end."""
+    """Return the consecutive JSON objects from here, lists flattened, and their end."""
     decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
     values: list[JSON] = []
     while _FUNCTIONS.match(text, at):

@@ -28,7 +28,7 @@ _OPEN, _CLOSE = "<tool_response>", "</tool_response>"
 
 
 def is_sharegpt(record: Record) -> bool:
-    """Whether this is a list of turns, each with `from` and `value`."""
+    """Return True for a list of turns, each with `from` and `value`."""
     turns = record.get("conversations")
     return (
         isinstance(turns, list)
@@ -38,7 +38,7 @@ def is_sharegpt(record: Record) -> bool:
 
 
 def sharegpt_rows(record: Record, number: int) -> list[Record]:
-    """The rows of one conversation.
+    """Return the rows of one conversation.
 
     Raises:
         ConversationError: it is none, or some turn of it cannot be read.
@@ -97,7 +97,7 @@ def _results(turns: Turns, given: list[str]) -> None:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """What stands between the marks of results, or all of it."""
+    """Yield the texts between the marks of results, or the whole text."""
     pieces = value.split(_OPEN)
     yield from (piece.split(_CLOSE)[0].strip() for piece in pieces[1:]) if len(pieces) > 1 else [value]
 

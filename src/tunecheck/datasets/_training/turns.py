@@ -55,11 +55,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many calls have no result yet."""
+        """Return the number of calls without a result."""
         return len(self._waiting)
 
     def rows(self) -> list[Record]:
-        """The rows of all turns.
+        """Return the rows of all turns.
 
         Raises:
             ConversationError: there are none.
@@ -69,13 +69,13 @@ class Turns:
         return self._rows
 
     def say(self, message: Record) -> None:
-        """A message of anybody but the assistant and the functions."""
+        """Add a message of anybody but the assistant and the functions."""
         self._no_call_waits()
         self._asked |= message.get("role") == "user"
         self._add(message)
 
     def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
-        """What a function returned: to the call of this id, else the first that waits, where given of this name."""
+        """Add a function's result to the call of this id, else to the first waiting call (of this name)."""
         if call_id is not None:
             found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
         else:
@@ -89,7 +89,7 @@ class Turns:
     def answer(
         self, text: str, calls: Sequence[FunctionCall], message: Record | None = None, *, trained: bool = True
     ) -> None:
-        """A turn of the assistant, which is a row if the model is trained on it and a question stands before it.
+        """Add an assistant turn; it is a row if the model is trained on it and a question precedes it.
 
         `message` holds what else the message has; where no calls are given, those in the text are read.
         """
@@ -106,12 +106,12 @@ class Turns:
         self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
 
     def no_call(self) -> None:
-        """A turn of which only is known that it calls nothing."""
+        """Add a turn that calls nothing and whose text is unknown."""
         self._turn += 1
         self._add_row({"tool_uses": []})
 
     def error(self, reason: str) -> ConversationError:
-        """The next message cannot be converted."""
+        """Return an error about the next message."""
         return ConversationError(f"message {len(self._messages) + 1}: {reason}")
 
     def _add_row(self, answer: JSON) -> None:
@@ -161,7 +161,7 @@ def as_tools(value: JSON, what: str) -> list[JSON]:
 
 
 def listed(value: JSON, what: str) -> list[JSON]:
-    """A list of objects, one object, the JSON text of either, or nothing, as a list.
+    """Return a list of objects, an object, the JSON text of either, or nothing as a list.
 
     Raises:
         ConversationError: it is something else.

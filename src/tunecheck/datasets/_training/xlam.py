@@ -20,12 +20,12 @@ _TYPES = {
 
 
 def is_xlam(record: Record) -> bool:
-    """Whether this is a question with tools and answers."""
+    """Return True for a question with tools and answers."""
     return record.keys() >= _KEYS and all(isinstance(record[key], (str, list)) for key in _KEYS)
 
 
 def xlam_rows(record: Record, number: int) -> list[Record]:
-    """The row of one question.
+    """Return the row of one question.
 
     Raises:
         ConversationError: it is none, or its tools or answers cannot be read.
@@ -48,7 +48,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
 
 
 def _with_schema(tool: JSON) -> JSON:
-    """The tool with a JSON Schema of its parameters."""
+    """Return the tool with a JSON Schema of its parameters."""
     parameters = tool.get("parameters") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(parameters, dict) or isinstance(parameters.get("type"), str):
         return tool
@@ -80,7 +80,7 @@ def _schema(kind: str) -> Record:
 
 
 def _parts(inner: str) -> Iterator[str]:
-    """What stands between the commas outside brackets."""
+    """Yield the parts between commas outside brackets."""
     depth = start = 0
     for at, mark in enumerate(inner):
         depth += (mark == "[") - (mark == "]")
