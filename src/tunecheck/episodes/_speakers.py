@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
@@ -26,10 +26,11 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
     if step or not isinstance(texts, list) or not texts:
         return _answered(row, f"{row.id} turn {turn} step {step}", _DONE)
-    parameters = _parameters(tools)
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
-    named = [bind_positional(call, parameters.get(call.name, ())) for call in calls]
-    return _answered(row, f"{row.id} turn {turn} step {step}", write_calls(named, "openai"))
+    if any("0" in call.arguments for call in calls):  # the sign of a positional argument
+        names = {name: [*(schema.get("properties") or ())] for name, schema in _schemas(tools).items()}
+        calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
+    return _answered(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
 
 
 def question_row(row: Row, tools: Tools) -> Row:
@@ -37,13 +38,15 @@ def question_row(row: Row, tools: Tools) -> Row:
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
         return _answered(row, row.id, _NO_CALL)
-    names = list(_parameters(tools))
+    schemas = _schemas(tools)
+    names = [*schemas]
     if check == "relevance":
         return _answered(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
     language = row.values.get("language")
-    required = _required(tools)
+    # BFCL allows an empty text for some required parameters.
+    required = {name for schema in schemas.values() for name in (schema.get("required") or ())}
     calls: list[FunctionCall] = []
     for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
         arguments: dict[str, JSON] = {}
@@ -61,31 +64,11 @@ def _answered(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
 
 
-def _parameters(tools: Tools) -> dict[str, list[str]]:
-    """Return the names of each function's parameters in order."""
-    names: dict[str, list[str]] = {}
-    for tool in tools:
-        function = tool.get("function")
-        if isinstance(function, dict):
-            names[str(function.get("name"))] = list(_properties(tool))
-    return names
-
-
-def _required(tools: Tools) -> set[JSON]:
-    """Return the required parameters of all functions; BFCL allows empty text for some of them."""
-    listed = (_schema(tool).get("required") for tool in tools)
-    return {name for names in listed if isinstance(names, list) for name in names}
-
-
-def _properties(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    properties = _schema(tool).get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
-def _schema(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    function = tool.get("function")
-    schema = function.get("parameters") if isinstance(function, dict) else None
-    return schema if isinstance(schema, dict) else {}
+def _schemas(tools: Tools) -> dict[str, dict[str, Any]]:
+    """Return the parameters' JSON Schema of each function by name."""
+    functions = [function for tool in tools if isinstance(function := tool.get("function"), dict)]
+    schemas = {str(function.get("name")): function.get("parameters") for function in functions}
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 Message: TypeAlias = Mapping[str, JSON]
