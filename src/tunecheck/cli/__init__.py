@@ -1,8 +1,8 @@
-"""The command line: `_app` starts a command, each of which stands in the module or folder of its name.
+"""The command line. `_app` runs a command; each command has a module or folder of its name.
 
-A command is a function of its options, one dataclass (`_options`), from which its command line, the keys of `--config`
-and what a run records are made. What is heavy is imported when a command runs: help has to come at once. Plug-ins make
-commands with the names of `__init__.pyi`.
+A command is a function of one dataclass of options (`_options`). Its command line, the keys of `--config` and the
+options that a run records are made from that dataclass. Commands import heavy modules when they run, so that help comes
+at once. Plug-ins make commands with the names of `__init__.pyi`.
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,4 +1,4 @@
-"""The command line: `tunecheck` and `python -m tunecheck`; what goes wrong becomes one line and an exit code."""
+"""Run `tunecheck` and `python -m tunecheck`; errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ABOUT = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit code."""
+    """Run the command line and return the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
     return _run(Invocation(program, f"{program} evaluate"), _main_group(), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
-    """Run the main job alone, as `python evaluate.py` does; gives the exit code."""
+    """Run `evaluate` alone, as `python evaluate.py` does, and return the exit code."""
     from tunecheck.cli._evaluate.command import evaluate
 
     program = command_line(["python", sys.argv[0]])
@@ -48,20 +48,20 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Group(click.Group):
-    """Commands by name, from the plug-ins; a command's module is loaded when it runs."""
+    """A group of the plug-ins' commands by name. A command's module is loaded when the command runs."""
 
     def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
         super().__init__(words[-1] if words else None, help=help, no_args_is_help=True)
         self._words = words
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The words that may follow: commands, then groups."""
+        """Return the words that may follow: commands, then groups."""
         depth = len(self._words)
         names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a word, loaded, or the group."""
+        """Load and return the command of a word, or return the group."""
         name, commands = " ".join([*self._words, cmd_name]), _commands()
         if name in commands:
             command = find("commands", name)
@@ -77,13 +77,13 @@ class _Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a suggestion where there is no such command."""
+        """Resolve a command as click does, and suggest a name if there is no such command."""
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}{absence_hint()}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List names and one-line helps; loads no command."""
+        """List names and one-line helps; load no command."""
         helps = {**command_groups(), **_commands()}
         rows = [(word, helps.get(" ".join([*self._words, word]), "")) for word in self.list_commands(ctx)]
         with formatter.section("Commands"):
@@ -95,16 +95,16 @@ def _main_group() -> click.Group:
 
 
 def _commands() -> dict[str, str]:
-    """The one-line help of each command."""
+    """Return the one-line help of each command."""
     return {each.name: each.help for each in discover("commands")}
 
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command; without arguments, those of this process, which then ends with it."""
+    """Run a command. Without arguments, use those of this process, which ends afterwards."""
     if arguments is not None:
         return _outcome(invocation, command, arguments)
     code = _outcome(invocation, command, sys.argv[1:])
-    # Python waits at its end for threads; one that waits for an answer that timed out long ago might never end.
+    # Python waits for threads before it exits; a thread whose call timed out may never end.
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True
@@ -116,10 +116,10 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
     invocation.debug = "--debug" in arguments
     invocation.typed = command_line([*invocation.program.split(), *arguments])
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by who started us: no file of a run may get its number
+        if getattr(sys, name) is None:  # closed by the parent process: no file of a run may get this descriptor
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal's encoding cannot show must not end a run that took hours.
+        # A character that a terminal's encoding lacks must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -141,7 +141,7 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
 
 def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[str]) -> int:
     try:
-        # Not command.main(), which ends the process by itself.
+        # Not command.main(), which exits the process.
         with command.make_context(invocation.program, list(arguments), obj=invocation) as context:
             code = command.invoke(context)
     except click.exceptions.Exit as leaving:
@@ -160,7 +160,7 @@ def _failed(error: Exception, invocation: Invocation) -> int:
         return WRONG_USE if isinstance(error, ConfigurationError) else FAILED
     if isinstance(error, OSError):
         _say(f"error: {told(error)}")
-        return FAILED if error.filename is None else WRONG_USE  # a path that was typed, or a link that data brought
+        return FAILED if error.filename is None else WRONG_USE  # a path from the command line, or a link in the data
     hint = "" if invocation.debug else " (run with --debug to see where)"
     _say(f"internal error: {type(error).__name__}: {error}{hint}")
     return FAILED
@@ -182,7 +182,7 @@ def _usage_problem(error: click.ClickException) -> str:
 
 
 def _commands_with(option: str) -> list[str]:
-    """The commands that have an option."""
+    """Return the commands that have an option."""
     found = []
     for name in _commands():
         command = find("commands", name)
@@ -197,7 +197,7 @@ def _say(line: str) -> None:
 
 
 def _interrupted(invocation: Invocation) -> str:
-    """The message where no run was there to stop: before it began, or while it was writing files."""
+    """Return the message for an interruption outside of a run: before it began, or while files were written."""
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
     if invocation.again:
@@ -222,7 +222,7 @@ def _leave(line: str, code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """SIGTERM stops a run in order, as Ctrl-C does; one that comes again hastens nothing."""
+    """Within this block, SIGTERM stops a run in order, as Ctrl-C does; a second one changes nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

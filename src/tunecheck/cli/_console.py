@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
-    """A bar on a terminal; None where there is none, or none is wanted."""
+    """Return a progress bar for a terminal, or None without a terminal or if `quiet`."""
     if quiet:
         return None
     from tunecheck._progress import ProgressBar
@@ -29,13 +29,13 @@ def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
 
 
 def stop_writing() -> None:
-    """Whoever read our output has gone: write the rest nowhere, so that nothing complains at the end."""
+    """Discard further output: the reader has gone, and writing to it would print an error at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_path(path: str | os.PathLike[str]) -> None:
-    """Print a path as it is, for the shell that reads it; to a terminal without what one would obey."""
+    """Print a path unchanged for the shell; on a terminal without control characters."""
     print(printable(os.fspath(path)) if sys.stdout.isatty() else os.fspath(path))
 
 
@@ -44,7 +44,7 @@ def print_json(value: JSON) -> None:
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
-    """What calls came to, `0.0103 USD`, or `unknown` where some came without token counts; None without a price."""
+    """Return the cost of calls, `0.0103 USD`; `unknown` if calls came without token counts; None without a price."""
     cost = spent.get("cost")
     if isinstance(cost, (int, float)):
         return f"{cost:{form}} {spent.get('currency')}"
@@ -52,7 +52,7 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
 
 
 def skill_text(idle: int, calling: int, rows: int) -> str:
-    """What two agents would score that look at nothing: one that calls nothing, one that always calls."""
+    """Return the pass rates of two baselines: an agent that never calls, and one that always calls."""
     return f"by calls alone, calling nothing passes {idle / rows:.1%}, always calling at most {calling / rows:.1%}"
 
 

@@ -1,4 +1,4 @@
-"""`tunecheck datasets`: convert, get and check data sets."""
+"""`tunecheck datasets`: convert and check data sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConvertOptions(CommandOptions):
 
 @command(ConvertOptions)
 def convert(options: ConvertOptions, invocation: Invocation) -> int:
-    """Turn conversations into rows, one for each assistant's turn, with the defaults that fit them beside it.
+    """Convert conversations to rows, one for each turn of the assistant, and write a file with fitting defaults.
 
     A conversation that cannot be read is reported by its number; the others go on.
     """
@@ -74,7 +74,7 @@ class CheckOptions(JsonOptions, TrustOptions):
 def check(options: CheckOptions, invocation: Invocation) -> int:
     """Check ids, roles, tool definitions and ground-truth calls; replay those of multi-turn rows on their simulators.
 
-    What is wrong is listed by entry and turn; turns count from 0. Exit code 3: something was found.
+    Findings are listed by entry and turn; turns count from 0. Exit code 3: there are problems.
     """
     from tunecheck.datasets._reading import open_dataset
 
@@ -93,7 +93,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 
 def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[CheckedRow]:
-    """The rows, each with what can be wrong with any; one with turns with what its simulators say, too."""
+    """Yield the rows with the findings of every check; conversations are replayed on their simulators, too."""
     from tunecheck.calls._schemas import TOOL_COLUMNS
     from tunecheck.datasets._row_check import RowCheck
     from tunecheck.episodes._data_check import checked_rows as check_rows
@@ -105,7 +105,7 @@ def checked_rows(dataset: Dataset, rows: Iterable[Mapping[str, object]], options
 
 
 def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
-    """What takes the value of the first of these parameters out of a row, by the data set's own mapping."""
+    """Return a reader of the first of these parameters, by the data set's own column mapping."""
     from tunecheck.pipeline._mapping import parse_mapping, value_reader
 
     mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")

@@ -1,4 +1,4 @@
-"""`tunecheck endpoints check` and `doctor`: whether an endpoint answers, and whether its model is served right."""
+"""`tunecheck endpoints check` and `doctor`: test whether an endpoint answers and its model is served correctly."""
 
 from __future__ import annotations
 

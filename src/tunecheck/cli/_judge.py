@@ -1,4 +1,4 @@
-"""`tunecheck judge calibrate`: see how far an evaluator, such as a model that judges, agrees with people."""
+"""`tunecheck judge calibrate`: measure agreement between an evaluator, such as an LLM judge, and human labels."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _figures(calibration: Calibration) -> Table:
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """How far scores agree, and from which score on rows should pass."""
+    """Yield the agreement of scores, and the best threshold."""
     scores, fitted = calibration.scores, calibration.threshold
     if scores is not None:
         yield "weighted kappa", *_decimal(scores.weighted_kappa)
@@ -226,7 +226,7 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
 
 
 def _decimal(figure: Kappa | Estimate) -> tuple[str, str]:
-    """The value, and its interval with what is to be remarked."""
+    """Return a value, and its interval with a remark."""
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
     value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
@@ -267,6 +267,6 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
 
 
 def _with(name: str, value: JSON) -> str:
-    """`fail (0.4)`; the value only where it is a number, and says more than the name."""
+    """Write a class with its number, `fail (0.4)`; the number only if it says more than the class."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
     return f"{clean(name, 30)} ({value:g})" if number else clean(name, 30)

@@ -1,4 +1,4 @@
-"""Which of a run's many metrics people look at first, and how they are written."""
+"""Choose the main metrics of a run and write them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: an evaluator's own, or a figure below it; a cell for all rows and each group."""
+    """One line of the table: an evaluator's own or a figure below it, with a cell for all rows and each group."""
 
     sort: Literal["evaluator", "figure", "error"]
     label: str
@@ -23,7 +23,7 @@ class Line:
 
 
 def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
-    """An evaluator's lines; `groups` are the metrics over all rows and of each group."""
+    """Yield an evaluator's lines; `groups` are the metrics of all rows and of each group."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
     label = name if main in ("binary_aggregate", evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
@@ -37,7 +37,7 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
 
 
 def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
-    """The one figure that says most of an evaluator: its pass rate, else its main mean."""
+    """Return an evaluator's pass rate, else its main mean."""
     rate = metrics.get(f"{name}.binary_aggregate")
     if rate is not None:
         return _share(rate, None)
@@ -46,17 +46,17 @@ def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
-    """The keys worth a line, the evaluator's own first: its pass rate, means of what is not yes or no, its sums."""
+    """Return the metrics worth a line: the pass rate, means of graded metrics, and the evaluator's own sums."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
     means = [key for key in own[:end] if key != "binary_aggregate"]
     sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
     main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
-    # The mean of a yes or no is its pass rate.
+    # The mean of a binary metric is its pass rate.
     said = evaluator.primary if main == ["binary_aggregate"] and _is_binary(evaluator, evaluator.primary) else None
     repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
     scores = [key for key in means if key not in repeated and key != said]
-    # A rate or count of something gone wrong, of which there was nothing, is no news.
+    # A rate or count of 0 problems is not worth a line.
     fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
     plain_sums = [key for key in sums if "." not in key and key not in fine]
     return list(dict.fromkeys([*main, *scores, *plain_sums])) or ["binary_aggregate"]
@@ -72,7 +72,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 
 
 def _share(rate: JSON, rows: JSON) -> str:
-    """`85 of 102 (83.3%)`; only the percentage where rows were scored that neither passed nor failed."""
+    """Write a pass rate, `85 of 102 (83.3%)`; the percentage alone if some scored rows neither passed nor failed."""
     if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
         return NOTHING
     passed = round(rate * rows) if isinstance(rows, int) else 0
@@ -82,7 +82,7 @@ def _share(rate: JSON, rows: JSON) -> str:
 
 
 def number_text(value: JSON) -> str:
-    """A number in few digits."""
+    """Write a number in few digits."""
     if isinstance(value, bool) or value is None:
         return NOTHING if value is None else str(value).lower()
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Endpoints as commands name them: a definition's file, the name of one in endpoints/, or `simulated`."""
+"""Load an endpoint by a definition file, a name in endpoints/, or `simulated`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
 
 
 def is_embedded(name: str) -> bool:
-    """Whether a name means the simulated endpoint that comes along, as the workspace has none."""
+    """Return True if the name refers to the built-in simulated endpoint: the workspace defines none."""
     return name == SIMULATED and not WORKSPACE_SIMULATED.is_file()
 
 
 def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
-    """The endpoint of a definition's file or name; `simulated` is there even where the workspace has no such file.
+    """Load the endpoint of a definition file or name; `simulated` always exists.
 
-    `trust` says who names it; `seed` takes the place of a simulated endpoint's own.
+    `trust` says who names the endpoint; `seed` replaces the seed of a simulated endpoint.
     """
     from tunecheck.endpoints._definition import load_endpoint, read_definition
 

@@ -1,7 +1,7 @@
-"""A command's options, described once: a dataclass, from which all else that concerns them is made.
+"""Describe a command's options once, as a dataclass.
 
-Its fields become the command line and its help, the keys of a configuration file (`--config`), what a run's manifest
-keeps of the command, and what `--resume` may change of it:
+Its fields become the command line and its help, the keys of a configuration file (`--config`), the options that a run
+records, and the options that `--resume` may change:
 
     @dataclass(frozen=True, kw_only=True)
     class ViewOptions(CommandOptions):
@@ -29,11 +29,10 @@ from tunecheck._json import JSON, loads
 from tunecheck._messages import command_line
 
 DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
-"""Exit codes. NOT_MET: done, but a gate is not met, or a check found problems. UNDECIDED: done, and these rows do not
-decide a gate."""
+"""Exit codes. NOT_MET: a gate is not met, or a check found problems. UNDECIDED: these rows do not decide a gate."""
 
 DEFAULT_RESULTS = "eval_results"
-"""Where run folders are, unless `--results-dir` says otherwise."""
+"""The folder of run folders without `--results-dir`."""
 
 
 @dataclass
@@ -41,10 +40,10 @@ class Invocation:
     """One start of the program.
 
     Attributes:
-        program: How a person starts it: `tunecheck`, `python -m tunecheck`.
-        command: The same with the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
+        program: The words that start it: `tunecheck`, `python -m tunecheck`.
+        command: The words of the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
         debug: Print tracebacks; a configuration file may set it, too.
-        results_dir: Where run folders are.
+        results_dir: The folder of run folders.
         started: The time in UTC.
         finished: The run that is complete, while its results are printed.
         typed: The whole command line.
@@ -63,7 +62,7 @@ class Invocation:
     interrupted: int = FAILED
 
     def resuming(self, run: str) -> str:
-        """The command that finishes a run, to be copied into a shell."""
+        """Return the command that finishes a run, to be copied into a shell."""
         if self.again:
             return self.again
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
@@ -71,24 +70,28 @@ class Invocation:
 
 
 SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
-"""Panels of the help that several commands have, in the order in which they stand below a command's own."""
+"""Panels of the help that several commands share, in their order below a command's own."""
 
 _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "writes"]
-"""What an option's value does: it names an endpoint, a file that may name code, where to send, parameters, a file."""
+"""The effect of a value: it names an endpoint, a file that may load code, a destination, parameters, or an output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said of an option beside its name, type and default.
+    """The description of an option, without its name, type and default.
 
-    `flags` are its names on the command line, where they are not `--` and the field's. `names` are given between
-    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones have
-    to stay as they are when it goes on (None: as the command has it). `positional` ones stand without a name, `hidden`
-    ones not at all on the command line. `acts` says what a value does that is more than being read: of a run that
-    somebody else began it must be typed again.
+    Attributes:
+        flags: Names on the command line, if they differ from `--` and the field's name.
+        names: The value is a list of names between commas.
+        bare: The value of the option without an argument.
+        recorded: A run's manifest keeps the option.
+        fixed: `--resume` must not change it; None: the command's default.
+        positional: An argument without a name.
+        hidden: Not on the command line.
+        acts: The effect of the value, if it has one. The value of another user must be typed again.
     """
 
     help: str = ""
@@ -114,23 +117,23 @@ def option(
     default: object = None,
     **details: Any,  # noqa: ANN401 - fields of Description
 ) -> Any:  # noqa: ANN401 - the field's own type, as of dataclasses.field
-    """A field that is an option, required where its default is MISSING; `details` are those of its Description."""
+    """Return a field that is an option, required if its default is MISSING; `details` are fields of Description."""
     return field(default=default, metadata={"description": Description(help, metavar, panel, **details)})
 
 
 def flag(help: str, panel: str | None = None, **details: Any) -> Any:  # noqa: ANN401 - as option
-    """A field that is true where the option stands."""
+    """Return a field that is true if the option is given."""
     return option(help, None, panel, default=False, **details)
 
 
 def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # noqa: ANN401 - as option
-    """A field that stands on the command line without a name."""
+    """Return a field that stands on the command line without a name."""
     return option(help, metavar, default=default, positional=True)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """A field of the options: `hint` is its whole type, `kind` the one that is not None."""
+    """A field of the options: `hint` is its whole type, `kind` the type that is not None."""
 
     name: str
     hint: Any
@@ -140,7 +143,7 @@ class OptionField:
 
     @property
     def flag(self) -> str:
-        """`--group-by`."""
+        """Return the name on the command line, `--group-by`."""
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
@@ -152,11 +155,11 @@ class OptionField:
 
     @property
     def takes_many(self) -> bool:
-        """Whether the command line gives several words: repeated options, or arguments in a row."""
+        """Return True if the command line gives several words: repeated options, or arguments in a row."""
         return get_origin(self.kind) in (list, dict) and not self.description.names
 
     def parameter(self) -> click.Parameter:
-        """The option or argument as click reads it; defaults are left to the dataclass."""
+        """Return click's option or argument; the dataclass keeps the default."""
         said, kind = self.description, self._type()
         if said.positional:
             many = -1 if self.takes_many else 1
@@ -181,7 +184,7 @@ class OptionField:
         return click.Path(path_type=Path) if self.kind is Path else click.STRING
 
     def help_row(self) -> tuple[str, str]:
-        """The two columns of the help: `--limit N`, and what it does with its range and default."""
+        """Return the two columns of the help: `--limit N`, and the text with range and default."""
         said = self.description
         names = said.metavar if said.positional else ", ".join(said.flags or (self.flag,))
         value = "" if said.positional or self.kind is bool or said.metavar is None else f" {said.metavar}"
@@ -199,19 +202,19 @@ class OptionField:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """Base of all options. `command` is the command that starts runs with them, as it is typed."""
+    """Base of all options. `command` names the command that starts runs with them."""
 
     command: ClassVar[str] = ""
 
     debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
 
     def around(self) -> AbstractContextManager[object]:
-        """What has to be so while the command runs."""
+        """Return a context in which the command runs."""
         return nullcontext()
 
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a command's parameters, as click has read them."""
+        """Make options from a command's parameters, as click has read them."""
         described = option_fields(cls)
         values: dict[str, Any] = {
             name: described[name].parsed(value)
@@ -221,17 +224,17 @@ class CommandOptions:
         return cls(**values)
 
     def given(self) -> dict[str, Any]:
-        """The options that are not left to their defaults."""
+        """Return the options that differ from their defaults."""
         values = {name: getattr(self, name) for name in option_fields(type(self))}
         return {name: value for name, value in values.items() if is_given(value)}
 
     def recorded(self) -> dict[str, JSON]:
-        """What a run's manifest keeps, so that the run can go on."""
+        """Return the options that a run's manifest keeps for `--resume`."""
         described = option_fields(type(self))
         return {name: value for name, value in self.given().items() if described[name].description.recorded}
 
     def over(self, lower: Self) -> Self:
-        """These options, and the lower ones where these give none; `name=value` options entry by entry."""
+        """Return these options, completed by lower ones; `name=value` options are merged by name."""
         merged = lower.given()
         for name, value in self.given().items():
             below = merged.get(name)
@@ -240,7 +243,7 @@ class CommandOptions:
 
 
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
-    """The options by name, as the help shows them: arguments, then panel by panel, a command's own first."""
+    """Return the options by name, in the order of the help: arguments, then panels, a command's own first."""
     hints = get_type_hints(options)
     described = {}
     for each in fields(options):
@@ -258,7 +261,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
 
 
 def is_given(value: object) -> bool:
-    """Whether an option's value says anything; 0 does."""
+    """Return True if an option has a value; 0 is one."""
     return not (value is None or value is False or value in ([], (), {}))
 
 
@@ -267,7 +270,7 @@ T = TypeVar("T", bound=CommandOptions)
 
 @dataclass(frozen=True)
 class Command(Generic[T]):
-    """A command: its options, and what it does with them, which gives the exit code."""
+    """A command: its options, and a function of them that returns the exit code."""
 
     options: type[T]
     run: Callable[[T, Invocation], int]
@@ -279,13 +282,13 @@ class Command(Generic[T]):
         """Read the words that follow the command.
 
         Raises:
-            click.UsageError: there is no such option, or a value is not what it may be.
+            click.UsageError: there is no such option, or a value is not allowed.
         """
         with self.click_command(program).make_context(program, list(words)) as context:
             return self.options.of_command_line(context.params)
 
     def click_command(self, name: str) -> click.Command:
-        """The command as click runs it; the context's object is the Invocation."""
+        """Return click's command; the context's object is the Invocation."""
 
         @click.pass_context
         def run(context: click.Context, /, **parameters: object) -> int:
@@ -301,7 +304,7 @@ class Command(Generic[T]):
 
 
 class _PanelledCommand(click.Command):
-    """A command whose help shows its options panel by panel."""
+    """A command that groups the options of its help in panels."""
 
     described: Sequence[OptionField] = ()
 
@@ -318,17 +321,17 @@ class _PanelledCommand(click.Command):
 
 
 def _wrappable(text: str) -> str:
-    """A docstring for click, which wraps paragraphs: lists, whose lines begin with a number, are marked to stay."""
+    """Return a docstring for click, which wraps paragraphs; mark numbered lists so that they keep their lines."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
 
 
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:
-    """Make a command of a function that takes these options."""
+    """Return a decorator that makes a command of a function of these options."""
     return lambda run: Command(options, run)
 
 
-_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient readers take them for numbers; here they are words
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers take them for numbers; here they are text
 
 
 def parse_names(text: str, option: str) -> list[str]:
@@ -342,7 +345,7 @@ def parse_names(text: str, option: str) -> list[str]:
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
-    """`name=value` texts as a mapping; a value that reads as JSON is that, anything else is text."""
+    """Parse `name=value` texts; a value that is JSON is parsed, any other value is text."""
     assignments: dict[str, JSON] = {}
     for text in texts:
         name, equals, value = text.partition("=")

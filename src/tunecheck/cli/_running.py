@@ -1,4 +1,4 @@
-"""What the commands that start runs have in common: how they begin, and what they say at the end."""
+"""Share code between the commands that start runs: how they begin, and the output at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_ERRORS, _MOST_REASONS = 5, 8
 
 
 def trust_of(options: RunOptions) -> Trust:
-    """What a command may load; the first code of a workspace that holds no run of this user is told of."""
+    """Return what a command may load. A note names the first code of a workspace without a run of this user."""
     told: list[Path] = []
 
     def tell(file: Path) -> None:
@@ -45,9 +45,9 @@ def trust_of(options: RunOptions) -> Trust:
 
 
 def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
-    """The options of a command that starts a run, and what it may load.
+    """Return the options of a command that starts a run, and what it may load.
 
-    With `resume`, the options are completed by what that run recorded.
+    With `resume`, the options of that run complete them.
     """
     from tunecheck.runs._store import find_run
 
@@ -61,7 +61,7 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
 
 
 def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:
-    """What a run takes of the options that all these commands have; `title` is the progress bar's."""
+    """Return the arguments of a run that all these commands have; `title` is the progress bar's."""
     return {
         "concurrency": options.concurrency,
         "resume": options.resume,
@@ -74,7 +74,7 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
 
 
 def note_changed(*runs: Run) -> None:
-    """Say of runs that are about to be shown or sent that their results are not what they wrote."""
+    """Print a note for each run with results that changed since the run wrote them."""
     from tunecheck.runs._verify import changed_since
 
     for run in runs:
@@ -95,7 +95,7 @@ def run_summary(result: EvaluationResult) -> dict[str, JSON]:
 def print_run(
     result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
 ) -> None:
-    """Print what a person reads of a finished run; `noun` is what a row of it is."""
+    """Print a finished run for people; `noun` names a row of it."""
     name = clean(result.run_dir.name)
     print(f"{name} · {counted(result.row_count, noun)}{about}")
     if result.simulated:
@@ -186,7 +186,7 @@ def _failures(folder: Path) -> Failures:
 
 
 def every_row_failed(result: EvaluationResult, noun: str) -> bool:
-    """Whether nothing came of a run, which is then said on standard error."""
+    """Return True if all rows failed, and print that on standard error."""
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every {noun} ended in an error", file=sys.stderr)

@@ -46,7 +46,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _mark_running(listed: list[RunLine], folder: Path) -> None:
-    """Mark runs as running that another machine works on; no process of this machine holds their journal."""
+    """Mark runs of another machine as running: no process of this machine holds their journal."""
     killed = {line.id: line for line in listed if line.status == "killed"}
     mirror = mirror_at(folder) if killed else None
     for run in mirror.running(killed) if mirror is not None else ():

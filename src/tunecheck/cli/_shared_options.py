@@ -32,17 +32,17 @@ from tunecheck.runs._mirrors import is_remote, open_mirror
 
 @dataclass(frozen=True, kw_only=True)
 class JsonOptions(CommandOptions):
-    """Of commands that say what they found as JSON, too."""
+    """Options of commands that also print JSON."""
 
     json: bool = flag("Print one JSON object.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions(CommandOptions):
-    """Of commands that read or write run folders."""
+    """Options of commands that read or write run folders."""
 
     whole_storage: ClassVar[bool] = False
-    """Whether the command may open any run that is there, not only those that it names."""
+    """True if the command may open any run of the folder, not only those that it names."""
 
     results_dir: str | None = option(
         "Where run folders are: a folder, by default eval_results, or Azure blob storage (az://container/prefix).",
@@ -54,7 +54,7 @@ class ResultsOptions(CommandOptions):
 
     @property
     def folder(self) -> Path:
-        """Where run folders are, or what mirrors them here."""
+        """Return the folder of run folders, or of their local mirror."""
         return results_folder(self.results_dir or DEFAULT_RESULTS)
 
     def around(self) -> AbstractContextManager[object]:
@@ -63,7 +63,7 @@ class ResultsOptions(CommandOptions):
 
 @contextmanager
 def _mirrored(options: ResultsOptions, place: str) -> Iterator[None]:
-    """Where run folders are in a storage, mirror it while a command runs."""
+    """Mirror run folders from storage while a command runs."""
     if not is_remote(place):
         yield
         return
@@ -80,7 +80,7 @@ def _mirrored(options: ResultsOptions, place: str) -> Iterator[None]:
 
 
 def results_folder(place: str) -> Path:
-    """The folder of runs at a place: the place itself, or the mirror of an address."""
+    """Return the folder of runs at a place: the place itself, or the mirror of an address."""
     return open_mirror(place).folder if is_remote(place) else Path(place)
 
 
@@ -89,7 +89,7 @@ STATISTICS = "Statistics"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions(CommandOptions):
-    """Of commands whose runs are compared."""
+    """Options of commands that compare runs, now or later."""
 
     cluster: str | None = option(
         "Rows with equal values in this column are not independent; by default the column that the data declares, else "
@@ -101,7 +101,7 @@ class ClusterOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparingOptions(ClusterOptions):
-    """Of commands that compare runs row by row."""
+    """Options of commands that compare runs row by row."""
 
     pair_by: str = option(
         "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
@@ -114,12 +114,12 @@ class ComparingOptions(ClusterOptions):
 EXIT_CODES: Mapping[str, int] = MappingProxyType(
     {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
 )
-"""How a command ends that exits by a decision."""
+"""The exit codes of a command that decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionOptions(ComparingOptions):
-    """Of commands that decide between runs."""
+    """Options of commands that decide between runs."""
 
     guard: list[str] | None = option(
         "A metric, or a slice of it, that must not get worse than the base's by more than this, in its own unit, e.g. "
@@ -170,7 +170,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustOptions(CommandOptions):
-    """Of commands that load what data and files name."""
+    """Options of commands that load files named by data and other files."""
 
     trust: list[str] | None = option(
         "Let this file, or the files of this folder, name whatever they name, as if it were typed (repeatable).",
@@ -182,7 +182,7 @@ class TrustOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
-    """Of commands that start runs."""
+    """Options of commands that start runs."""
 
     name: str | None = option(
         "The run's name; by default that of the data, or of the run it is made from.", "NAME", RUNNING, fixed=True
@@ -200,10 +200,10 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumableOptions(RunOptions):
-    """Of commands that go on with runs that were cut off.
+    """Options of commands that can resume a run.
 
-    `fixed` says whether options have to stay as they are when a run goes on, where they do not say so themselves;
-    `anew` says how a new run with others is started.
+    `fixed` is the default for options that do not say whether `--resume` may change them; `anew` says how to start a
+    new run with other options.
     """
 
     fixed: ClassVar[bool] = False
@@ -220,7 +220,7 @@ class ResumableOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(CommandOptions):
-    """Of commands that ask models whose answers cost."""
+    """Options of commands that make paid model calls."""
 
     judge: str | None = option(
         "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.",
@@ -243,7 +243,7 @@ ASKING = "What is asked, and how"
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions(CommandOptions):
-    """Of commands that have conversations."""
+    """Options of commands that have conversations."""
 
     mode: str | None = option(
         "Conversations, and all of BFCL's rows. tools: the endpoint takes tools and answers with tool calls (default); "
@@ -259,14 +259,14 @@ class ConversationOptions(CommandOptions):
 
     @property
     def conversation(self) -> dict[str, JSON]:
-        """The conversation target's parameters that are given."""
+        """Return the conversation target's parameters that are given."""
         named = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
         return {name: value for name, value in named.items() if value not in (None, False)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamesOptions(CommandOptions):
-    """Of commands that compare calls with BFCL's possible answers."""
+    """Options of commands that compare calls with BFCL's possible answers."""
 
     names: str | None = option(
         "How BFCL's functions with dots in their names are to be called: dotted, underscored, or as each row's calls "
@@ -278,7 +278,7 @@ class NamesOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
-    """Of commands that make evaluators."""
+    """Options of commands that make evaluators."""
 
     set: dict[str, JSON] | None = option(
         "An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"

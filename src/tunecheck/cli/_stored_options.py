@@ -1,6 +1,6 @@
-"""Options that stand in a file: a configuration (`--config eval.yaml`), or the manifest of a run that goes on.
+"""Read options from a file: a configuration (`--config eval.yaml`), or the manifest of a run that is resumed.
 
-What nobody typed acts only where it is this user's own: a configuration of the workspace, a run that they began here.
+Options that can act need trust: the file must be in the workspace, or the user must have begun the run here.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ T = TypeVar("T", bound=CommandOptions)
 R = TypeVar("R", bound=ResumableOptions)
 
 _OWN_KEY = ("bfcl run", "judge calibrate", "memory run")
-"""Commands whose options a manifest keeps below a key of their own; those of `evaluate` and `score` are at the top."""
+"""Commands with options under a key of their own in manifests; those of `evaluate` and `score` are at the top."""
 
 
 def command_of(recorded: JSON) -> str | None:
-    """The command that began a run, by its manifest's `command`; None where it was begun in Python."""
+    """Return the command that began a run, by its manifest's `command`; None if it was begun in Python."""
     if not isinstance(recorded, dict) or not recorded:
         return None
     return next((command for command in _OWN_KEY if _key(command) in recorded), "evaluate")
@@ -46,7 +46,7 @@ def as_recorded(options: CommandOptions) -> dict[str, JSON]:
 
 
 def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
-    """The options that a run's manifest keeps; an error where another command began it, or a newer version."""
+    """Return the options of a run's manifest; raise if another command or a newer version began it."""
     from tunecheck._yaml import Document
 
     begun = command_of(command)
@@ -65,9 +65,9 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
 
 
 def resumed(options: R, recorded: R, run: Run) -> R:
-    """The options with which a run goes on: those that it recorded, and over them those that are given now.
+    """Return the options of a resumed run: the recorded ones, replaced by those that are given now.
 
-    One that is fixed must not be given another value; whether the others fit what is done already, the run itself says.
+    A fixed option must keep its value. Whether other values fit the finished rows, the run itself checks.
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
@@ -81,14 +81,14 @@ def resumed(options: R, recorded: R, run: Run) -> R:
 
 
 def read_config(kind: type[T], path: str) -> T:
-    """The options of a configuration file: the command's long options as keys, with dashes or underscores."""
+    """Read a configuration file: the command's long options as keys, with dashes or underscores."""
     from tunecheck import _yaml as yamltext
 
     return _read(kind, _config_keys(kind), _underscored(yamltext.read_yaml(Path(path))))
 
 
 def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
-    """The given options over those of a configuration file."""
+    """Return the given options, completed by those of a configuration file."""
     read = read_config(type(given), path)
     owner = f"{path}, which lies outside of this workspace,"
     check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
@@ -98,7 +98,7 @@ def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -
 def options_of_run(
     given: T, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
 ) -> T:
-    """The options that a run recorded, or those of some names."""
+    """Return the options that a run recorded, or those of some names."""
     manifest = run.manifest()
     recorded = recorded_options(type(given), run.id, manifest.command)
     if among is not None:
@@ -110,9 +110,9 @@ def options_of_run(
 
 
 def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
-    """Refuse stored options that act, unless they are typed, too, or the user trusts the place that stores them.
+    """Refuse stored options that act, unless they are typed, too, or the user trusts their file.
 
-    Options that name an endpoint are as good as in data: they may name one of the workspace.
+    An option that names an endpoint may name one of the workspace, as data may.
     """
     if trust.named_by is None:
         return
@@ -132,7 +132,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
 
 
 def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
-    """Whether an option's value does what data may not."""
+    """Return True if the value of an option does what data must not do."""
     from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named
 
@@ -150,7 +150,7 @@ def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
 
 
 def _names_file(value: object) -> bool:
-    """Whether a text, or one within the value, could be a path or an address."""
+    """Return True if a text, or a text inside the value, could be a path or an address."""
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and ("/" in value or "\\" in value or Path(value).exists())
@@ -169,7 +169,7 @@ def _key(command: str) -> str:
 
 
 def _underscored(document: Document) -> Document:
-    """The document with `group-by` as `group_by`."""
+    """Return the document with `group_by` for `group-by`."""
     from tunecheck._yaml import Document
 
     values = {} if document.value is None else document.value
@@ -196,7 +196,7 @@ def _written(described: Sequence[OptionField]) -> type[msgspec.Struct]:
 
 
 def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
-    """How an option is written in a file."""
+    """Return the type of an option in a file."""
     kind, said = described.kind, described.description
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
@@ -225,7 +225,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
-    """`{bleu.threshold: 0.4}`, or the same nested: `{bleu: {threshold: 0.4}}`."""
+    """Flatten `{bleu: {threshold: 0.4}}` to `{bleu.threshold: 0.4}`."""
     entries: dict[str, JSON] = {}
     for name, setting in value.items():
         inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}

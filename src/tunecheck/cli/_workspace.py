@@ -1,4 +1,4 @@
-"""`tunecheck init`, `plugins` and `trust`: make a workspace, see what is in it, and let its files be loaded."""
+"""`tunecheck init`, `plugins` and `trust`: make a workspace, list what is in it, and approve its files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COPIED = (
     "datasets/val.jsonl",
     "datasets/val.yaml",
 )
-"""Files of this repository's own workspace, which the wheel carries along."""
+"""Files of this repository's workspace that the wheel includes."""
 
 _IGNORED = b"eval_results/\n__pycache__/\n"
 
@@ -45,7 +45,7 @@ class InitOptions(CommandOptions):
 def init(options: InitOptions, invocation: Invocation) -> int:
     """Make a workspace: evaluators/, prompty/, endpoints/, datasets/, eval_results/ and example files.
 
-    What is there already is left as it is.
+    Existing files are kept.
     """
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}
@@ -62,7 +62,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
 
 def _content(name: str) -> bytes:
-    # An editable install has no copy in the package: the files are the repository's own.
+    # An editable install has no copy in the package; take the repository's own files.
     from importlib.resources import files
 
     shipped = files("tunecheck.cli") / "workspace" / name
@@ -102,7 +102,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
-    """Extensions by plug-in and kind; those of small packages and of files follow the plug-ins."""
+    """Return extensions by plug-in and kind; those of small packages and of files come last."""
     from tunecheck.plugins import discover, installed_plugins, kinds
 
     origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}

@@ -1,4 +1,4 @@
-"""Records packed into compressed blocks, of which a page unpacks only those that it shows."""
+"""Pack records into compressed blocks; a page unpacks only the blocks that it shows."""
 
 import base64
 import zlib
@@ -8,19 +8,19 @@ from hashlib import blake2b
 from tunecheck._json import JSON, dumps
 
 BLOCK_BYTES = 1 << 18
-"""About how much JSON goes into one block: unpacked in a few milliseconds, and compressed nearly as well as a whole."""
+"""Approximate JSON per block: unpacked in a few milliseconds, and compressed nearly as well as one whole."""
 
 _LEVEL = 6
 
 
 def packed(text: bytes) -> str:
-    """Raw deflate in base64, which is safe anywhere in HTML."""
+    """Compress text with raw deflate and encode it in base64, which is safe anywhere in HTML."""
     squeezer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
     return base64.b64encode(squeezer.compress(text) + squeezer.flush()).decode("ascii")
 
 
 class Blocks:
-    """Packs records in the order they come; `write` is given each block with its name as it is full."""
+    """Packs records in their order; each full block is passed to `write` with its name."""
 
     def __init__(self, name: str, write: Callable[[str, str], None]) -> None:
         self._name = name
@@ -32,7 +32,7 @@ class Blocks:
         self.count = 0
 
     def add(self, record: JSON) -> int:
-        """Take one more record; gives its number."""
+        """Add a record and return its number."""
         text = dumps(record)
         if not self._waiting:
             self.starts.append(self.count)
@@ -44,7 +44,7 @@ class Blocks:
         return self.count - 1
 
     def flush(self) -> None:
-        """Write out what is waiting."""
+        """Write the records that are not written yet."""
         if self._waiting:
             block = b"[" + b",".join(self._waiting) + b"]"
             self._write(f"{self._name}-{len(self.starts) - 1}", packed(block))
@@ -53,14 +53,14 @@ class Blocks:
 
 
 class Shared:
-    """Long texts that many rows have, such as tool definitions: each is kept once and named by its number."""
+    """Long texts that many rows have, such as tool definitions. Each text is stored once, under a number."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self._known: dict[bytes, int] = {}
 
     def number(self, key: bytes, text: Callable[[], str]) -> int:
-        """The number of the text that belongs to a key; `text` is asked for once."""
+        """Return the number of the text for a key; `text` is called once a key."""
         digest = blake2b(key, digest_size=16).digest()
         known = self._known.get(digest)
         if known is None:

@@ -1,6 +1,6 @@
-"""A row's expected and actual calls side by side; what of them is wrong is what an evaluator said.
+"""Show a row's expected and actual calls side by side, with the faults that an evaluator found.
 
-Nothing is judged here: calls are paired as evaluators pair them, and each argument is marked that a fault names.
+This module judges nothing: it pairs calls as evaluators do, and marks each argument that a fault names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck.report._texts import as_json, as_text, cut
 
 ANSWER = "(an answer)"
-"""What stands for the function where an answer in words was expected or given."""
+"""The name of a side that expects, or is, an answer in words."""
 UNREADABLE, NO_CALL = "(unreadable call)", "(no call)"
 
 _MOST_CALLS = 100
@@ -32,9 +32,9 @@ _WHOLE_CALLS = ("missing_call", "extra_call", "misnamed_call", "call_out_of_orde
 
 
 class JudgedCalls(msgspec.Struct, frozen=True):
-    """What an evaluator said of a row's calls: nothing is wrong but the `faults`, if it looks at `arguments`, too.
+    """An evaluator's findings for a row's calls. If `arguments` is false, it compared function names only.
 
-    `alternatives` is whether expected arguments are lists of accepted values for it; None where it is not known.
+    `alternatives` is True if expected arguments are lists of accepted values; None if that is unknown.
     """
 
     faults: tuple[Fault, ...] = ()
@@ -43,9 +43,9 @@ class JudgedCalls(msgspec.Struct, frozen=True):
 
 
 class AnswerComparison(msgspec.Struct, frozen=True):
-    """What is laid side by side; `judged` is None where no evaluator says anything of the calls.
+    """The two sides of a row. `judged` is None if no evaluator judged the calls.
 
-    `text` is what the model said beside its calls, `tools` the definitions of the row's tools.
+    `text` is the model's text without its calls, `tools` the definitions of the row's tools.
     """
 
     ground_truth: JSON
@@ -56,10 +56,10 @@ class AnswerComparison(msgspec.Struct, frozen=True):
 
 
 class SideBySide(msgspec.Struct):
-    """What a page shows of both sides, and the functions by which rows are found.
+    """Both sides as a page shows them, and the functions for its filters.
 
-    `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`, where a call is
-    `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with what was called in its place.
+    `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`; a call is
+    `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with the one that was called instead.
     """
 
     expected: dict[str, JSON] = {}
@@ -71,7 +71,7 @@ class SideBySide(msgspec.Struct):
 
 
 def side_by_side(sides: AnswerComparison) -> SideBySide:
-    """Lay a response beside its ground truth; never raises: values that cannot be read are shown as they are."""
+    """Compare a response with its ground truth. Unreadable values are shown unchanged; nothing is raised."""
     tools = tools_of(sides.tools)
     wanted, made = _read(sides.ground_truth, tools), _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
@@ -97,7 +97,7 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
-    """The functions called, each once, in order."""
+    """Return the functions that are called, each once, in order."""
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
@@ -107,7 +107,7 @@ def _read(value: JSON, tools: ToolDefinitions) -> Reading:
 
 
 def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
-    """The calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; none where it is anything else."""
+    """Return the calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; none for another shape."""
     if not isinstance(value, list) or not value:
         return ()
     calls = []
@@ -120,7 +120,7 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 
 def _renamed(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
-    """A model cannot be told of dots in a function's name: `math.hcf` is offered, and called, as `math_hcf`."""
+    """Rename called functions to their expected names: `math.hcf` is offered, and called, as `math_hcf`."""
     names = {tool_name(call.name): call.name for call in accepted}
     for call in calls:
         yield FunctionCall(names.get(call.name, call.name), call.arguments, call.id)
@@ -143,7 +143,7 @@ def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
 
 
 class _CallLine(msgspec.Struct):
-    """An expected call beside the actual one, None where there is none, and where their arguments differ."""
+    """An expected call and the actual one (either may be None), and the paths at which their arguments differ."""
 
     expected: FunctionCall | None
     actual: FunctionCall | None
@@ -160,7 +160,7 @@ def _lines(
     *,
     alternatives: bool,
 ) -> list[_CallLine]:
-    """Pair the calls as evaluators do, in the order of the expected ones; then those that have no partner."""
+    """Pair the calls as evaluators do, in the order of the expected ones; calls without a partner come last."""
     wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
     if not (wanted and made):
         return [
@@ -168,7 +168,7 @@ def _lines(
             *(_CallLine(None, call, extra) for call in made),
         ]
     faults = judged.faults if judged is not None else ()
-    if len(wanted) == len(made) == 1 and wanted[0].name == made[0].name:  # there is one way to pair them
+    if len(wanted) == len(made) == 1 and wanted[0].name == made[0].name:  # only one pairing is possible
         lines = [_CallLine(wanted[0], made[0], _unfaulted(judged))]
         _give_faults(lines, faults)
         return lines
@@ -192,7 +192,7 @@ def _lines(
     ]
 
 
-@cache  # there are four, and making one checks all its switches
+@cache  # there are four; making one checks all its options
 def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
     return MatchPolicy(alternatives=alternatives, ordered=ordered)
 
@@ -202,7 +202,7 @@ def _line(pair: Pair, status: str) -> _CallLine:
 
 
 def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
-    """Give each fault of an argument to the pair of its function that differs there, else to the first of them."""
+    """Assign each fault of an argument to the pair that differs there, else to the first pair of its function."""
     for fault in faults:
         own = [
             each
@@ -216,7 +216,7 @@ def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
 
 
 def _confused(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
-    """Expected functions and what was called in their place."""
+    """Yield expected functions with the functions that were called instead."""
     missing, extra = [], []
     for line in lines:
         if line.expected is not None and line.actual is not None:
@@ -225,12 +225,12 @@ def _confused(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
             missing.append(line.expected.name[:200])
         elif line.actual is not None:
             extra.append(line.actual.name[:200])
-    # What is missing on one side and too much on the other was most likely taken for each other.
+    # A missing call and an extra call most likely stand for each other.
     yield from zip_longest(missing, extra, fillvalue=NO_CALL)
 
 
 def _argument(path: str, names: Iterable[str]) -> str | None:
-    """The argument in which a place is: the longest name that the path begins with."""
+    """Return the argument that contains a path: the longest name that the path begins with."""
     known = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
     return max(known, key=len, default=None)
 
@@ -246,7 +246,7 @@ def _shown(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
 
 
 def _unfaulted(judged: JudgedCalls | None) -> str:
-    """What is said of calls beside each other of which no fault is known."""
+    """Return the status of paired calls without a fault."""
     if judged is None:
         return "beside"
     return "same" if judged.arguments else "named"
@@ -271,7 +271,7 @@ def _in_short(fault: Fault) -> str:
 
 
 def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, alternatives: bool = False) -> JSON:
-    """A call as `[name, [[argument, value, mark], …]]`, values as JSON text; accepted values beside each other."""
+    """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text."""
     marks = marks or {}
     arguments: list[JSON] = [
         [cut(name, 200), _accepted(value) if alternatives else as_json(value), marks.get(name, "")]
@@ -288,7 +288,7 @@ def _accepted(value: JSON) -> str:
 
 
 def _answered(wanted: Reading, made: Reading, actual: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
-    """Where at least one side has no readable call."""
+    """Yield the confusion of a row if at least one side has no readable call."""
     other = UNREADABLE if made.problem is not None else ANSWER if actual else NO_CALL
     if wanted.calls:
         yield from ((name, other) for name in names_of(wanted.calls))

@@ -1,4 +1,4 @@
-"""What the charts of a report show, as numbers; the page draws them."""
+"""Compute the numbers of a report's charts; the page draws them."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ _WIDE = 50.0
 
 
 def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
-    """Everything there is to draw; what the run has nothing of is left out."""
+    """Return all charts of a run that have data."""
     coded = table.coded
     drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
@@ -34,7 +34,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 
 
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
-    """By evaluator, for each expected function: rows that passed, rows that were judged, and Wilson's interval."""
+    """Return passed and judged rows with Wilson's interval, by evaluator and expected function."""
     called, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
     functions: dict[str, JSON] = {}
@@ -70,7 +70,7 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
-    """How many values are in each of some bins of equal width; the highest value is in the last bin."""
+    """Count the values in bins of equal width; the last bin includes the highest value."""
     span = (math.log(high) - math.log(low)) if logarithmic else high - low
     counts = [0] * _BINS
     for value in values:
@@ -87,13 +87,13 @@ def _sum(values: Sequence[float]) -> float:
 
 
 def _measured(numbers: Iterable[float]) -> JSON:
-    """A histogram and the quantiles by which latency and lengths are told."""
+    """Return the histogram and the quantiles of latencies or lengths."""
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
         return None
     positive = values[next(at for at, value in enumerate(values) if value > 0) :]
     wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
-    # Nearest-rank quantiles: values that occurred.
+    # Nearest-rank quantiles are values that occurred.
     quantiles: dict[str, JSON] = {
         f"p{share}": values[max(0, math.ceil(share / 100 * len(values)) - 1)] for share in (50, 90, 99)
     }
@@ -102,7 +102,7 @@ def _measured(numbers: Iterable[float]) -> JSON:
 
 
 def _confusion(confused: Coded) -> JSON:
-    """Expected against called functions: the ones confused most, all others taken together."""
+    """Return expected against called functions: the most confused ones, and all others together."""
     counts = _counted(confused)
     pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
     if not any(expected != called for expected, called in pairs):
@@ -121,13 +121,13 @@ def _confusion(confused: Coded) -> JSON:
 
 
 def _bars(coded: Coded) -> JSON:
-    """`[what, rows]`, the commonest first."""
+    """Return `[value, rows]`, the most frequent first."""
     counts = _counted(coded)
     return [[name, count] for name, count in counts.most_common(_MOST_BARS)]
 
 
 def _causes(coded: Coded) -> JSON:
-    """By what has to change, serving first: `[title, rows, what to try]` of each cause, the commonest first."""
+    """Return `[title, rows, advice]` of each cause, by side: serving first, the most frequent cause first."""
     counts = _counted(coded)
     sides: dict[str, JSON] = {}
     for side in ("serving", "model"):
@@ -143,7 +143,7 @@ def _counted(coded: Coded) -> Counter[str]:
 
 
 def _spent(usage: JSON) -> JSON:
-    """What the calls came to: `[who, calls, tokens in, tokens out, cost, currency]`."""
+    """Return the usage as `[who, calls, tokens in, tokens out, cost, currency]`."""
     rows = usage.items() if isinstance(usage, Mapping) else ()
     return [
         [

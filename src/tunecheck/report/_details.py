@@ -1,4 +1,4 @@
-"""One row as a page shows it when it is opened: everything as text, in bounded amounts."""
+"""Build the details of a row, shown when it is opened: everything as text of limited length."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, Reporte
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
-_LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
+_LONG = 400  # from so many characters on, a value is stored once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
 _MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600
@@ -26,10 +26,9 @@ _QUESTIONS = ("query", "question", "prompt", "input")
 
 @dataclass(slots=True)
 class Details:
-    """What is shown of an opened row (`shown`), and what of it the table and the charts are made from.
+    """The details of an opened row (`shown`), and the values of it for the table and the charts.
 
-    `calls` are its `sides` beside each other; of a conversation there are none. `verdicts` are in the order of the
-    evaluators.
+    `calls` compare its `sides`; a conversation has none. `verdicts` are in the order of the evaluators.
     """
 
     shown: dict[str, JSON]
@@ -42,7 +41,7 @@ class Details:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The columns that hold what was asked."""
+    """The columns that hold the question."""
 
     messages: JSON = None
     turns: JSON = None
@@ -50,7 +49,7 @@ class _Conversation:
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """A row's columns, and what stands in them."""
+    """A row's columns and their roles."""
 
     data: Mapping[str, JSON]
     target: Mapping[str, JSON]
@@ -73,7 +72,7 @@ class DetailReader:
         self.panels = PanelReaders(None if run.folder is None else run.folder.folder)
 
     def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
-        """The row of the run with this number, counted from 0."""
+        """Return the details of a row of the run; numbers count from 0."""
         parts = self._parts(number, row, columns)
         verdicts = columns.verdicts(row)
         sides = self._sides(verdicts, parts)
@@ -91,7 +90,7 @@ class DetailReader:
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
     ) -> dict[str, JSON]:
-        """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
+        """Return the run's own answer to a row and its verdicts: `read` without the question.
 
         `other` is the same row of another run, which often has the same answer.
         """
@@ -136,7 +135,7 @@ class DetailReader:
         return shown | {"turns": [*turns], "failed_turn": failed}
 
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
-        """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
+        """Yield the columns that are shown nowhere else: `[column, text]` or `[column, number of a shared text]`."""
         shown = [parts.ground_truth, parts.response]
         shown += [parts.target.get("result")] if parts.is_conversation else []
         elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
@@ -189,7 +188,7 @@ def _is_messages(value: Sequence[JSON]) -> bool:
 
 
 def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
-    """What a table shows of a row: the last thing that the user said; the first of a conversation."""
+    """Return the text that names a row in the table: the last user message, or the first of a conversation."""
     messages = asked.messages
     if isinstance(asked.turns, list):
         messages = next((turn for turn in asked.turns if turn), None)
@@ -201,7 +200,7 @@ def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
 
 
 def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
-    """What can be searched of the answer: the actual calls, else its text."""
+    """Return the searchable text of an answer: its calls, else its text."""
     made = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
     if made:
         return line("; ".join(_call_text(call) for call in made[:5]), _MOST_QUESTION)
@@ -219,7 +218,7 @@ def _call_text(call: JSON) -> str:
 
 
 def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
-    """What is said of a row's calls: by who looks at their arguments, before who looks at functions only."""
+    """Return the findings for a row's calls; evaluators that compare arguments come before others."""
     judged: list[tuple[int, JudgedCalls]] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
         faults = verdict.faults and tuple(fault for fault in verdict.faults if fault.call is not None)
@@ -230,7 +229,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
 
 
 def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> JSON:
-    """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
+    """Return `[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
     differences = row[own.differences] if own.differences is not None else None
     properties = row[own.properties] if own.properties is not None else None
     others = [(key, row[column]) for key, column in own.others]
@@ -258,7 +257,7 @@ _DIFFERENCE_KEYS = ("where", "expected", "actual", "kind")
 
 
 def _cause(row: Mapping[str, JSON]) -> JSON:
-    """`[title, side, what to try, evidence]`; None where the row has no cause."""
+    """Return `[title, side, advice, evidence]`, or None if the row has no cause."""
     code = row.get("cause")
     if not isinstance(code, str):
         return None
@@ -277,7 +276,7 @@ _ERROR_KEYS = ("type", "message", "request_id")
 
 
 def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
-    """The turn in which a conversation went wrong, counted from 0, where an evaluator says so."""
+    """Return the turn in which a conversation failed, counted from 0, if an evaluator says so."""
     for fault in (fault for verdict in verdicts for fault in verdict.faults):
         if fault.turn is not None:
             return fault.turn - 1

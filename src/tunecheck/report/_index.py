@@ -1,4 +1,4 @@
-"""The table of all rows, column by column: what a page filters, sorts and searches without opening a row."""
+"""Build the table of all rows, column by column: the page filters, sorts and searches it without opening a row."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ from tunecheck.report._texts import cut, line
 from tunecheck.results import PASS_RATE, State
 
 MOST_ROWS = 100_000
-"""Most rows that a page lists; its summary and charts are of all rows there are."""
+"""Most rows that a page lists; its summary and charts cover all rows."""
 
 PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
-"""What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails; absent: the row is
-not in this run."""
+"""The result of a row. SCORED: a number without pass or fail. ABSENT: the run has no such row."""
 
 _LETTERS = {State.SCORED: SCORED, State.NOT_APPLICABLE: NOT_APPLICABLE, State.ERROR: ERROR, State.ABSENT: ERROR}
-_MOST_KINDS = 1_000  # different values of a column by which rows are found
+_MOST_KINDS = 1_000  # different values of a column that can be filtered
 _OTHERS = "(others)"
 _MOST_REASON = 200
 
 
 @dataclass(slots=True)
 class Coded:
-    """A column of few different values: the values, and each row's as numbers of them."""
+    """A column with few different values: the values, and each row as their numbers."""
 
     values: list[str] = field(default_factory=list)
     rows: list[JSON] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, values: Iterable[str]) -> None:
-        """The values of one more row: none, one or several."""
+        """Add a row with any number of values."""
         codes: list[JSON] = [*dict.fromkeys(map(self._code, values))]
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
@@ -67,18 +66,18 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What an evaluator found in each row: `results` a letter a row, numbers by metric, NaN for none."""
+    """An evaluator's result for each row: `results` has a letter a row, `scores` numbers by metric, NaN for none."""
 
     results: str
     scores: Mapping[str, Sequence[float]]
 
     def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
-        """The first rows as the page reads them: results in one text, and the first graded metric's numbers."""
+        """Return the first rows for the page: results in one text, and the first graded metric's numbers."""
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
         return {"results": self.results[:most], "scores": None if numbers is None else rounded(numbers[:most])}
 
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
-        """The same in the order of another run's rows; None stands for a row that is not in this one."""
+        """Return the outcomes in the order of another run's rows; None is a row that this run lacks."""
         results = "".join(ABSENT if at is None else self.results[at] for at in places)
         scores = {
             name: [math.nan if at is None else numbers[at] for at in places] for name, numbers in self.scores.items()
@@ -87,7 +86,7 @@ class Outcomes:
 
 
 def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[MetricEntry]) -> Outcomes:
-    """What an evaluator found in a run's rows, and these of its metrics."""
+    """Return an evaluator's results for a run's rows, with these of its metrics."""
     table, name = run.table, evaluator.name
     own, verdicts = table.evaluators[name], table.columns.get(f"{name}.{PASS_RATE}")
     letters = [_LETTERS[state] for state in own.states]
@@ -99,7 +98,7 @@ def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[Metric
 
 
 def number_in(value: JSON) -> float:
-    """A value as a number; NaN for none, and for whole numbers beyond any float."""
+    """Return a value as a number; NaN for other types, and for whole numbers beyond any float."""
     try:
         return float(value) if isinstance(value, (int, float)) else math.nan
     except OverflowError:
@@ -114,7 +113,7 @@ _TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
 class RowIndex:
     """Collects the columns of a run's rows.
 
-    `texts` are written as they are, `coded` have few values, `figures` are numbers by their name in the row.
+    `texts` are written unchanged, `coded` have few values, `figures` are numbers by their name in the row.
     """
 
     def __init__(self, run: ReportedRun) -> None:
@@ -181,7 +180,7 @@ class RowIndex:
 
 
 def rounded(numbers: Iterable[float]) -> list[JSON]:
-    """Numbers as a page needs them: few digits, null for none, whole ones without a point."""
+    """Return numbers for the page: few digits, null for none, whole numbers without a point."""
     return [_rounded(number) for number in numbers]
 
 
@@ -194,7 +193,7 @@ def _rounded(number: float) -> JSON:
 
 
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
-    """What judges say a difference is."""
+    """Yield the kinds of the differences that judges list."""
     for own in columns.evaluators:
         listed = row[own.differences] if own.differences is not None else None
         for item in listed if isinstance(listed, list) else ():

@@ -1,7 +1,6 @@
-"""A server of pages for browsers on this machine only.
+"""Serve pages to browsers on this machine only.
 
-A web page elsewhere may point its own name to this machine (DNS rebinding). Its requests are refused by the `Host` that
-they name.
+A web page elsewhere may point its own name to this machine (DNS rebinding). Its requests are refused by their `Host`.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @contextlib.asynccontextmanager
 async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve an application within this block. Yield its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
-    # aiohttp logs a traceback for each request that is no HTTP; its sender is told by the reply's status.
+    # aiohttp logs a traceback for each malformed request; the status of the reply tells the sender.
     quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
     runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
     await runner.setup()
@@ -41,7 +40,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
         site = web.TCPSite(runner, host, port)
         try:
             await site.start()
-        except (OSError, OverflowError) as error:  # OverflowError: a port that is not a port
+        except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             raise ConfigurationError(
                 f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
             ) from None
@@ -69,7 +68,7 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
 
 
 async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str], None] | None) -> None:
-    """Serve an application on this machine until the process is asked to end. Port 0 takes a free one."""
+    """Serve an application on this machine until a signal ends the process. Port 0 takes a free one."""
     stop = asyncio.Event()
     async with running(app, "127.0.0.1", port) as url:
         with stopped_by_signals(stop):

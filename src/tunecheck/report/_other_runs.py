@@ -1,4 +1,4 @@
-"""The runs that a report holds its own run against: which of their rows are the same, and what was answered there."""
+"""Compare a reported run with other runs: find the same rows in them, and their answers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tunecheck.runs._store import stopped_text
 _MOST_NAMED = 100
 _FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})
 _INCIDENTAL = frozenset({"row_id", "row_fingerprint", *(f"outputs.{name}" for name in _FIGURES)})
-"""Columns that are another one each time a row is asked, and that are not shown of another run's answer."""
+"""Columns that change with each call, and are not shown for another run's answer."""
 
 
 def paired_rows(runs: RunPair) -> list[int | None]:
-    """For each row of the new run the number of its row in the base, as `tunecheck compare` pairs them."""
+    """Return the row of the base for each row of the new run, paired as `tunecheck compare` does."""
     old, now = _rows_by_item(runs.base), _rows_by_item(runs.new)
     partners: list[int | None] = [None] * runs.new.info.rows
     for one, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
-        for row, at in zip(now[other], old[one], strict=False):  # trials of one item: the first with the first
+        for row, at in zip(now[other], old[one], strict=False):  # trials of one item are paired in their order
             partners[row] = at
     return partners
 
 
 def _rows_by_item(table: RunTable) -> list[list[int]]:
-    """Each item's rows: one, or its trials."""
+    """Return the rows of each item: one, or its trials."""
     if table.items.of_row is None:
         return [[row] for row in range(table.info.rows)]
     rows: list[list[int]] = [[] for _ in table.items.ids]
@@ -47,9 +47,9 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
 
 @dataclass
 class OtherRun:
-    """One of the runs; `outcomes` are its verdicts in the reported run's order, `partners` its rows there.
+    """One of the other runs. `outcomes` are in the order of the reported run, `partners` are its rows there.
 
-    Runs of an equal `way` read a row in the same way.
+    Runs with an equal `way` read a row in the same way.
     """
 
     run: ReportedRun
@@ -65,13 +65,13 @@ class OtherRun:
         self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
 
     def row(self, at: int) -> ResultRow | None:
-        """Its row for one of the reported run, which are asked for in order; None where it has none."""
+        """Return its row for a row of the reported run, or None; call it in the order of rows."""
         return None if self.partners[at] is None else next(self._waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What some run has for a row: the row's columns that say something, and what came of them."""
+    """A run's columns for a row that can differ between runs, and the verdicts."""
 
     way: int
     columns: Mapping[str, JSON]
@@ -79,10 +79,10 @@ class _Answer:
 
 
 class OtherRuns:
-    """All of them, in the order given; the first is the base of the comparison.
+    """All other runs, in the order given; the first is the base of the comparison.
 
     Raises:
-        ConfigurationError: no row of the base is in one of the other runs, or none of one is in the reported run.
+        ConfigurationError: two runs have no row in common.
         DataError: a run's files are damaged.
     """
 
@@ -108,10 +108,10 @@ class OtherRuns:
             self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners, way))
 
     def answers(self, at: int, row: ResultRow, new: Details) -> dict[str, JSON]:
-        """What the other runs have for a row of the reported one; rows are asked for in order.
+        """Return the answers of the other runs to a row; call it in the order of rows.
 
-        `answers` holds what is not the same as in the reported run, each once; `others` has for each run the number of
-        its answer among them, counted from 1, 0 where it is the reported run's, null where the run has no such row.
+        `answers` holds each answer that differs from the reported run's, once. `others` has for each run the number of
+        its answer among them, counted from 1; 0 for the reported run's answer, null without such a row.
         """
         known = [_Answer(self._way, _telling(row), new.verdicts)]
         answers: list[JSON] = []
@@ -132,7 +132,7 @@ class OtherRuns:
         return {"answers": answers, "others": numbers}
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
-        """How the metrics differ, and the other runs' side of the table; when all rows have been answered."""
+        """Return the differences of metrics, and the other runs' side of the table, after all rows."""
         found = self.comparison
         return {
             "confidence": found.confidence,
@@ -148,7 +148,7 @@ class OtherRuns:
 
 
 def _ways(runs: Sequence[ReportedRun]) -> list[int]:
-    """A number for each run, the same for runs that read a row in the same way."""
+    """Return a number for each run; runs that read a row in the same way have the same number."""
     known: list[object] = []
     ways: list[int] = []
     for run in runs:
@@ -161,7 +161,7 @@ def _ways(runs: Sequence[ReportedRun]) -> list[int]:
 
 
 def _telling(row: ResultRow) -> Mapping[str, JSON]:
-    # Answers before what was asked, which is the same in all runs: so unequal ones are soon told apart.
+    # Outputs come before inputs, which are equal in all runs: comparing stops at the first difference.
     return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
 
 
@@ -183,7 +183,7 @@ def _best(best: Selection, last: str) -> dict[str, JSON]:
 
 
 def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
-    """One run against the base: metrics and parts are the comparison's own."""
+    """Return the comparison of one run with the base; metrics and parts are the comparison's own JSON."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]

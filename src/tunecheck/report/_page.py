@@ -1,6 +1,6 @@
-"""The page itself: one HTML file that loads nothing, with its style, its script and its data in it.
+"""Build the page: one HTML file that loads nothing and contains its style, its script and its data.
 
-What is in a run may be hostile: model output, data, a server's errors. None of it is written as markup. Data stands in
+A run may hold hostile text: model output, data, a server's errors. None of it becomes markup. Data stands in
 `<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64; the script
 shows it as text. A content security policy forbids everything else: any load, any other script, any handler in an
 attribute, and (`trusted-types`) any markup made from text.
@@ -31,7 +31,7 @@ _SCRIPTS = {
 
 
 class Page:
-    """What stands before and after a page's data."""
+    """The parts of a page before and after its data."""
 
     def __init__(self, scripts: Iterable[str], styles: Iterable[str]) -> None:
         style = "\n".join(styles)
@@ -52,7 +52,7 @@ class Page:
         self._script = script
 
     def start(self, title: str) -> str:
-        """From the doctype to where the data goes. `title` may hold anything."""
+        """Return the page from the doctype to the data. `title` may hold any text."""
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{html.escape(self.policy)}">\n'
@@ -66,22 +66,22 @@ class Page:
         )
 
     def end(self) -> str:
-        """From the data's end to the page's."""
+        """Return the page from the end of the data."""
         return f"<script>{self._script}</script>\n</body>\n</html>\n"
 
 
 _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
-"""What a browser, or a terminal, could take for more than a part of a text; JSON has escaped the other controls."""
+"""Characters that a browser or a terminal could interpret; JSON escapes other control characters."""
 
 
 def embedded(name: str, text: str) -> str:
-    """One piece of data: JSON text, as a browser neither runs it nor mistakes its end."""
+    """Return JSON text as one piece of data that a browser neither runs nor ends early."""
     safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 
 
 def as_data(value: JSON) -> str:
-    """JSON text of a value, for `embedded`."""
+    """Return the JSON text of a value, for `embedded`."""
     return _encodable(dumps(value).decode("utf-8", "replace"))
 
 
@@ -101,7 +101,7 @@ def _read(name: str) -> str:
 
 @cache
 def page(kind: str) -> Page:
-    """The page of a run, or of the list of runs."""
+    """Return the page of a run, or of the list of runs."""
     panels = plugins.panels().values() if kind == REPORT else ()
-    *scripts, last = map(_read, _SCRIPTS[kind])  # the last one begins to draw
+    *scripts, last = map(_read, _SCRIPTS[kind])  # the last script starts drawing
     return Page([*scripts, *(each.script for each in panels), last], [_read(_STYLE), *(each.style for each in panels)])

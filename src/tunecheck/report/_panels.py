@@ -1,4 +1,4 @@
-"""Panels that plug-ins add to a report: what they read of the rows, and what an opened row shows of it."""
+"""Panels that plug-ins add to a report: their readers of rows, and their part of an opened row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tunecheck._json import JSON
 
 @dataclass(frozen=True, slots=True)
 class PanelRow:
-    """What a panel shows of an opened row.
+    """The part of an opened row that a panel shows.
 
-    `question` replaces the text by which the table names the row. `columns` of the target are shown nowhere else.
+    `question` replaces the text that names the row in the table. `columns` of the target are shown nowhere else.
     """
 
     shown: JSON
@@ -34,7 +34,7 @@ class PanelReader(Protocol):
 
 
 class PanelReaders:
-    """All panels' readers of one run; `folder` is its run folder, None for what other programs wrote."""
+    """All panels' readers of one run; `folder` is its run folder, None for results of other programs."""
 
     def __init__(self, folder: Path | None) -> None:
         self._readers = {name: panel.reader(folder) for name, panel in plugins.panels().items()}

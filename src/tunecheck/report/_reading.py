@@ -1,4 +1,4 @@
-"""A run as a report reads it: its evaluators, and which column of a row holds what."""
+"""Read a run for a report: its evaluators, and the role of each column of a row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from tunecheck.runs._store import Run
 from tunecheck.runs._values import ValueReader, value_reader
 
 _EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
-"""The endings of the keys of one verdict."""
+"""Endings of the keys of a verdict."""
 
 _POLICIES = frozenset(MatchPolicy().options())
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """One evaluator of a run: its main metric where it declares one, and its metrics.
+    """One evaluator of a run: its declared main metric, if any, and its metrics.
 
-    `verdicts` reads its verdicts out of the run's rows. `compares` is what of calls it compares, if it is one of ours;
-    `alternatives` whether expected arguments are lists of accepted values for it, None where that is not known.
+    `verdicts` reads its verdicts from rows. `compares` says what it compares of calls, if it is one of ours;
+    `alternatives` is True if expected arguments are lists of accepted values, None if that is unknown.
     """
 
     name: str
@@ -38,22 +38,22 @@ class Evaluated:
 
     @property
     def graded(self) -> list[MetricEntry]:
-        """The metrics whose mean says more than a pass rate."""
+        """Return the metrics that are not binary."""
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
 
 class Rows(Protocol):
-    """A run's rows, read from their file as they are asked for."""
+    """A run's rows, read from their file one by one."""
 
     def __iter__(self) -> Iterator[ResultRow]: ...
 
     def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
-        """Some of them, in this order."""
+        """Return some of the rows, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ForeignRows:
-    """Rows that another program wrote, under the ids by which they are compared."""
+    """Rows of another program, under the ids that comparisons use."""
 
     table: RunTable
 
@@ -70,7 +70,7 @@ class _ForeignRows:
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A finished run. `metrics` is what `metrics.json` says; `folder` its run folder, None of what others wrote.
+    """A finished run. `metrics` is the content of `metrics.json`; `folder` is None for results of other programs.
 
     `table` has its metrics as columns.
     """
@@ -86,27 +86,27 @@ class ReportedRun:
 
     @property
     def simulated(self) -> bool:
-        """Whether no model was asked."""
+        """Return True if no model answered."""
         return self.manifest.simulated
 
     @cached_property
     def ground_truth(self) -> ValueReader:
-        """How a row's right answer is found."""
+        """Return the reader of a row's ground truth."""
         return value_reader(self.manifest, "ground_truth", ("ground_truth", "answer"))
 
     @cached_property
     def response(self) -> ValueReader:
-        """How its answer is found."""
+        """Return the reader of a row's response."""
         return value_reader(self.manifest, "response", ("response",))
 
     @cached_property
     def tools(self) -> ValueReader:
-        """How the definitions of its tools are found."""
+        """Return the reader of a row's tool definitions."""
         return value_reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
 def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
-    """What a report needs to know of a run before it shows the rows.
+    """Read a run's description, metrics and evaluators for a report.
 
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
@@ -128,7 +128,7 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
 
 
 def facts_of(run: ReportedRun) -> Iterator[JSON]:
-    """Everything that is worth a word, as `[name, text]`."""
+    """Yield the facts of a run for the head of the page, as `[name, text]`."""
     manifest = run.manifest
     yield ["data" if run.folder else "read from", data_of(manifest)]
     if run.folder:
@@ -146,13 +146,13 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
 
 
 def evaluated(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
-    """A run's evaluators in order."""
+    """Return a run's evaluators in order."""
     own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
     return [_evaluated(each, table, declared.get(each.name)) for each in own]
 
 
 def _evaluated(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
-    """An evaluator by what it declares, else by its columns."""
+    """Describe an evaluator by its declaration, else by its columns."""
     options, name = own.arguments, own.name
     kind, has_policies = ((entry and entry.type) or "").rpartition(".")[2], options.keys() >= _POLICIES
     compares: Literal["arguments", "functions"] | None = None
@@ -167,7 +167,7 @@ def _evaluated(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None
 
 
 def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]:
-    """The metrics of an evaluator that declares none: the numbers that it returned."""
+    """Yield the metrics of an evaluator without a declaration: the numbers that it returned."""
     for column in (table.columns[name] for name in own.columns):
         if column.passes != column.name:
             bounds: list[float | None] | None = [*column.bounds] if column.bounds else None
@@ -176,8 +176,9 @@ def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorKeys:
-    """One evaluator's columns in a row: the keys of what a judge lists (`differences`), of the `properties`,
-    and of everything `others` by name that is not part of its verdict.
+    """One evaluator's keys in a row: `differences` that a judge lists, `properties`, and `others` by name.
+
+    `others` are keys that are no part of its verdict.
     """
 
     verdicts: VerdictReader
@@ -189,10 +190,10 @@ class EvaluatorKeys:
 
 @dataclass(slots=True)
 class Columns:
-    """Which keys of a row are what; the same for all rows of one shape.
+    """The roles of a row's keys; the same for all rows of one shape.
 
-    `inputs` and `target` pair a column's name with its key, `errors` stages with keys; `evaluators` are in the order
-    of the run.
+    `inputs` and `target` pair a column's name with its key, `errors` a stage with its key; `evaluators` are in the
+    order of the run.
     """
 
     inputs: list[tuple[str, str]] = field(default_factory=list)
@@ -200,26 +201,26 @@ class Columns:
     evaluators: list[EvaluatorKeys] = field(default_factory=list)
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
-        """What each evaluator says of the row."""
+        """Return each evaluator's verdict on the row."""
         return [own.verdicts.read(row, "scored" if own.any else "error") for own in self.evaluators]
 
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 
 class ShapeReader:
-    """Finds the columns of a row; looks at each shape of rows once."""
+    """Finds the columns of rows; looks at each shape of rows once."""
 
     def __init__(self, evaluators: Sequence[Evaluated]) -> None:
         self._evaluators = evaluators
         self._known: dict[tuple[str, ...], Columns] = {}
 
     def columns(self, row: Mapping[str, JSON]) -> Columns:
-        """The columns of this row."""
+        """Return the columns of this row."""
         shape = tuple(row)
         known = self._known.get(shape)
         if known is None:
             known = self._columns(shape)
-            if len(self._known) < 1_000:  # rows that are all of different shapes must not fill the memory
+            if len(self._known) < 1_000:  # rows of many different shapes must not fill the memory
                 self._known[shape] = known
         return known
 

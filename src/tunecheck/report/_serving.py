@@ -1,10 +1,10 @@
-"""`tunecheck view`: the folder of runs as pages for a browser on this machine.
+"""Serve the folder of runs as pages for a browser on this machine (`tunecheck view`).
 
 GET /                                   the runs, and the choice of some to compare
 GET /runs/{id}                          a run's report
-GET /runs/{id}?against={id}&against=…   the same, held against others, the first of which is the base
+GET /runs/{id}?against={id}&against=…   the same, compared with others; the first is the base
 
-Runs are found by their ids among those that the folder has, so that no address leads to another file.
+A run is found by its id among those of the folder, so that no address leads to another file.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tunecheck.results import describe_run
 from tunecheck.runs._store import Run, list_runs
 
 _MOST_COMPARED = 50
-"""Runs of one page; a page that holds more would say less."""
+"""Most runs on one page."""
 
 _MOST_LISTED = 2_000
 
@@ -41,7 +41,7 @@ def runs_page(results_dir: Path) -> str:
 
 
 def make_app(results_dir: Path) -> web.Application:
-    """The pages of a folder of runs as an aiohttp application."""
+    """Return the pages of a folder of runs as an aiohttp application."""
     pages = _Pages(results_dir)
     app = web.Application(middlewares=[guarded])
     app.add_routes([web.get("/", pages.index), web.get("/runs/{run}", pages.report)])
@@ -49,7 +49,7 @@ def make_app(results_dir: Path) -> web.Application:
 
 
 def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve a folder's pages on this machine until the process is asked to end. Port 0 takes a free one.
+    """Serve a folder's pages on this machine until a signal ends the process. Port 0 takes a free one.
 
     Raises:
         ConfigurationError: there is no such folder, or the port cannot be taken.
@@ -60,7 +60,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
 
 
 class _Pages:
-    """Makes pages as they are asked for, and keeps the last one as long as its runs stay as they are."""
+    """Makes pages on request, and keeps the last one while its runs stay unchanged."""
 
     def __init__(self, results_dir: Path) -> None:
         self._results_dir = results_dir
@@ -69,14 +69,14 @@ class _Pages:
         self._making = asyncio.Lock()
 
     async def index(self, _: web.Request) -> web.Response:
-        """The runs."""
+        """Return the list of runs."""
         return web.Response(text=await asyncio.to_thread(runs_page, self._results_dir), content_type="text/html")
 
     async def report(self, request: web.Request) -> web.StreamResponse:
-        """A run's report."""
+        """Return a run's report."""
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
         runs = await asyncio.to_thread(self._runs, names)
-        async with self._making:  # one at a time: making a page takes a whole processor
+        async with self._making:  # one at a time: making a page uses a whole core
             page = await asyncio.to_thread(self._made, runs)
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 
@@ -98,7 +98,7 @@ class _Pages:
 
 
 def _stamp(run: Run) -> _Stamp:
-    """Which run it is, when its files were last written, and how large they are."""
+    """Return a run's id with the times and sizes of its files."""
     stamp: list[str | int] = [run.id]
     for path in (run.results, run.metrics_file, run.folder / "run.json"):
         with contextlib.suppress(OSError):

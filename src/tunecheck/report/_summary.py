@@ -1,4 +1,4 @@
-"""The summary of a run: every evaluator's pass rate and means with their intervals, over all rows and by group."""
+"""Summarize a run: every evaluator's pass rate and means with intervals, over all rows and by group."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS = 50
 _RESAMPLES = 2_000
-"""Enough for an interval that is looked at: comparisons, which decide something, take more."""
+"""Enough for an interval on a page; comparisons, which decide, use more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Some of the rows: `column` and `value` say which, None for all of them."""
+    """Some of the rows: those with a value in a column, or all (`column` and `value` are None)."""
 
     column: str | None
     value: str | None
@@ -92,13 +92,13 @@ def _cells(table: RunTable, column: str, groups: Sequence[_Group], *, is_rate: b
 
 
 def estimated(figures: Estimate) -> dict[str, JSON]:
-    """A figure as the page reads it."""
+    """Return a figure for the page."""
     written: dict[str, JSON] = {"value": figures.value, "low": figures.low, "high": figures.high, "n": figures.n}
     return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})
 
 
 def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
-    """What the evaluator itself adds up over the rows, and pass^k where there are trials, as `[name, number]`."""
+    """Return the evaluator's own totals, and pass^k if there are trials, as `[name, number]`."""
     metrics = run.metrics.get("metrics")
     known = metrics if isinstance(metrics, Mapping) else {}
     own = [key for key in known if key.startswith(f"{evaluator.name}.")]

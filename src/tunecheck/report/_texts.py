@@ -1,18 +1,18 @@
-"""Values as text of bounded length: what a page shows of them, however long or deep they are."""
+"""Write values as text of limited length."""
 
 import contextlib
 
 from tunecheck._json import JSON, dumps
 
 LONGEST = 20_000
-"""Most characters of one text on a page; the row's own file has the rest."""
+"""Most characters of one text on a page; the results file has the rest."""
 
 _UNREADABLE = "(nested too deeply to be shown)"
-_AROUND = 60  # characters shown before and after what changed in a long text
+_AROUND = 60  # characters shown before and after a change in a long text
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """The text, its middle left out where it is too long; says how much that is."""
+    """Return a text of limited length: the middle of a longer one is left out, with its number of characters."""
     if len(text) <= most:
         return text
     end = most // 5
@@ -21,20 +21,20 @@ def cut(text: str, most: int = LONGEST) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """The beginning of a text, in one line."""
+    """Return the beginning of a text, in one line."""
     short = " ".join(text[: 2 * most].split())
     return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
 
 
 def as_text(value: JSON) -> str:
-    """A text as it is, everything else as JSON, set out in lines where it is long."""
+    """Return a text unchanged and any other value as JSON, indented if it is long."""
     return cut(value) if isinstance(value, str) else as_json(value, readable=True)
 
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
-    """A value as JSON: exact numbers, texts in quotes."""
+    """Return a value as JSON: exact numbers, texts in quotes."""
     if type(value) is float and 1e-4 <= value < 1e15:
-        return repr(value)  # the writer's own text, sooner
+        return repr(value)  # equal to the JSON writer's text, and faster
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):
@@ -47,13 +47,13 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
 def _in_lines(text: bytes) -> bytes:
     import msgspec
 
-    with contextlib.suppress(msgspec.DecodeError):  # half a character, or too deep: it stays in one line
+    with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
         return msgspec.json.format(text, indent=2)
     return text
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Two texts without what they begin and end with alike, but for a few characters."""
+    """Return two texts without their equal beginning and end, except for a few characters."""
     shorter = min(len(before), len(after))
     start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     rest = shorter - start

@@ -32,7 +32,7 @@ def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
 
 
 def shown_messages(messages: JSON) -> list[JSON]:
-    """Messages as `[role, text, calls]`."""
+    """Return messages as `[role, text, calls]`."""
     shown: list[JSON] = []
     for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
         if isinstance(message, dict):
@@ -45,7 +45,7 @@ def shown_messages(messages: JSON) -> list[JSON]:
 
 
 def _content(content: JSON) -> str:
-    """A message's text; of a list of parts those that are text, the others named."""
+    """Return a message's text; of a list of parts, the texts and the JSON of other parts."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -77,7 +77,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
         logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
-        # The log's messages, where it is there, are what was sent.
+        # The log, if there is one, has the messages that were sent.
         messages = logged if isinstance(logged, list) else _item([*asked], at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
         made = _item(made_by_turn, at)
@@ -141,14 +141,14 @@ def _answer(content: JSON, made: JSON, called: set[str]) -> dict[str, JSON]:
 
 
 def _written_call(call: JSON) -> Reading:
-    """A call as ground truths and logs have it."""
+    """Read a call as ground truths and logs write it."""
     return read_python_calls(call) if isinstance(call, str) else read_calls(call)
 
 
 def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
-    """The ground truth's calls as `[call, made]`: whether the model made the very same one in this turn.
+    """Return the ground truth's calls as `[call, made]`: True if the model made the same call in this turn.
 
-    Another way to the same end is not a mistake, so that this is not a verdict.
+    This is not a verdict: another way to the same end is correct, too.
     """
     expected: list[JSON] = []
     for text in calls[:_MOST_ITEMS]:
@@ -161,7 +161,7 @@ def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
 
 
 def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
-    """A log's states by simulator."""
+    """Return a log's states by simulator."""
     return {
         str(item.get("class_name")): item.get("content")
         for item in entry

@@ -1,4 +1,4 @@
-"""Writes a run's report: reads the rows once, and writes them out as they come."""
+"""Write a run's report: read the rows once, and write them one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tunecheck.results import RunLike, open_run
 from tunecheck.runs._store import stopped_text
 
 MOST_BYTES = 300_000_000
-"""About how many characters packed rows may take; rows after that are listed, but cannot be opened."""
+"""Approximate limit of packed rows, in characters; later rows are listed, but cannot be opened."""
 
 
 def write_report(
@@ -56,7 +56,7 @@ def write_report(
         DataError: a run's rows are damaged.
     """
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
-    # Simulated runs may be looked at side by side: the page says that they are.
+    # Simulated runs may be compared on a page, which marks them.
     settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
     names = [*others, run]
     folders = [open_run(name, Path(results_dir)).run for name in names]
@@ -71,7 +71,7 @@ def write_report(
 
 
 class _Report:
-    """One report on its way into a file."""
+    """One report that is being written to a file."""
 
     def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: ComparisonSettings) -> None:
         self._file = file
@@ -85,7 +85,7 @@ class _Report:
         self._others = OtherRuns(others, run, shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
-        """Write everything."""
+        """Write the whole page."""
         whole = page(REPORT)
         self._file.write(whole.start(f"{self._run.id} · report"))
         self._read_rows()
@@ -110,7 +110,7 @@ class _Report:
                 self._rows.add({**details.shown, **others})
 
     def _head(self) -> dict[str, JSON]:
-        """What the page shows before any row is looked at."""
+        """Return the content of the page above the rows."""
         table, run, folder = self._table, self._run, self._run.folder
         return {
             "run": run.id,

@@ -1,4 +1,4 @@
-"""Who answers the rows: an endpoint, a column that holds the answers already, or the embedded simulated model."""
+"""Choose what answers the rows: an endpoint, a column with recorded answers, or the built-in simulated model."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
 
 _OF_CONVERSATIONS = {"turns", "involved_classes"}
-"""Columns that only rows of several turns with simulators have."""
+"""Columns that only conversations with simulators have."""
 
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """Where the answers come from; `dataset` no longer declares a target where another one was chosen.
+    """The source of the answers. `dataset` declares no target if another one was chosen.
 
-    `mapping` is what the choice means for the default layer of the column mapping. `label` is for people. `chosen` is
-    False where nobody chose, and the simulated endpoint steps in.
+    `mapping` is added to the default layer of the column mapping. `label` is for people. `chosen` is False if nothing
+    was chosen, so that the simulated endpoint answers.
     """
 
     dataset: Dataset
@@ -36,12 +36,12 @@ class AnswerSource:
 
     @property
     def simulated(self) -> bool:
-        """Whether no real model answers."""
+        """Return True if no real model answers."""
         return self.endpoint is not None and self.endpoint.simulated
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """The command's choice, else the data set's, else the simulated endpoint."""
+    """Return the command's choice, else the data set's, else the simulated endpoint."""
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     from tunecheck.evaluation._evaluate import is_driver

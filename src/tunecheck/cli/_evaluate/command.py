@@ -25,9 +25,9 @@ def evaluate(options: Options, invocation: Invocation) -> int:
 
 @command(ScoreOptions)
 def score(options: ScoreOptions, invocation: Invocation) -> int:
-    """Judge a finished run's recorded answers with other evaluators, in a new run; only judges are asked.
+    """Judge a finished run's recorded answers with other evaluators, in a new run; only LLM judges make API calls.
 
-    Exit codes: as of evaluate.
+    Exit codes: the same as those of evaluate.
     """
     from tunecheck.cli._evaluate.run import run_job
 

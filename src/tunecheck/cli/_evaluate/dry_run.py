@@ -25,10 +25,10 @@ _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls":
 
 @dataclass(slots=True)
 class Estimate:
-    """Calls of the endpoint, and at most of each judge: a row may turn out to need no judge.
+    """Expected calls of the endpoint, and the most calls of each judge: some rows may not need one.
 
     An answer counts as long as its ground truth, within its limit. Tokens are a quarter of the characters. `unaskable`
-    counts the rows of which no request can be made; `problem` is the first one's.
+    counts the rows that give no request; `problem` is the problem of the first one.
     """
 
     rows: int = 0
@@ -47,7 +47,7 @@ class Estimate:
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
-        """The estimate for people; `at_most`: an unknown number of answers of another run will be reused."""
+        """Yield the estimate for people. `at_most`: an unknown number of recorded answers will be reused."""
         asked = self.asked
         yield f"{counted(self.rows, 'row')}, {counted(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
@@ -100,7 +100,7 @@ def _add_question(estimated: Estimate, target: Target, row: Row, expected: int |
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
     try:
-        if isinstance(target, ConversationTarget):  # a conversation that goes as its ground truth does
+        if isinstance(target, ConversationTarget):  # as if the model made the calls of the ground truth
             requests: Sequence[ChatRequest] = target.expected_requests(row)
         else:
             requests = [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]

@@ -1,4 +1,4 @@
-"""`--on`: rows answered and judged elsewhere, and what a task there makes of the command's options."""
+"""Run rows elsewhere with `--on`, and rebuild a task's execution there from the command's options."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
 )  # fmt: skip
-"""Options that only the driver acts on."""
+"""Options that only the driver reads."""
 
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """Makes the execution of a run's tasks from the command's options. It is pickled: it holds no secrets.
+    """Makes the execution of a run's tasks from the command's options. It is pickled and holds no secrets.
 
-    `columns`, `defaults`, `name` and `path` are the data set's: tasks get rows, not the file. `make` is
+    `columns`, `defaults`, `name` and `path` describe the data set: tasks get rows, not the file. `make` is
     `task_execution`.
     """
 
@@ -43,7 +43,7 @@ class TaskOptions:
         """Make endpoint, evaluators and mapping in this process.
 
         Raises:
-            TunecheckError: something that the options name is not here.
+            TunecheckError: something that the options name is missing here.
         """
         from tunecheck.datasets._reading import described_dataset
 
@@ -54,7 +54,7 @@ class TaskOptions:
 def runs_elsewhere(
     options: Options, dataset: Dataset, trust: Trust, make: Callable[[Options, Dataset, Trust], Execution]
 ) -> RunsElsewhere | None:
-    """Where `--on` has rows answered and judged; `make` makes the execution of a task.
+    """Return the runner that `--on` names; `make` makes the execution of a task.
 
     Raises:
         ConfigurationError: `--on` names no runner.

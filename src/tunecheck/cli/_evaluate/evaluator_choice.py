@@ -1,4 +1,4 @@
-"""Evaluators by name, made with the settings that `--set` gives them."""
+"""Make evaluators by name, with the settings of `--set`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint, Prices
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
-"""Who judges where neither the command nor the data set says."""
+"""The evaluators of runs for which neither the command nor the data set names any."""
 
 _PLAIN = (bool, int, float, str, NoneType)
 
@@ -34,26 +34,28 @@ def make_evaluators(
     judge: Endpoint | None = None,
     trust: Trust | None = None,
 ) -> dict[str, object]:
-    """The evaluators of these names, each made with its settings; those that a model judges get `judge`."""
+    """Make the evaluators of these names with their settings; LLM judges get the model `judge`."""
     found = {name: find("evaluators", name, trust=trust) for name in names}
     return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
-    """Give the models that evaluators ask their prices, also those that a prompt itself configures."""
+    """Set the prices of the models that evaluators call, including models that a prompt configures."""
     for evaluator in evaluators.values():
         prices.give(getattr(evaluator, "endpoint", None))
 
 
 def asks_models(evaluator: object) -> bool:
-    """Whether a model judges by this evaluator."""
+    """Return True if a model judges for this evaluator."""
     return getattr(evaluator, "judged", False) is True
 
 
 def _make(
     name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None, trust: Trust | None
 ) -> object:
-    kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
+    kind = (
+        plugin.func if isinstance(plugin, functools.partial) else plugin
+    )  # a prompt file: a judge's class with the file bound
     if not inspect.isclass(kind):
         if settings:
             raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is a function and has no parameters")
@@ -80,7 +82,7 @@ def _check(
 ) -> None:
     try:
         parameters = inspect.signature(plugin).parameters
-    except (TypeError, ValueError):  # a class in C, say: it will tell by itself
+    except (TypeError, ValueError):  # a class in C, for example, which raises its own error
         parameters = MappingProxyType({"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)})
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     named = {
@@ -89,7 +91,7 @@ def _check(
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
     hints: Mapping[str, Any] = {}
-    with contextlib.suppress(Exception):  # annotations are anybody's code; without them nothing is checked here
+    with contextlib.suppress(Exception):  # annotations may be code that fails; then no type is checked
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
@@ -105,7 +107,7 @@ def _check(
         choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
         if key in hints and all(choice in _PLAIN for choice in choices):
             read_as(value, hints[key], f"set {name}.{key}")
-        if Profile in choices and isinstance(value, str):  # before the evaluator does, which knows nobody to ask
+        if Profile in choices and isinstance(value, str):  # loaded here, where `trust` is known
             chosen(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
@@ -114,7 +116,7 @@ def _check(
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """`{"bleu.threshold": 0.4}` as `{"bleu": {"threshold": 0.4}}`."""
+    """Convert `{"bleu.threshold": 0.4}` to `{"bleu": {"threshold": 0.4}}`."""
     known = list(evaluators)
     settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
@@ -130,7 +132,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """`{"response": …, "bleu.response": …, "target.messages": …}` by layer: `default`, an evaluator's, `target`'s."""
+    """Group `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator's name, or `target`."""
     known = [*evaluators, "target", "default"]
     layers: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():

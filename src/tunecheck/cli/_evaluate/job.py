@@ -1,4 +1,4 @@
-"""One job of `evaluate` or `score`: its options completed and checked, run, and held against its gates."""
+"""Prepare and run one job of `evaluate` or `score`: complete the options, check them, and compare with its gates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Job:
-    """What is about to run. `source` is None where the answers that the run `recorded` holds are judged."""
+    """A prepared run. `source` is None if the recorded answers of the run `recorded` are judged."""
 
     options: Options
     source: AnswerSource | None
@@ -59,26 +59,26 @@ class Job:
 
     @property
     def is_gated(self) -> bool:
-        """Whether anything decides the exit code."""
+        """Return True if a gate decides the exit code."""
         options = self.options
         against = options.no_worse_than or options.better_than
         return bool(self.gates) or (options.max_error_rate, against) != (None, None)
 
     @property
     def allowed_error_rate(self) -> float | None:
-        """The share of rows that may have an error; None where no gate asks."""
+        """Return the share of rows that may have an error, or None without a gate."""
         return self.options.max_error_rate or 0.0 if self.is_gated else None
 
     @property
     def label(self) -> str:
-        """Who answers, for people."""
+        """Return the source of the answers, for people."""
         if self.source is not None:
             return self.source.label
         assert self.recorded is not None
         return f"recorded answers of {self.recorded.id}"
 
     def remarks(self) -> list[str]:
-        """What a person should know about the choices made."""
+        """Return remarks on choices that may surprise the user."""
         source = self.source
         remarks = []
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
@@ -142,7 +142,7 @@ class Job:
 
 
 def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
-    """The options, and below them those of the configuration file and of the run that is resumed or reused."""
+    """Fill options that are not given from the configuration file and the run that is resumed or reused."""
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
@@ -245,7 +245,7 @@ def _about_to_run(job: Job) -> AboutToRun | Run:
 
 
 def refuse_simulated(options: Options) -> None:
-    """Raise ConfigurationError unless gates may judge answers that no model gave."""
+    """Raise ConfigurationError unless gates may judge simulated answers."""
     if not options.allow_simulated:
         raise ConfigurationError(
             "the answers are simulated, so a gate on them says nothing about a model: "
@@ -264,17 +264,17 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
 
 
 def _elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
-    """Return where `--on` has rows answered and judged."""
+    """Return the runner of `--on`."""
     from tunecheck.cli._evaluate.elsewhere import runs_elsewhere
 
     return runs_elsewhere(options, dataset, trust, task_execution)
 
 
 def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:
-    """What a task of a run is made of: the endpoint, the evaluators and the mapping of a data set without its rows.
+    """Prepare the execution of a task: endpoint, evaluators and mapping for a data set without its rows.
 
     Raises:
-        TunecheckError: something that the options or the data set name is not here.
+        TunecheckError: something that the options or the data set name is missing here.
     """
     return _job_on(options, dataset, (), trust).execution()
 
@@ -308,7 +308,7 @@ def _prices(options: Options) -> Prices:
 
 
 def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
-    """The evaluators, made, `naming` saying who names them; the models that they ask have their prices."""
+    """Make the evaluators and set the prices of their models; `naming` is the trust in the source of the names."""
     judge = None if options.judge is None else load_named(options.judge, trust)
     given = {} if options.names is None else {"call_check.names": options.names}
     settings = settings_by_evaluator({**given, **(options.set or {})}, names)
@@ -318,7 +318,7 @@ def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Tr
 
 
 def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
-    """Where no evaluators are named: the run's own, with the settings, the mapping and the model that they had."""
+    """Use the run's own evaluators, settings, mapping and judge if the options name no evaluators."""
     if options.evaluators is not None:
         return options
     run = find_run(name, options.folder)

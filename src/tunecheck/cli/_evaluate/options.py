@@ -29,9 +29,9 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, RunOptions):
-    """The options of `score`; `evaluate` has them, too, but for the run."""
+    """The options of `score`; `evaluate` has all of them but `run`."""
 
-    command: ClassVar[str] = "evaluate"  # its runs go on by `evaluate --resume`
+    command: ClassVar[str] = "evaluate"  # `evaluate --resume` resumes its runs
 
     run: str | None = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
     evaluators: list[str] | None = option(
@@ -53,7 +53,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ScoreOptions, ResumableOptions, ConversationOptions):
-    """The options of `evaluate`; with `run` they are those of a `score`."""
+    """The options of `evaluate`, or those of a `score` if `run` is set."""
 
     run: str | None = option(hidden=True)
     dataset: str | None = option("The data (.jsonl .json .csv .parquet), as given or in datasets/.", "FILE", _DATA)
@@ -99,10 +99,10 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
         return cls(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def over(self, lower: Self) -> Self:
-        """These options, and the lower ones where these give none.
+        """Return these options, completed by lower ones.
 
-        What says the same in two ways is taken from one place only: an endpoint given here does away with a response
-        column below, and data with a run.
+        Options that exclude each other come from one source: an endpoint given here removes a response column
+        below, and a data set removes a run.
         """
         for group in _EXCLUSIVE:
             if any(getattr(self, name) is not None for name in group):
@@ -128,14 +128,14 @@ class AddedOptions(CommandOptions):
     """Base of the options that a plug-in adds to `evaluate`."""
 
     def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
-        """Check what can be checked before the first row is asked.
+        """Check the options before the first call.
 
         Args:
             simulated: No model answers the rows.
-            allow_simulated: The user accepts that, for gates and uploads.
+            allow_simulated: The user accepts simulated answers, for gates and uploads.
 
         Returns:
-            What is done with the finished run.
+            A function that handles the finished run.
 
         Raises:
             ConfigurationError: An option is wrong.
@@ -144,6 +144,6 @@ class AddedOptions(CommandOptions):
 
 
 def with_added(options: type[Options], added: Sequence[type[AddedOptions]]) -> type[Options]:
-    """The options of `evaluate` with those that plug-ins add."""
+    """Return the options of `evaluate` with those of plug-ins."""
     kind = type("EvaluateOptions", (options, *added), {"__annotations__": {}, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True)(kind)

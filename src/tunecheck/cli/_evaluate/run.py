@@ -1,4 +1,4 @@
-"""What `evaluate` and `score` do once their options are read: run the job, show what came of it, give the exit code."""
+"""Run a job of `evaluate` or `score`, show the results, and return the exit code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     try:
         _show(job.options, summary, result, additions)
         sys.stdout.flush()
-    except BrokenPipeError:  # the gates were judged all the same
+    except BrokenPipeError:  # the reader has gone; the exit code still depends on the gates
         stop_writing()
     for failure in (each.failure for each in additions if each.failure is not None):
         raise failure
@@ -75,7 +75,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 
 def _in_flight(job: Job) -> list[str]:
-    """A note on the rows that the run was working on, if its process died: one of them may have ended it."""
+    """Return a note on the rows that were in progress when the process of the run died: one may have ended it."""
     options, source = job.options, job.source
     if options.resume is None or source is None:
         return []
@@ -117,7 +117,7 @@ def _show_estimate(job: Job) -> None:
 
 
 def _powers(job: Job) -> list[str]:
-    """What the gate against a run can show with these rows, for people."""
+    """Return the power of the gate against a run with these rows, for people."""
     return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
 
 
@@ -178,10 +178,10 @@ def _outcomes(
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
-    """What came of the gates, and remarks on it."""
+    """Return the outcomes of the gates, and remarks."""
     if not job.is_gated:
         return [], []
-    if result.simulated:  # a judge may be, and a replayed or recorded answer, too
+    if result.simulated:  # a judge or a recorded answer may be simulated, too
         refuse_simulated(job.options)
     outcomes = [gate.check(metrics, result.by_group, primaries, judges) for gate in job.gates]
     compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)

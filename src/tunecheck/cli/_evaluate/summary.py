@@ -1,4 +1,4 @@
-"""A finished run as a page: the table, why rows failed, the gates, and where the files are."""
+"""Build the summary page of a finished run: table, reasons of failures, gates, and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True)
 class RunPage:
-    """Content of the page of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
+    """The content of the page of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
 
     name: str
     data: str
@@ -53,21 +53,21 @@ class RunPage:
     notes: Sequence[str]
     usage: Mapping[str, JSON]
     reused: str = ""
-    """What was not done again, in words."""
+    """Reused answers and verdicts, in words."""
     undecided: str | None = None
-    """What an undecided gate counts as: `fail`, `pass`, or None for neither."""
+    """The result of an undecided gate: `fail`, `pass`, or None for undecided."""
     stopped: str = ""
-    """What was decided, where the run stopped early."""
+    """The decision of a run that stopped early."""
     judges: Mapping[str, Correction] = field(default_factory=dict)
-    """Of evaluators that are judges: the pass rate corrected for its errors, or that it is uncalibrated."""
+    """Pass rates of judges, corrected for their errors, or marked as uncalibrated."""
     seconds: float = 0.0
-    """How long the run took, the judging of its gates included."""
+    """Duration of the run, including its gates."""
     allowed_errors: float | None = None
-    """The share of rows that may have an error; None where no gate asks."""
+    """The share of rows that may have an error; None without a gate."""
 
 
 def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> View:
-    """The page; with `intervals` each evaluator's line has that of its main figure."""
+    """Return the page; with `intervals`, each evaluator's line has the interval of its main figure."""
     end = end_of(summary.gates, summary.undecided) if summary.gates else None
     title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
     parts = [*_parts(summary, intervals)]
@@ -75,7 +75,7 @@ def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> Vi
 
 
 def intervals_of(run: Path) -> dict[str, str]:
-    """The 95% interval of each evaluator's main figure: the pass rate where there is one."""
+    """Return the 95% interval of each evaluator's main figure: its pass rate, else its mean."""
     from tunecheck.comparison._judged import rate_of
     from tunecheck.comparison._wording import value_text
     from tunecheck.results import PASS_RATE, read_run
@@ -120,8 +120,8 @@ def _header(summary: RunPage) -> Text:
 
 
 def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
-    kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
-    if len(kinds) == 1:  # it would say the same twice
+    kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
+    if len(kinds) == 1:  # one kind: its column would repeat that of all rows
         kinds = {}
     heads = [f"all {counted(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
     rows: list[list[Sentence]] = []
@@ -147,17 +147,17 @@ def _cells(line: Line, remark: str = "") -> list[Sentence]:
 
 
 def _without_skill(summary: RunPage) -> Iterator[Text]:
-    """What agents would score that do without looking; where every row is known to ask for calls or for none."""
+    """Yield the pass rates of two baselines, if every row is known to expect calls or none."""
     counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
     if all(each.judge is not None for each in summary.evaluators.values()):
-        return  # nothing is judged by calls
+        return  # only LLM judges: the baselines say nothing
     if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
         yield Text([Words(skill_text(idle, calling, summary.rows), "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
-    """`81.2% (74.1% to 87.9%)`."""
+    """Write a rate and its interval, `81.2% (74.1% to 87.9%)`."""
     if rate.value is None or rate.low is None or rate.high is None:
         return "–"
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
@@ -169,7 +169,7 @@ def _rows(metrics: Metrics) -> str:
 
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
-    """By one column: its values below one another, the commonest first."""
+    """Return the main figures by the values of one column, the most frequent first."""
     ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
     rows: list[list[Cell]] = [
         [
@@ -197,10 +197,10 @@ def _gates(outcomes: Sequence[GateOutcome]) -> Table:
 
 
 def _checks(summary: RunPage) -> Iterator[Check]:
-    """The gates, and each evaluator's share of errors.
+    """Yield the gates, and each evaluator's error rate.
 
-    A gate that is undecided is an error, and skipped where that counts as met. If no share of errors is allowed by a
-    gate, only errors in all rows are a failure.
+    An undecided gate is an error, or skipped if it counts as met. Without a gate, only errors in all rows are a
+    failure.
     """
     for outcome in summary.gates:
         remark = f" ({outcome.remark})" if outcome.remark else ""
