@@ -1,7 +1,7 @@
-"""Values from files and callers read as the types that describe them; what does not fit is one line for a person.
+"""Read values from files and callers as typed objects; a value that does not fit is a one-line error.
 
-What people write by hand (endpoint definitions, sidecars, configurations) is a subclass of `Written`. The error is
-msgspec's own, with the line of a YAML file before it and a near miss of an unknown key behind it:
+Descriptions of files that people write (endpoint definitions, sidecars, configurations) are subclasses of `Written`.
+The error is msgspec's, with the line of a YAML file before it and a similar known key after it:
 
     class Limits(Written, frozen=True, kw_only=True):
         concurrency: Annotated[int, msgspec.Meta(ge=1)] = 16
@@ -35,15 +35,15 @@ _MOST_OF_A_WORD = 12
 
 
 class Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of what describes a mapping that a person writes: an unknown key is a mistake, never ignored."""
+    """Base of mappings that people write: unknown keys are errors."""
 
 
 def read_as(
     value: object, kind: type[T], where: Where, *, error: type[ConfigurationError] = ConfigurationError, above: str = ""
 ) -> T:
-    """The value as an instance of `kind`, a Struct or any other type that msgspec reads.
+    """Return the value as an instance of `kind`, a Struct or any other type that msgspec reads.
 
-    `above` is the dotted path of the value itself, where it is a part of a larger one.
+    `above` is the dotted path of the value, if it is a part of a larger one.
 
     Raises:
         ConfigurationError: (or `error`) the value does not fit; names where, which key, what was expected.
@@ -67,7 +67,7 @@ def read_as(
 
 
 def _without_secret(said: str, path: str) -> str:
-    """The message without a long value; below `auth` also without what may be a secret in the wrong place."""
+    """Return the message without long values; below `auth` without values that may be secrets."""
     invalid = _INVALID.match(said)
     most = _MOST_OF_A_WORD if ".auth" in path else _MOST_SHOWN
     if invalid is None or len(invalid[1]) <= most:
@@ -76,7 +76,7 @@ def _without_secret(said: str, path: str) -> str:
 
 
 def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
-    """A near miss of an unknown key or word, or those that are known."""
+    """Return a similar known key or word, or the known ones."""
     types = list(_below(msgspec.inspect.type_info(kind), steps))
     if unknown := _UNKNOWN.match(problem):
         return did_you_mean(unknown[1], [field.encode_name for each in types for field in getattr(each, "fields", ())])
@@ -86,7 +86,7 @@ def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
 
 
 def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[msgspec.inspect.Type]:
-    """The types that a description has at this path: several, where it leaves a choice."""
+    """Yield the types at a path of a description; unions give several."""
     inspect = msgspec.inspect
     if isinstance(kind, inspect.Metadata):
         yield from _below(kind.type, steps)
@@ -106,10 +106,10 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
 
 
 def read_fitting(value: object, kind: type[T], where: str) -> T:
-    """The same of a file of ours that somebody may have changed: parts that do not fit are passed over.
+    """Return a value as an instance of `kind` without the parts that do not fit, such as of a file that was edited.
 
     Raises:
-        ConfigurationError: nothing of it fits.
+        ConfigurationError: Nothing of it fits.
     """
 
     def fits(part: object) -> bool:
@@ -124,7 +124,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 
 
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
-    """A list of the value without those of its parts that do not fit alone; empty if nothing fits."""
+    """Return a list with the value, without its parts that do not fit; empty if nothing fits."""
     if fits(value):
         return [value]
     kept: dict[object, object] | list[object]
@@ -143,10 +143,10 @@ def _fits_under(fits: Callable[[object], bool], key: object, part: object) -> bo
 
 
 def one_of(value: T, known: Sequence[T], name: str) -> T:
-    """The value of a parameter that takes one of several words.
+    """Return the value of a parameter that must be one of several words.
 
     Raises:
-        ConfigurationError: it is none of them.
+        ConfigurationError: It is none of them.
     """
     if value in known:
         return value
@@ -155,7 +155,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
 
 
 def shown_value(value: object) -> str:
-    """A value in a message: short, and never a long text's content."""
+    """Return a value for a message: short, and without the content of long texts."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _MOST_SHOWN else f"a text of {len(value)} characters"
     if isinstance(value, dict):

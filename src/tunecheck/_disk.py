@@ -1,9 +1,9 @@
-"""Files on disk, in folders that somebody else may have made or that another process may write.
+"""Safe access to files, in folders that other people or other processes may write to.
 
-Only ordinary files are opened, and no endless ones: a link would lead out of the folder, a pipe would never answer, and
-a device may have no end. A file that is written to must have no second name (a hard link) either: the file of that name
-would change, too. Files are written so that they are whole or not there. One process at a time holds a lock, and the
-system takes it from a process that ends, however it ends.
+Only ordinary files of limited size are opened: a link could lead out of the folder, a pipe would never answer, and a
+device may have no end. A file is opened for writing only if it has no second name (a hard link), because the file of
+that name would change, too. Readers see a whole file or none. One process at a time holds a lock; the system releases
+it when the process ends.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def _open(path: str, flags: int) -> int:
             raise OSError(errno.EMLINK, "has a second name (a hard link): put a copy in its place", path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
-    except BaseException:  # noqa: BLE001 - nobody else knows of the descriptor
+    except BaseException:  # noqa: BLE001 - the caller never gets the descriptor
         os.close(descriptor)
         raise
     return descriptor
@@ -64,7 +64,7 @@ def _refuse_if_odd(status: os.stat_result, path: str) -> None:
 
 
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
-    """All that a file holds.
+    """Return the content of a file.
 
     Raises:
         OSError: it cannot be read, is not an ordinary file, or holds more than `most` bytes.
@@ -77,13 +77,13 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def sha256_of(path: Path) -> str:
-    """The digest of a file's content, in hexadecimal; raises OSError as `open_regular` does."""
+    """Return the SHA-256 of a file in hexadecimal; raises OSError like `open_regular`."""
     with open(path, "rb", opener=_open) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file.
+    """Yield the lines of a file.
 
     Raises:
         OSError: one is longer than any record or row is.
@@ -99,7 +99,7 @@ def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def odd_file(folder: Path) -> str | None:
-    """What keeps a folder, with all below it, from being files and folders only: `"x/y is a link"`."""
+    """Return the first entry below a folder that is neither file nor folder, such as `"x/y is a link"`, or None."""
     folders = [os.fspath(folder)]
     while folders:
         with os.scandir(folders.pop()) as entries:
@@ -125,9 +125,9 @@ def write_file(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
+    """Give a temporary name to write to; at the end, sync it and put it in place, or remove it if writing failed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)  # in a folder of somebody else's, it may be a second name of another file
+    temporary.unlink(missing_ok=True)  # in another user's folder, it may be a second name of another file
     try:
         yield temporary
         put_in_place(temporary, path)
@@ -138,7 +138,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Rename a finished file to the name it is meant to have; it is on the disk before.
+    """Sync a finished file and rename it to its final name.
 
     Raises:
         OSError: it cannot be renamed.
@@ -148,7 +148,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
     for pause_s in _PAUSES_S if os.name == "nt" else ():
         try:
             temporary.replace(path)
-        except PermissionError:  # somebody has the file open, often a virus scanner that looks at what is new
+        except PermissionError:  # another program has the file open, often a virus scanner that reads new files
             time.sleep(pause_s)
         else:
             return
@@ -165,7 +165,7 @@ _LOCK_PAUSE_S = 0.02
 
 
 def lock(path: Path, holder: str) -> BinaryIO:
-    """Lock a file, which is made if it is not there, until what this gives is closed.
+    """Lock a file until the returned handle is closed; create the file if it does not exist.
 
     Raises:
         RunError: another process holds it, as `holder` says, or it cannot be locked.
@@ -175,7 +175,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
         try:
             if _locked_within(_TRIES, file):
                 return file
-        except BaseException:  # noqa: BLE001 - nobody else closes a file that is not given back
+        except BaseException:  # noqa: BLE001 - the caller cannot close a file that it never gets
             file.close()
             raise
     file.close()
@@ -183,7 +183,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process has locked this file."""
+    """Return whether a process holds the lock of a file."""
     locked = _locked(path)
     try:
         # Network file systems lock only what is open for writing.
@@ -198,7 +198,7 @@ def _locked(path: Path) -> Path:
 
 
 def _locked_within(tries: int, file: BinaryIO) -> bool:
-    """Whether a file could be locked; somebody else may just be looking whether it is held."""
+    """Return whether the file could be locked; other processes may check the lock at the same moment."""
     from filelock import lock_descriptor  # most commands lock nothing
 
     for left in reversed(range(tries)):
@@ -212,7 +212,7 @@ def _locked_within(tries: int, file: BinaryIO) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's cache, of what can be fetched again: `TUNECHECK_CACHE`, else `tunecheck` in the platform's folder."""
+    """Return the user's cache: `TUNECHECK_CACHE`, else `tunecheck` in the platform's folder."""
     from platformdirs import user_cache_path
 
     own = os.environ.get("TUNECHECK_CACHE")
@@ -220,7 +220,7 @@ def cache_folder() -> Path:
 
 
 def user_folder() -> Path:
-    """Where what a user trusts is kept, and the key of their runs; TUNECHECK_CONFIG_DIR names another place.
+    """Return the folder of the user's trusted files and key; TUNECHECK_CONFIG_DIR names another one.
 
     Raises:
         OSError: the user has no home.

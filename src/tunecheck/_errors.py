@@ -18,11 +18,11 @@ class DataError(ConfigurationError):
 
 
 class PluginError(ConfigurationError):
-    """A plugin name that is unknown, found twice, or whose code does not load."""
+    """A plug-in name is unknown or found twice, or its code does not load."""
 
 
 class UntrustedError(ConfigurationError):
-    """Something that nobody typed would act; the text says what it would do, and how to allow it."""
+    """Code or a file that the user did not name would be used; the text says for what, and how to allow it."""
 
 
 class MissingExtraError(ConfigurationError):
@@ -35,8 +35,8 @@ class MissingExtraError(ConfigurationError):
 class EndpointError(TunecheckError):
     """A call to an endpoint failed for good.
 
-    `status` is the HTTP status, where there was one; `request_id` is the service's own id of the call. `code` and
-    `param` are what its error names, `said` its own words. `cause` is the code of why it failed, where it is known.
+    `status` is the HTTP status, if any; `request_id` is the service's id of the call. `code` and `param` come from the
+    service's error, `said` is its text. `cause` is the code of the cause, if known.
     """
 
     code: str | None = None
@@ -91,7 +91,7 @@ class StopRunError(RunError):
 
 
 class RunInterruptedError(RunError):
-    """The run was asked to stop (Ctrl-C, SIGTERM); `folder` is its run folder, whose journal holds what it finished."""
+    """The run was stopped (Ctrl-C, SIGTERM); `folder` is its run folder, with its finished work in the journal."""
 
     def __init__(self, folder: Path | None) -> None:
         super().__init__(f"interrupted; go on with --resume {folder.name}" if folder else "interrupted")
@@ -99,11 +99,11 @@ class RunInterruptedError(RunError):
 
 
 class LeftAtOnceError(KeyboardInterrupt):
-    """A second Ctrl-C: what is under way is left where it stands."""
+    """A second Ctrl-C: calls in flight are abandoned."""
 
 
 def told(error: BaseException) -> str:
-    """An error in words for people: what a file has to do with it, and what the system says."""
+    """Return an error in words: the file and the system's reason for an OSError, else the error's text."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -111,7 +111,7 @@ def told(error: BaseException) -> str:
 
 @contextmanager
 def told_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
-    """Tell of an OSError in one line: what could not be read or written, and why."""
+    """Turn an OSError into an error of a kind, in one line: the file, what failed, and why."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Verdicts as data: the eight keys of a metric, and faults with codes, from which every sentence and count is made."""
+"""Verdicts as data: the eight keys of a metric, and faults with codes, from which sentences and counts are made."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def to_json(faults: Iterable[Fault]) -> list[JSON]:
-    """Faults as they stand in `<metric>_properties`: few, long texts cut, large and unwritable values left out."""
+    """Return faults for `<metric>_properties`: long texts are cut, large and unwritable values are left out."""
     kept: list[JSON] = []
     codes: set[str] = set()
     for fault in faults:
@@ -71,13 +71,13 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
 
 
 def read_faults(properties: object) -> tuple[Fault, ...]:
-    """The faults in an evaluator's `<metric>_properties`, ours or a user's; what is not a fault is passed over."""
+    """Return the faults in an evaluator's `<metric>_properties`; entries that are no faults are ignored."""
     listed = properties.get("faults") if isinstance(properties, Mapping) else None
     return checked(listed) if isinstance(listed, (list, tuple)) else ()
 
 
 def checked(items: Iterable[object]) -> tuple[Fault, ...]:
-    """Those of the items that are faults, or what JSON has of one."""
+    """Return the items that are faults, or the JSON of faults."""
     return tuple(fault for item in items if (fault := _fault(item)) is not None)
 
 
@@ -90,7 +90,7 @@ def _fault(item: object) -> Fault | None:
 
 
 def stored(fault: Fault) -> dict[str, JSON]:
-    """One fault as it stands there."""
+    """Return one fault as JSON."""
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
     for name in ("call", "path", "message"):
         text = getattr(fault, name)
@@ -129,7 +129,7 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
 
 
 def title(code: str) -> str:
-    """What headings and counts call a code: `wrong argument: number as text`; one of a user is its own name."""
+    """Return the title of a code, such as `wrong argument: number as text`; a user's code is its own title."""
     known = fault_titles().get(code)
     if known is not None:
         return known
@@ -144,7 +144,7 @@ def title(code: str) -> str:
 
 
 def sentence(faults: Iterable[Fault]) -> str | None:
-    """The faults as one line of bounded length, as it stands in `<metric>_reason`; None where there is none."""
+    """Return the faults as one line of bounded length for `<metric>_reason`, or None without faults."""
     parts: list[str] = []
     length = left_out = 0
     for part in _parts(faults):
@@ -206,7 +206,7 @@ def _is_number(value: object) -> bool:
 
 
 def _plain_words(fault: Fault) -> str:
-    """A fault whose code has no sentence of its own: its title, where it is, and both values."""
+    """Describe a fault by its title, its place and both values."""
     place = ": ".join(part for part in (fault.call, fault.path) if part)
     text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
     if not isinstance(fault.expected, _Unset):
@@ -215,7 +215,7 @@ def _plain_words(fault: Fault) -> str:
 
 
 def shown_value(value: JSON) -> str:
-    """The value as JSON, cut to a readable length."""
+    """Return a value as JSON, cut to a readable length."""
     if isinstance(value, str) and len(value) > MOST_VALUE:
         value = value[:MOST_VALUE] + "…"
     elif isinstance(value, (list, dict)) and len(value) > MOST_VALUE:
@@ -227,7 +227,7 @@ def shown_value(value: JSON) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, its end left out where it is longer."""
+    """Return a text, without its end if it is longer than `most`."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -241,7 +241,7 @@ def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
 
 
 def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
-    """`name(key=json, …)`, cut to a readable length; of an expected call under a policy, with what is accepted."""
+    """Return `name(key=json, …)`, cut to a readable length; `any_of` shows all accepted values."""
     shown: list[str] = []
     length = 0
     for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
@@ -269,7 +269,7 @@ def _expected(fault: Fault) -> str:
 
 
 def _accepted(values: JSON) -> str:
-    """Several accepted values, without the empty text that says that the argument may be left out."""
+    """Return the accepted values, without the empty text that marks an optional argument."""
     if not isinstance(values, list):
         return shown_value(values)
     choices = [choice for choice in values if choice != ""] or values
@@ -278,7 +278,7 @@ def _accepted(values: JSON) -> str:
 
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
-    """Two long texts from shortly before the place where they begin to differ."""
+    """Return two long texts from shortly before their first difference."""
     if max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
     start = _common_beginning(expected, actual) - _BEFORE_DIFFERENCE
@@ -307,7 +307,7 @@ def verdict(
     faults: Iterable[Fault] = (),
     not_applicable: bool = False,
 ) -> Verdict:
-    """One metric's eight keys, in the order of Azure AI Evaluation's evaluators.
+    """Return one metric's eight keys, in the order of Azure AI Evaluation's evaluators.
 
     A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
     Empty properties are written as None, to keep rows small. The `faults` of a row that fails stand in its properties,

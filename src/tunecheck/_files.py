@@ -1,4 +1,4 @@
-"""The description of every file that Tunecheck writes, and the check of its version when it is read again."""
+"""The descriptions of all files that Tunecheck writes, and the check of their versions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,11 +32,11 @@ class NewerFileError(ConfigurationError):
 
 
 def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
-    """Refuse what this version cannot read.
+    """Refuse a file of a later version.
 
     Raises:
-        NewerFileError: a later version wrote it.
-        ConfigurationError: its version is none.
+        NewerFileError: A later version wrote it.
+        ConfigurationError: Its version is not a version number.
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -49,7 +49,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
 
 
 def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
-    """The JSON object that a file of ours holds; a number that none of ours can be is null.
+    """Return the JSON object in a file; numbers beyond any of ours become null.
 
     Raises:
         ConfigurationError: it cannot be read, is not an object, or a later version wrote it; says `missing` where
@@ -68,10 +68,10 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
 
 
 def check_if_readable(path: Path) -> None:
-    """Refuse a file that a later version wrote; one that is not there, or is damaged, is for its reader to say.
+    """Refuse a file of a later version; missing and damaged files pass.
 
     Raises:
-        NewerFileError: a later version wrote it.
+        NewerFileError: A later version wrote it.
     """
     try:
         read_object(path)
@@ -82,10 +82,10 @@ def check_if_readable(path: Path) -> None:
 
 
 def check_first_record(path: Path) -> None:
-    """Refuse an append-only file whose first record is of a later version; one that is not there yet is fine.
+    """Refuse an append-only file that begins with a record of a later version; a missing file passes.
 
     Raises:
-        NewerFileError: a later version wrote it.
+        NewerFileError: A later version wrote it.
     """
     try:
         with open_regular(path) as file:
@@ -97,7 +97,7 @@ def check_first_record(path: Path) -> None:
 
 
 class MetricEntry(msgspec.Struct, frozen=True):
-    """What one metric's numbers mean: `range` is its lowest and highest value, where it declares them."""
+    """The meaning of a metric: `range` is its lowest and highest value, if it declares them."""
 
     name: str
     kind: str = "score"
@@ -106,15 +106,16 @@ class MetricEntry(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The lowest and the highest value, where both are declared and make sense."""
+        """Return the lowest and the highest value, if both are declared and make sense."""
         low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
         return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
 
 
 class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An evaluator of a run: its class or function, and by what a later run tells whether it is the same.
+    """An evaluator of a run: its class or function, and what tells a later run whether it has changed.
 
-    `judge` is set where a model judges: equal where prompt, model and settings are. Its calibration goes by it.
+    `judge` is set if a model judges. It is equal for equal prompt, model and settings, and finds the judge's
+    calibration.
     """
 
     type: str | None = None
@@ -125,12 +126,12 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
     metrics: list[MetricEntry] = []
 
     def metric(self, name: str | None) -> MetricEntry | None:
-        """What is declared of a metric."""
+        """Return the declaration of a metric."""
         return next((metric for metric in self.metrics if metric.name == name), None)
 
 
 class DatasetEntry(msgspec.Struct, frozen=True):
-    """The data of a run; `cluster` is the column by which its rows are not independent, `primary` what decides."""
+    """The data of a run; `cluster` is the column of dependent rows, `primary` the evaluator that decides."""
 
     name: str | None = None
     path: str | None = None
@@ -141,10 +142,10 @@ class DatasetEntry(msgspec.Struct, frozen=True):
 
 
 class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run that may stop early: what was decided of it after how many `pairs`, base and new.
+    """One metric of a run that may stop early: the decision after so many `pairs` of base and new rows.
 
-    Figures are over all `rows` of the run, rows that are not independent counted as one; `low` and `high` are the ends
-    of the difference's interval, which holds, as `p_value` does, whenever one stops.
+    Figures are over all `rows` of the run; dependent rows count as one. `low` and `high` are the ends of the
+    difference's interval. The interval and `p_value` hold at any stopping time.
     """
 
     name: str
@@ -161,10 +162,10 @@ class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run that may stop early has decided: better or worse than `against`, or by less than `margin`, if worse.
+    """The decision of a run that may stop early: better or worse than `against`, or worse by less than `margin`.
 
-    Of all rows (`of`) the results have the `rows` up to the decision; `asked_beyond` more were under way then, and
-    `not_asked` were never asked. Their order goes by `seed`.
+    The results have the `rows` up to the decision, out of `of`. `asked_beyond` more calls were in flight then, and
+    `not_asked` rows had no call. `seed` sets the order of rows.
     """
 
     outcome: Literal["better", "worse", "not_worse", "undecided"]
@@ -180,20 +181,18 @@ class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """Whether the run has not all its rows."""
+        """Return whether rows are missing."""
         return self.rows < self.of
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
-    """`run.json`: what was run, and how it ended.
+    """`run.json`: the settings of a run, and how it ended.
 
-    `target` holds the settings that the target describes itself by, its `fingerprint`, and whether it is `simulated`;
-    null where nobody was asked. `parent` is the run whose answers and verdicts were reused: its id, or its folder where
-    it lies elsewhere. `api` holds what was found out about the APIs that the target and evaluators ask. `command` is
-    what a command line needs to resume the run. `records` says how many the journal had when this was written; `sha256`
-    and `sizes` (in bytes) are of the results, by file name, as the run last wrote them.
-    `decision` stands in a run that may stop early.
-    `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
+    `target` holds the target's settings, its `fingerprint`, and whether it is `simulated`; it is null if the data holds
+    the answers. `parent` is the run with the reused answers and verdicts: its id, or its folder if that lies elsewhere.
+    `api` holds facts about the APIs of the target and evaluators. `command` holds the options that resume the run.
+    `records` is the number of journal records when this was written; `sha256` and `sizes` (in bytes) are those of the
+    result files, by file name. `decision` is set in a run that may stop early. `signature` marks the runs of this user.
     """
 
     format_version: int = FORMAT_VERSION
@@ -225,7 +224,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> EarlyStop | None:
-        """What was decided, where the run stopped for it before all rows were asked."""
+        """Return the decision, if it stopped the run before its last row."""
         return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
 
@@ -246,9 +245,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands under `error.<stage>`: one evaluator's, or the target's, error on one row.
+    """The error of one stage (the target or an evaluator) on one row, under `error.<stage>`.
 
-    `cause` is the code of why a call to a model, the target's or a judge's, gave nothing that could be used.
+    `cause` is the code of the reason why a call to a model, the target's or a judge's, gave no usable answer.
     """
 
     type: str
@@ -258,10 +257,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `eval_results.jsonl`, of the version that `run.json` says.
+    """A line of `eval_results.jsonl`, of the version in `run.json`.
 
-    `cause` is why the row failed, null where it passed or nobody knows; `cause_evidence` a fault without code.
-    Beside these keys it has `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and `error.<stage>`.
+    `cause` is the cause of a failed row, null if it passed or the cause is unknown; `cause_evidence` is a fault without
+    code. Other keys are `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and `error.<stage>`.
     """
 
     row_id: str
@@ -272,7 +271,7 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabelledVerdict(msgspec.Struct, frozen=True):
-    """A row that people have labelled, and what the judge says of it; `inputs` hashes what the judge was given."""
+    """A row with a label that people gave, and the judge's verdict; `inputs` is the hash of the judge's inputs."""
 
     row_id: str
     row_fingerprint: str
@@ -282,9 +281,9 @@ class LabelledVerdict(msgspec.Struct, frozen=True):
 
 
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
-    """`judges/<judge>.json` beside the runs: a judge's verdicts on labelled rows, which correct its pass rates.
+    """A judge's verdicts on labelled rows (`judges/<judge>.json`), which correct its pass rates.
 
-    `judge` is what `run.json` says of an evaluator; `run` the calibration's own run.
+    `judge` is the judge's hash in `run.json`; `run` is the calibration's own run.
     """
 
     format_version: int = FORMAT_VERSION
@@ -301,7 +300,7 @@ RowVerdicts: TypeAlias = dict[str, tuple[str | None, dict[str, JSON]]]
 
 
 class Header(msgspec.Struct, tag_field="k", tag="journal", frozen=True):
-    """The first record: the version of them all."""
+    """The first record: the version of all records."""
 
     format_version: int = FORMAT_VERSION
 
@@ -358,13 +357,13 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaul
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):
-    """Somebody has said that the run goes on although so many records before this one are damaged or missing."""
+    """The user lets the run go on although so many records before this one are damaged or missing."""
 
     lost: int
 
 
 class Stopped(msgspec.Struct, tag_field="k", tag="stopped", frozen=True):
-    """A run is finished before all rows were asked: the indices of the rows in its results, and who was not asked."""
+    """The run is finished early: the indices of the rows in its results, and the ids of rows without a call."""
 
     settled: list[int]
     not_asked: list[str]

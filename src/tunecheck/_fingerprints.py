@@ -1,9 +1,9 @@
-"""Fingerprints: hashes that say whether an evaluator or a target is still the one that gave a recorded result.
+"""Fingerprints: hashes that tell whether an evaluator or a target is still the one that gave a recorded result.
 
-A fingerprint is made of a thing's name and its arguments, and then of what decides its verdicts. What ships with
-Tunecheck states that itself: the class attribute `scoring_version` is raised whenever a verdict can change. Other code
-counts with its code in memory and its module's source, without comments and docstrings. A thing whose state or code
-cannot be told from another's has no fingerprint, and its results are made again.
+A fingerprint covers a name, arguments, and the code that decides verdicts. Classes of Tunecheck declare the attribute
+`scoring_version`, which is raised whenever a verdict can change. Other code counts with its code in memory and its
+module's source, without comments and docstrings. Objects with hidden state or code have no fingerprint; their results
+are made again.
 """
 
 import ast
@@ -20,19 +20,19 @@ from tunecheck._version import __version__, is_shipped
 
 
 class _Plain:
-    """Has no state beside its `__dict__`."""
+    """A class whose instances keep their state in `__dict__` alone."""
 
 
 def fingerprint(thing: object) -> str | None:
-    """The fingerprint of a callable: a function, a class's instance, a partial, a bound method."""
+    """Return the fingerprint of a callable: a function, an instance, a partial, a bound method."""
     try:
         return content_hash(_parts(thing))
-    except Exception:  # noqa: BLE001 - looking at somebody's object runs its code; what cannot be looked at has none
+    except Exception:  # noqa: BLE001 - reading a user's object runs its code; an unreadable one has no fingerprint
         return None
 
 
 def stable_arguments(thing: object) -> dict[str, JSON] | None:
-    """An instance's arguments as data: what it declares as `arguments`, else its attributes, if they are all data."""
+    """Return an instance's arguments as data: its `arguments`, else its attributes; None if they are not all data."""
     try:
         arguments: dict[str, JSON] = json.loads(_data(_arguments(thing)))
     except Exception:  # noqa: BLE001 - as above
@@ -41,7 +41,7 @@ def stable_arguments(thing: object) -> dict[str, JSON] | None:
 
 
 def _parts(thing: object) -> JSON:
-    """What a fingerprint is made of; raises what it likes where there is nothing to make it of."""
+    """Return the content of a fingerprint; any error means that there is none."""
     if isinstance(thing, functools.partial):
         return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
     if isinstance(thing, MethodType):
@@ -63,12 +63,12 @@ def _arguments(thing: object) -> dict[str, object]:
 
 
 def _data(value: object) -> str:
-    """The value as text if it is plain data throughout; TypeError if it holds an object."""
+    """Return a value as text if it is plain data; TypeError if it holds an object."""
     return json.dumps(value, sort_keys=True)
 
 
 def _class(kind: type, seen: set[int]) -> JSON:
-    """What decides the verdicts of a class: its version if it is ours, and the code of every class that is not."""
+    """Return the parts of a class that decide its verdicts: our scoring version, and the code of other classes."""
     owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
     others = [owner for owner in owners if not is_shipped(owner.__module__)]
     parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ def _class(kind: type, seen: set[int]) -> JSON:
 
 
 def _member(name: str, member: object, seen: set[int]) -> JSON:
-    """A method or a constant as it is in memory: the file may have changed since it was imported."""
+    """Return a method or a constant as it is in memory: its file may have changed since the import."""
     # A static or class method and a property hold the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
     if isinstance(function, FunctionType):
@@ -89,9 +89,9 @@ def _member(name: str, member: object, seen: set[int]) -> JSON:
 
 
 def _function(function: FunctionType, seen: set[int]) -> JSON:
-    """A function's code, what it captured, and, of a script, the functions, classes and constants that it uses.
+    """Return a function's code, its captured values, and the functions and constants that a script's function uses.
 
-    Of a script nothing else counts: which files it evaluates with which evaluators changes all the time.
+    The rest of a script does not count: its files and evaluators change all the time.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
@@ -116,7 +116,7 @@ def _used(value: object, seen: set[int]) -> JSON:
 
 
 def _code(code: CodeType) -> str:
-    """A hash of what the code does, stable from process to process; a docstring is not part of what it does."""
+    """Return a hash of code that is stable from process to process; docstrings do not count."""
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     done = [[name, _code(value) if isinstance(value, CodeType) else _constant(value)] for name, value in steps]
     return content_hash([done, code.co_varnames])
@@ -138,7 +138,7 @@ def _package(thing: FunctionType | type) -> str:
 
 
 def _source(thing: FunctionType | type) -> str:
-    """A hash of the module's source and its package's version; nothing of a script, and our own version alone."""
+    """Return a hash of a module's source and package version; our version for our modules, nothing for scripts."""
     if is_shipped(thing.__module__):
         return __version__
     path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
@@ -153,7 +153,7 @@ def _source(thing: FunctionType | type) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _uncommented(source: bytes) -> str:
-    """A hash of source code that comments, layout and docstrings do not change."""
+    """Return a hash of source code that ignores comments, layout and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(

@@ -82,12 +82,12 @@ def dumps(value: object) -> bytes:
 
 
 def canonical(value: object) -> bytes:
-    """The same, with object keys sorted: equal values give equal bytes. For fingerprints."""
+    """Write one value with sorted object keys: equal values give equal bytes."""
     return _write(value, _encode_sorted, sort_keys=True)
 
 
 def content_hash(value: object) -> str:
-    """16 hex digits that equal values share, whatever the order of their keys.
+    """Return 16 hex digits that equal values share, whatever the order of their keys.
 
     Raises:
         TypeError: the value has no JSON form.
@@ -109,7 +109,7 @@ def dumps_line(value: object) -> bytes:
 def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:
     try:
         text = encode(value)
-    except Exception:  # noqa: BLE001 - what the fast writer refuses, or raises on somebody's own object, is taken apart
+    except Exception:  # noqa: BLE001 - values that the fast writer refuses, and users' objects, are converted first
         exact = plain(value)
         return json.dumps(
             exact, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
@@ -118,12 +118,12 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
 
 
 def plain(value: object, *, path: str = "$") -> JSON:
-    """The value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
+    """Return the value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
 
-    numpy's scalars and arrays, and what else has a `tolist()`, are taken as the numbers and lists that it gives.
+    numpy's scalars and arrays, and other objects with a `tolist()`, become numbers and lists.
 
     Raises:
-        TypeError: something has no JSON form; the message names its path and type.
+        TypeError: A part has no JSON form; the message names its path and type.
     """
     return _plain(value, (path, None), 0)
 
@@ -155,23 +155,23 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
 
 
 def _taken_apart(value: object, path: _Steps) -> object:
-    """A Struct or a numpy value as the mapping, list or number that it stands for."""
+    """Return the mapping, list or number that a Struct or a numpy value stands for."""
     try:
         if isinstance(value, msgspec.Struct):
             return msgspec.to_builtins(value, enc_hook=plain)
         listed: object = value.tolist() if hasattr(value, "tolist") else value
-    except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
+    except Exception:  # noqa: BLE001 - a user's object may raise anything when it is read
         _refuse(value, path)
     return listed if listed is not value else _refuse(value, path)
 
 
 def whole_number(value: JSON) -> int | None:
-    """The value where it is a whole number; None where it is anything else, true and false included."""
+    """Return the value if it is a whole number, else None; true and false are no numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def value_of(text: str | bytes) -> JSON:
-    """What a JSON text holds; None where it is none."""
+    """Return the value of a JSON text, or None if the text is not JSON."""
     try:
         return loads(text)
     except ValueError:
@@ -179,12 +179,12 @@ def value_of(text: str | bytes) -> JSON:
 
 
 def real_number(value: JSON) -> float | None:
-    """The value where it is a number; None where it is anything else, true and false included."""
+    """Return the value if it is a number, else None; true and false are no numbers."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def converted(value: object, kind: type[T]) -> T:
-    """What `msgspec.convert` gives; its own error, too, where half of a character makes it fail otherwise."""
+    """Run `msgspec.convert`; a lone surrogate raises ValidationError instead of UnicodeEncodeError."""
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
@@ -192,7 +192,7 @@ def converted(value: object, kind: type[T]) -> T:
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
-    """The value with null for whole numbers beyond any float: `loads` reads 1e400 as null, too.
+    """Return the value with null for whole numbers beyond any float: `loads` reads 1e400 as null, too.
 
     Raises:
         ValueError: it is nested deeper than we write.
@@ -242,7 +242,7 @@ MISSING: Final = Missing()
 
 
 def parse_path(text: str) -> ValuePath:
-    """`choices[0].message`, `output.0.text`, `data['a column']` as steps; bare digits may be a key or an index.
+    """Return the steps of a path such as `choices[0].message` or `data['a column']`; digits may be a key or an index.
 
     Raises:
         ValueError: the text is not a path.
@@ -262,9 +262,9 @@ def parse_path(text: str) -> ValuePath:
 
 
 def find_value(value: object, path: ValuePath) -> JSON | Missing:
-    """What stands at the end of a path, or MISSING.
+    """Return the value at the end of a path, or MISSING.
 
-    A key may hold dots itself, as in a table that was flattened: where `meta` leads nowhere, `meta.id` is looked for.
+    Keys may hold dots, as in flattened tables: if `meta` leads nowhere, `meta.id` is tried.
     """
     if len(path) < 2:  # most are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON

@@ -1,4 +1,4 @@
-"""Pieces of sentences that people read: text from outside made harmless, counted things, near misses of a name."""
+"""Parts of messages: harmless text, counts, similar names."""
 
 import os
 import signal
@@ -15,16 +15,16 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def clean(text: object, most: int = 400) -> str:
-    """One printable line: control characters, escape sequences and invisible marks are gone, white space is single.
+    """Return one printable line, without control characters, escape sequences and invisible marks.
 
-    Anything may stand in a text that comes from data, a model or a server; a terminal would obey some of it.
+    Text from data, a model or a server may hold anything; a terminal would obey some of it.
     """
     line = " ".join(printable(str(text)[: 4 * most]).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def printable(text: str) -> str:
-    """The same without a limit, and with its spaces as they are: for lines that were laid out."""
+    """Return a text without control characters and invisible marks; its spaces stay."""
     if text.isprintable():  # as most are, which is seen a hundred times as fast
         return text
     return "".join(
@@ -35,9 +35,9 @@ def printable(text: str) -> str:
 
 
 def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
-    """Two texts of at most so many characters each that show where they differ.
+    """Return two texts of at most `most` characters each that show their difference.
 
-    What both begin with is left out where they are too long, but for a few letters; then the middle of what is left.
+    Of two long texts, the common beginning is cut except for a few letters, then the middle of the rest.
     """
     if max(len(first), len(second)) <= most:
         return first, second
@@ -54,7 +54,7 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
 
 
 def command_line(words: Iterable[str]) -> str:
-    """A command to be copied into a shell of this system."""
+    """Return a command to copy into a shell of this system."""
     import shlex
     import subprocess
 
@@ -62,14 +62,14 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """`1 row`, `2 rows`, `1,000 rows`."""
+    """Return `1 row`, `2 rows`, `1,000 rows`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
-    """`"; did you mean 'bleu'?"`, else `"; known: a, b"`: to be appended to an error's text.
+    """Return `"; did you mean 'bleu'?"`, else `"; known: a, b"`, for the end of an error's text.
 
-    `ending` is what names may have in common and is not compared, such as a file's suffix.
+    `ending` is a common ending of names that is not compared, such as a file's suffix.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -87,7 +87,7 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
 
 
 def how_it_ended(code: int) -> str:
-    """How a process ended: by its exit code, or the signal that a negative code stands for."""
+    """Return how a process ended: its exit code, or the signal for a negative code."""
     try:
         return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
     except ValueError:

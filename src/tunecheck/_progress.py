@@ -1,4 +1,4 @@
-"""How far a run is: what a caller may be told, and the bar on a terminal."""
+"""The progress of a run: the data for callbacks, and bars for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _WINDOW_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run: rows in all (None where not known), answered, finished, failed, reused of another run.
+    """A moment of a run: all rows (None if unknown), answered, finished, failed, and reused rows.
 
-    `remark` says what holds the run back, where something does.
+    `remark` says what holds the run back, if anything.
     """
 
     rows: int | None
@@ -43,7 +43,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Throughput:
-    """Rows a second, and what is left at that pace, from counts noted as they come."""
+    """Rows per second and the time left, from counts over time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class Throughput:
         self._noted: deque[tuple[float, int]] = deque()
 
     def note(self, finished: int) -> None:
-        """So many rows are finished by now."""
+        """Note the number of finished rows."""
         now = self._clock()
         self._first = self._first or (now, finished)
         self._noted.append((now, finished))
@@ -60,11 +60,11 @@ class Throughput:
 
     @property
     def rate(self) -> float | None:
-        """Rows a second lately; over the whole time where lately none was finished; None before the first."""
+        """Return rows per second lately; over the whole time if none finished lately; None before the first."""
         return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
 
     def left_s(self, rows: int | None) -> float | None:
-        """Seconds that the rest of so many rows takes; None where nobody can know."""
+        """Return the seconds until so many rows are finished, or None if unknown."""
         rate = self.rate
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
@@ -183,14 +183,14 @@ def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressC
 
 
 def in_notebook() -> bool:
-    """Return whether a notebook's kernel runs this, whose output is HTML."""
+    """Return whether this code runs in a notebook's kernel, with HTML output."""
     known = sys.modules.get("IPython")
     shell = known.get_ipython() if known is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 def rate_text(rate: float | None) -> str:
-    """`12 rows/s`; empty where nothing is known."""
+    """Return `12 rows/s`; an empty text for an unknown rate."""
     if not rate:
         return ""
     return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s" if rate >= 0.1 else f"{rate * 60:.1f} rows/min"
@@ -201,7 +201,7 @@ def _failed(rows: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """`1:02:03`."""
+    """Return `1:02:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,4 +1,4 @@
-"""What may act on this machine: what the user typed, installed or trusts, and what data may name (docs/security.md)."""
+"""Trust: files that a command may load or write, and names that data may use (docs/security.md)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MOST_FILES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who names what is about to be loaded, and what the user allows.
+    """The source of a name, and what the user allows.
 
-    `workspace` is the folder the command runs in, `allowed` what `--trust` names for this command. `named_by` is the
-    file that names what is loaded; None: the user does, on the command line or in Python. `on_code` is called with a
-    file of the workspace before its code is loaded.
+    `workspace` is the folder the command runs in, `allowed` the files and folders of `--trust`. `named_by` is the file
+    that holds the name; None: the user typed it. `on_code` is called with a file of the workspace before its code is
+    loaded.
     """
 
     workspace: Path = field(default_factory=lambda: Path().resolve())
@@ -38,10 +38,10 @@ class Trust:
 
     @classmethod
     def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
-        """What a command typed in the current folder may load.
+        """Return the trust of a command typed in the current folder.
 
         Raises:
-            ConfigurationError: a path to be trusted is not there.
+            ConfigurationError: A path of `--trust` does not exist.
         """
         paths = tuple(Path(path).expanduser().resolve() for path in allowed)
         for path in paths:
@@ -50,28 +50,28 @@ class Trust:
         return cls(allowed=paths, on_code=on_code)
 
     def of(self, *files: Path) -> Trust:
-        """The same for what the first of these files names, or what belongs together with it.
+        """Return the trust for names read from `files[0]`.
 
-        Where `--trust` names one of them, it counts as typed; so it does where there are none.
+        If `--trust` covers any of the files, or there are no files, the user counts as the one who named them.
         """
         resolved = [file.resolve() for file in files]
         return replace(self, named_by=None if any(map(self._is_allowed, resolved)) else next(iter(resolved), None))
 
     def of_options(self, file: Path) -> Trust:
-        """The same for what a file of options names: in the workspace it is as good as typed."""
+        """Return the trust for names in an options file; inside the workspace it counts as typed by the user."""
         return self if self.has(file) else self.of(file)
 
     def has(self, file: Path) -> bool:
-        """Whether a file lies in the workspace, links resolved."""
+        """Return whether a file lies in the workspace, after links are resolved."""
         return file.resolve().is_relative_to(self.workspace)
 
     def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
-        """See that a file may be loaded: `folder` is the workspace's in which data may name such files.
+        """Check that a file may be loaded; data may name files in the workspace's `folder`.
 
-        `act` says what would be done with it. `never`: data can name no such file, wherever it lies.
+        `act` describes the use. `never`: data can name no such file at all.
 
         Raises:
-            UntrustedError: it may not; says who wanted to do what, and how to allow it.
+            UntrustedError: It may not; the text says which file wanted what, and how to allow it.
         """
         by, file = self.named_by, file.resolve()
         if by is not None and not self._is_allowed(file) and not is_remembered(file):
@@ -83,7 +83,7 @@ class Trust:
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, wants: str, path: Path) -> UntrustedError:
-        """The error for what `named_by` wants, and was not typed: the one sentence that says how to allow it."""
+        """Return the error for a name that the user did not type; it says how to allow it."""
         by, shown = self._shown(self.named_by or path), command_line([self._shown(path)])
         return UntrustedError(
             f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
@@ -97,12 +97,12 @@ class Trust:
         return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Without `on_code`: the process that a copy goes to says nothing to the user."""
+        """Pickle without `on_code`: other processes print nothing."""
         return Trust, (self.workspace, self.allowed, self.named_by)
 
 
 def remember(path: Path) -> list[tuple[Path, Path]]:
-    """Trust a file, or each file of a folder, as long as its content stays the same; gives where that is kept.
+    """Trust the current content of a file, or of each file of a folder; return where that is recorded.
 
     Raises:
         ConfigurationError: it cannot be read, or the user's configuration folder cannot be written.
@@ -123,7 +123,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
 
 
 def is_remembered(file: Path) -> bool:
-    """Whether the user trusts this content."""
+    """Return whether the user trusts the content of a file."""
     try:
         # The size stands in the name, so that nothing large is read in vain.
         alike = any(_remembered().glob(f"*-{file.stat().st_size}")) and file.is_file()
@@ -142,13 +142,13 @@ def _mark(file: Path) -> str:
 
 
 def signature(content: JSON) -> str | None:
-    """A seal on content that only this user can set, on this machine; None where no key can be kept."""
+    """Return a signature of content by this user on this machine; None if no key can be kept."""
     key = _key() or _new_key()
     return None if key is None else _sealed(key, content)
 
 
 def is_signed(content: JSON, seal: str | None) -> bool:
-    """Whether `signature` gave the seal for this content."""
+    """Return whether a signature of this user fits the content."""
     key = _key()
     return key is not None and seal is not None and hmac.compare_digest(_sealed(key, content).encode(), seal.encode())
 
@@ -166,7 +166,7 @@ def _key() -> bytes | None:
 
 
 def _new_key() -> bytes | None:
-    """A key of the user's own, which nobody else can read; the one that another process has just made, if one has."""
+    """Make the user's key, which other users cannot read; return the key of another process if that was faster."""
     try:
         folder = user_folder()
         fresh = folder / f".key.{os.getpid()}.{secrets.token_hex(4)}"

@@ -1,6 +1,6 @@
-"""YAML in: plain data only, typed by YAML 1.2's core schema, with errors that say where.
+"""Read YAML as plain data, typed by YAML 1.2's core schema, with errors that name line and column.
 
-Nothing but mappings with text keys, lists, text, numbers, true, false and null comes out: no tags, no dates (they stay
+The result holds mappings with text keys, lists, texts, numbers, true, false and null: no tags, no dates (they stay
 text), no `yes`/`no` booleans, no merge keys. Duplicate keys, expanding aliases and oversized files are refused.
 """
 
@@ -43,21 +43,21 @@ _WORDS: Mapping[str, bool | None] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: its value, and where in the text each part of it stands."""
+    """A YAML document: its value, and the line of each part."""
 
     name: str
     value: JSON
     lines: Mapping[KeyPath, int]
 
     def where(self, *path: str | int) -> str:
-        """`file.yaml, line 4` for the value at this path, or for the closest one around it."""
+        """Return `file.yaml, line 4` for the value at this path, or for the closest one around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.name}, line {self.lines[path]}" if path in self.lines else self.name
 
 
 def load_yaml(path: Path | str) -> JSON:
-    """The value of one YAML file.
+    """Return the value of a YAML file.
 
     Raises:
         ConfigurationError: the file cannot be read, or is not plain YAML; names file, line and column.
@@ -66,7 +66,7 @@ def load_yaml(path: Path | str) -> JSON:
 
 
 def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
-    """The value of a YAML text; `name` stands in errors for the file. The limits are for what is no definition.
+    """Return the value of a YAML text; `name` stands for the file in errors.
 
     Raises:
         ConfigurationError: the text is not plain YAML; names line and column.
@@ -75,10 +75,10 @@ def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, mos
 
 
 def read_yaml(path: Path | str) -> Document:
-    """The document of one YAML file, with the line of each value.
+    """Return the document of a YAML file, with the line of each value.
 
     Raises:
-        ConfigurationError: as `load`.
+        ConfigurationError: As `load_yaml`.
     """
     with told_as(ConfigurationError, path), Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
@@ -88,10 +88,10 @@ def read_yaml(path: Path | str) -> Document:
 def parse_document(
     text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES
 ) -> Document:
-    """The document of a YAML text, with the line of each value.
+    """Return the document of a YAML text, with the line of each value.
 
     Raises:
-        ConfigurationError: as `loads`.
+        ConfigurationError: As `parse_yaml`.
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, as no file of its kind should be")
@@ -152,14 +152,14 @@ def _place(name: str, mark: _Mark | None) -> str:
 
 
 class _NodeError(Exception):
-    """A node that is no plain data."""
+    """A node that is not plain data."""
 
     def __init__(self, node: yaml.Node | yaml.Event, problem: str) -> None:
         super().__init__(f"{_place('', node.start_mark)}: {problem}")
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes of bounded depth; of the tags, it gives only those that are written."""
+    """Composes nodes of bounded depth; only written tags are kept."""
 
     depth = -1
 
@@ -177,7 +177,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Values:
-    """Makes plain data of nodes: nothing of PyYAML's constructors takes part."""
+    """Makes plain data of nodes, without PyYAML's constructors."""
 
     def __init__(self, most_nodes: int) -> None:
         self.lines: dict[KeyPath, int] = {}
@@ -225,7 +225,7 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
 
 
 def _typed(text: str) -> JSON:
-    """A plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
+    """Return a plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.match(text):

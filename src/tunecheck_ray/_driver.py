@@ -35,7 +35,7 @@ RunnerFactory = Callable[[TaskRecipe], Runner]
 
 @dataclass(frozen=True)
 class RunsOnTasks:
-    """Makes the engine of a run whose rows tasks answer and judge. `recipe` makes the execution in a task."""
+    """Makes the engine of a run on tasks. `recipe` makes the execution in a task."""
 
     runner: RunnerFactory
     recipe: Callable[[], Execution]
@@ -61,7 +61,7 @@ class RemoteEngine:
         shared: SharedSettings,
         recall: Callable[[Mapping[str, JSON]], None],
     ) -> None:
-        """`recall` is told what tasks found out about the endpoints' APIs."""
+        """Pass facts about the endpoints' APIs that tasks find out to `recall`."""
         self.plan = plan
         self.tally = Tally()
         self._journal = journal
@@ -105,16 +105,16 @@ class RemoteEngine:
             self._runner.stop()
 
     def load(self) -> Load | None:
-        """Calls are counted in the tasks."""
+        """Return None: calls are counted in the tasks."""
         return None
 
     def waiting_for(self) -> str:
-        """What the runner says about its tasks."""
+        """Return the runner's remark on its tasks."""
         return self._runner.status()
 
 
 def spent_before(plan: Plan, journal: Journal, cached: CachedResults) -> float:
-    """What a resumed run has spent on recorded calls, in the currency of its prices."""
+    """Return the cost of recorded calls of a resumed run, in the currency of its prices."""
     budget = Budget(None)
     calls = RunCalls(plan.run_id, journal, cached, budget)
     calls.close()
@@ -129,7 +129,7 @@ def spent_before(plan: Plan, journal: Journal, cached: CachedResults) -> float:
 
 
 class TaskServices(Protocol):
-    """What a task shares with the other tasks of its run."""
+    """Services that the tasks of a run share."""
 
     @property
     def calls(self) -> SharedCalls | None:
@@ -153,7 +153,7 @@ def chunk_runner(recipe: TaskRecipe, services: TaskServices) -> ChunkRunner:
     """Make what runs chunks in a task.
 
     Raises:
-        TunecheckError: something that the run names is not here, or not as it is on the driver.
+        TunecheckError: A file or package of the run is missing here, or differs from that on the driver.
     """
     execution = recipe.make()
     facts = execution.facts

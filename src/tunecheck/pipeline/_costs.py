@@ -1,4 +1,4 @@
-"""What a run's calls cost, counted call by call, and the most that it may spend."""
+"""The cost of a run's calls, and the budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_ALONE = 10
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """What a call comes to, in the price's currency; tokens that nobody counted cost nothing."""
+    """Return the cost of a call in the price's currency; uncounted tokens cost nothing."""
     given = usage.input_tokens or 0
     cached = 0 if price.cached_input_per_million is None else min(usage.cached_input_tokens or 0, given)
     millions = (given - cached) * price.input_per_million + (usage.output_tokens or 0) * price.output_per_million
@@ -41,24 +41,24 @@ def cost_of(usage: Usage, price: Price) -> float:
 
 
 def is_counted(usage: Usage) -> bool:
-    """Whether the service said what a call took."""
+    """Return whether the service counted the tokens of a call."""
     return usage.input_tokens is not None and usage.output_tokens is not None
 
 
 def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """What a call of so many characters may take; its answer has so many, or is as long as usual, within its limit."""
+    """Return the expected tokens of a call with so many characters; the answer has the given or the usual length."""
     usual = _USUAL.output_tokens or 0
     answer = usual if answered is None else tokens_in(answered)
     return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
 
 
 def tokens_in(characters: int) -> int:
-    """About how many tokens so many characters are."""
+    """Return the approximate number of tokens in so many characters."""
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
-    """What a call is taken to have cost: as it was counted, and by the estimate where it was not."""
+    """Return the charged cost of a call: counted tokens, else the estimate."""
     given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
     answered = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
     return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
@@ -66,9 +66,9 @@ def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
 
 @dataclass(slots=True)
 class Spending:
-    """What the calls of one evaluator, or of the target, came to.
+    """Calls, tokens and cost of one evaluator, or of the target.
 
-    `uncounted` calls came without token counts: they are charged by estimate, and the whole cost is unknown.
+    Calls without token counts (`uncounted`) are charged by estimate; the whole cost is then unknown.
     """
 
     calls: int = 0
@@ -80,7 +80,7 @@ class Spending:
     """By currency: exact, so that the order in which calls end changes nothing."""
 
     def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
-        """Count a call, or several; the cost is None where nobody knows the price."""
+        """Count a call, or several; the cost is None if the price is unknown."""
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
@@ -93,7 +93,7 @@ class Spending:
             costs.condense(SHORT)
 
     def summary(self) -> dict[str, JSON]:
-        """As it stands in metrics.json; the cost is null where a count or a price is missing, or currencies differ."""
+        """Return the entry of metrics.json; the cost is null if a count or a price is missing, or currencies differ."""
         known = not self.unpriced and not self.uncounted and len(self.costs) == 1
         currency, costs = next(iter(self.costs.items())) if known else (None, None)
         return {
@@ -108,7 +108,7 @@ class Spending:
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """What is set aside for one call; `cost` is what it came to, None where it failed or has no price."""
+    """The amount reserved for one call; `cost` is its actual cost, None if it failed or has no price."""
 
     amount: float = 0.0
     cost: float | None = None
@@ -116,9 +116,9 @@ class Reservation:
 
 @dataclass(slots=True)
 class _Learned:
-    """What calls were expected to cost, and what they came to; the later ones weigh more.
+    """Ratio of actual to estimated cost, as a moving average over about ten calls.
 
-    Of calls of which nothing is expected (0), each counts as one.
+    Calls with an estimate of 0 count as 1 each.
     """
 
     expected: float = 0.0
@@ -137,12 +137,12 @@ class _Learned:
 
 
 class Budget:
-    """Keeps what a run spends under a limit, calls under way included. None: no limit.
+    """Keeps the cost of a run under a limit, calls in flight included. None: no limit.
 
-    Each call reserves what it may cost before it is sent: what it is expected to, corrected by what the calls of the
-    same name came to. Where that would exceed the limit, it waits for those under way; where none is left, the run
-    stops in order. So the limit is exceeded at most by what calls under way cost beyond their estimates. The first call
-    goes alone, and where it fails the next one does, ten times at most.
+    Each call reserves its expected cost, corrected by earlier calls of the same name, before it is sent. If that
+    exceeds the limit, the call waits for calls in flight; if there are none, the run stops in order. So the limit is
+    exceeded at most by the difference between actual and expected cost of calls in flight. The first call goes alone;
+    if it fails, the next one does, ten times at most.
     """
 
     def __init__(self, most: float | None) -> None:
@@ -157,7 +157,7 @@ class Budget:
 
     @contextlib.asynccontextmanager
     async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Around a call: sets aside what it may cost; tell the reservation what it came to.
+        """Reserve the expected cost around a call; the caller sets the actual cost.
 
         Raises:
             StopRunError: it would exceed the limit.
@@ -189,7 +189,7 @@ class Budget:
 
     @property
     def set_aside(self) -> float:
-        """For calls under way."""
+        """Return the amount reserved for calls in flight."""
         return sum(each.amount for each in self._reserved)
 
     async def _room(self, amount: float, *, fits: bool) -> None:
@@ -210,28 +210,28 @@ class Budget:
 
 
 def charged_usage(made: CallsMade) -> Usage:
-    """What calls are charged for: tokens as they were counted, and by the characters where they were not."""
+    """Return the charged tokens of calls: as counted, else by their characters."""
     given = (made.input_tokens or 0) + tokens_in(made.asked)
     return Usage(given, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
 
 
 @dataclass(slots=True)
 class ReportedUsage:
-    """What calls took as they were counted one by one, and what answers say that they took.
+    """Usage of the same calls from two reports: call by call, and by the answers.
 
-    Both speak of the same calls. A run that goes on hears of some from their answers first, of others from the log of
-    the conversation: the larger sum of the two is what counts.
+    A resumed run learns of some calls from answers first, of others from the log of the conversation. The larger sum of
+    the two counts.
     """
 
     _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
     _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
 
     def add_calls(self, made: CallsMade) -> CallsMade:
-        """Calls were made; the part that was not counted yet."""
+        """Add calls as they are made; return the part that was not counted yet."""
         return self._add(self._by_call, made)
 
     def add_answer(self, made: CallsMade) -> CallsMade:
-        """An answer says what it took; the part that was not counted yet."""
+        """Add an answer's usage; return the part that was not counted yet."""
         return self._add(self._by_answer, made)
 
     def _add(self, side: list[int], made: CallsMade) -> CallsMade:
@@ -256,7 +256,7 @@ class EndpointCosts:
         charge: Callable[[float], float],
         reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls as the run's, under `name`; `charge` one of which no more is known than its cost."""
+        """`count` counts calls of the run under `name`; `charge` counts a call of which only the cost is known."""
         self._name = name
         self._price = price
         self._budget = budget
@@ -266,7 +266,7 @@ class EndpointCosts:
 
     @contextlib.asynccontextmanager
     async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
-        """Around one call: waits for the budget; call what it gives with what the call took, if there was one.
+        """Wait for the budget around one call; call the given function with the usage, if the call was made.
 
         Raises:
             StopRunError: the budget is spent.
@@ -283,7 +283,7 @@ class EndpointCosts:
 
             try:
                 yield count
-            except ReplyError:  # the service has done its work, and nobody can read it
+            except ReplyError:  # the service did its work, but the reply cannot be read
                 reservation.cost = self._charge(reservation.amount or charge_of(Usage(), price))
                 raise
 

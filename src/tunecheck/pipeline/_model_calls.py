@@ -1,10 +1,10 @@
-"""The calls that a run's evaluators make to models: each made once, journaled before it counts, within a budget.
+"""Model calls of a run's evaluators: each is made once, journaled before it counts, and kept within a budget.
 
     evaluator ──request──► recorded? ─yes─► the recorded answer
                               └─no─► budget ──► endpoint ──► journal ──► the answer
 
-Calls are known by their content (endpoint, messages, tools, parameters, sample), so that equal ones are one, a run that
-goes on finds those that it has made, and a new run made from another one reuses their answers.
+Calls with equal content (endpoint, messages, tools, parameters, sample) are one call. A resumed run finds its recorded
+calls, and a new run reuses those of its parent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tunecheck.pipeline._journal import CachedResults, Journal
 
 
 class SharedCalls(Protocol):
-    """The judges' answers that the tasks of a run share, so that equal calls are made once."""
+    """Judges' answers that the tasks of a run share, so that equal calls are made once."""
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
         """Return the answer that another task has or is getting; None: the caller makes the call."""
@@ -53,7 +53,7 @@ ROW: ContextVar[int | None] = ContextVar("row", default=None)
 
 
 class RunCalls:
-    """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has spent."""
+    """All model calls of a run's evaluators; `spending` counts this run's own costs by evaluator."""
 
     def __init__(
         self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
@@ -76,15 +76,15 @@ class RunCalls:
             self.masked += completion.masked
 
     def usage(self) -> dict[str, JSON]:
-        """What was spent, by evaluator; the target's answers are under `target`."""
+        """Return the spending by evaluator; the target's is under `target`."""
         return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def of(self, evaluator: str) -> EvaluatorCalls:
-        """The calls of one evaluator."""
+        """Return the calls of one evaluator."""
         return EvaluatorCalls(self, evaluator)
 
     async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
-        """The answer to a request: recorded, under way, or asked for.
+        """Return the answer to a request: recorded, pending, or from a new call.
 
         Raises:
             EndpointError: the call failed for good.
@@ -96,23 +96,23 @@ class RunCalls:
         return completion
 
     async def _found(self, key: str) -> Completion | None:
-        """The answer that this process has recorded, or that is under way; None where it has to be got."""
+        """Return the recorded or pending answer, or None if the call must be made."""
         while (shared := self._under_way.get(key)) is not None:
             await asyncio.wait([shared])
-            if not shared.cancelled():  # else whoever asked first gave up, and somebody who waits asks in their place
+            if not shared.cancelled():  # else the first caller gave up, and a waiting one makes the call
                 return shared.result()
         return self._recorded_calls.find(key)
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Get an answer, on behalf of all who ask the same meanwhile."""
+        """Get an answer for all equal requests that wait for it."""
         shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[key] = shared
         try:
             completion = await self._get(evaluator, key, endpoint, request)
-        except BaseException as error:  # noqa: BLE001 - whoever waits for this answer is told, too
+        except BaseException as error:  # noqa: BLE001 - all waiting callers get the error, too
             if isinstance(error, Exception):
                 shared.set_exception(error)
-                shared.exception()  # seen: there may be nobody else to see it
+                shared.exception()  # retrieved here: no other caller may be waiting
             else:
                 shared.cancel()
             raise
@@ -138,7 +138,7 @@ class RunCalls:
         return completion
 
     def _taken(self, key: str, columns: dict[str, JSON]) -> Completion:
-        """An answer that somebody else has paid for, as this run's."""
+        """Record an answer that another run or task has paid for."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
         self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns, ROW.get()))
@@ -173,11 +173,11 @@ class RunCalls:
         self._budget.count(cost)
 
     def _charge_unread(self, name: str, price: Price | None, expected: Usage) -> float | None:
-        """Charge a call whose answer nobody could read: the service has done its work."""
+        """Charge a call with an unreadable reply: the service did its work."""
         return None if price is None else self._charge(name, price, charge_of(Usage(), price, expected))
 
     def _charge(self, name: str, price: Price, cost: float) -> float:
-        """Charge a call by estimate, so that a later resume knows of it."""
+        """Charge a call by estimate, so that a resumed run knows of it."""
         self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {})
         self._count(name, Usage(), cost, price.currency)
         return cost
@@ -185,7 +185,7 @@ class RunCalls:
     # -- the target's calls
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
-        """What counts a conversation's calls to an endpoint one by one, under `name`."""
+        """Return the counter of a conversation's calls to an endpoint, under `name`."""
         price = _price(endpoint)
         count = functools.partial(self._count_calls, name, price)
 
@@ -203,13 +203,13 @@ class RunCalls:
 
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
-        """Around the target's answer to a row: waits for the budget; call what it gives with the answer.
+        """Wait for the budget around the target's answer to a row; the caller passes the answer to the given function.
 
         Raises:
             StopRunError: the budget is spent.
         """
         price = _price(getattr(target, "endpoint", None))
-        if price is None or target.tracks_each_call:  # it cannot be held to a budget, or is held to it already
+        if price is None or target.tracks_each_call:  # no price for a budget, or each call is counted already
             yield functools.partial(self.count_target, target, row)
             return
         expected = _expected_answer(target, row)
@@ -225,7 +225,7 @@ class RunCalls:
                 raise
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
-        """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
+        """Count an answer that this run has paid for, now or before it was cut off; return its cost, if known."""
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
                 more = self._reported[share.name, share.conversation].add_answer(share.made)
@@ -234,7 +234,7 @@ class RunCalls:
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
         price = _price(getattr(target, "endpoint", None))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
-            return None  # no model was asked, or (a function) nobody knows of any calls
+            return None  # no model was called, or the calls of a function are unknown
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._count("target", usage, cost, currency)
         return cost
@@ -257,7 +257,7 @@ class EvaluatorCalls:
 
 
 class _RecordedCalls:
-    """Where in the journal the calls stand that this process has recorded."""
+    """Places in the journal of the calls that this process has recorded."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -291,24 +291,24 @@ def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | N
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
-    """What the target's answer to a row may take, or that it has given takes."""
+    """Return the expected usage of the target's answer to a row, or the estimate for a given answer."""
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
     try:
         asked = len(dumps(target.inputs(row)))
-    except TypeError:  # a row that was made in memory, of somebody's own objects
+    except TypeError:  # a row in memory, of the user's own objects
         asked = 0
     return expected_usage(asked, limit, None if answer is None else _length(answer))
 
 
 def _length(answer: Mapping[str, JSON]) -> int:
-    """About how many characters the model has written."""
+    """Return the approximate number of characters that the model wrote."""
     thought = [answer["reasoning"]] if answer.get("reasoning") else []
     return len(dumps([answer.get("text"), answer.get("tool_calls"), *thought]))
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
-    """16 hex digits that equal calls share: who is asked, what, how, and as which sample."""
+    """Return 16 hex digits that equal calls share: equal endpoint settings, messages, tools, parameters and sample."""
     tools = None if request.tools is None else [dict(tool) for tool in request.tools]
     messages = [dict(message) for message in request.messages]
     return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])

@@ -170,7 +170,7 @@ class ObjectionRule(Protocol):
 
 
 class Figures(Protocol):
-    """Figures beside a run's metrics, such as a leaderboard's; both return nothing for runs that are not its own."""
+    """Figures beside a run's metrics, such as a leaderboard's; both methods return nothing for other runs."""
 
     def of_run(self, run: Run) -> Mapping[str, float]:
         """Return the figures of one run, for its summary."""
@@ -180,7 +180,7 @@ class Figures(Protocol):
 
 
 class PairTable(Protocol):
-    """A table of two runs beside their metrics."""
+    """A table of two runs, next to their metrics."""
 
     def data(self, base: RunInfo, new: RunInfo) -> JSON:
         """Return what `compare --json` has under the table's name, or None for runs that are not its own."""

@@ -166,14 +166,14 @@ def find(
     Args:
         kind: `evaluators`, `endpoints`, … (see Plugin), or a plug-in's own kind.
         name: The extension's name.
-        workspace: The folder whose files are looked at; by default the current one.
+        workspace: The folder of workspace files; by default the current one.
         among: The result of `discover`, for callers that look for several names.
-        trust: Who gives the name; by default somebody who may load every file of the workspace.
+        trust: The source of the name; by default it may load every file of the workspace.
 
     Raises:
         PluginError: No extension or two have the name, or the extension's code does not load.
         MissingExtraError: The extension needs a package that is not installed.
-        ConfigurationError: The name comes from somebody who may not load the file.
+        ConfigurationError: The source of the name may not load the file.
     """
     candidates = discover(kind, workspace=workspace) if among is None else among
     named = [each for each in candidates if each.name == name]
@@ -197,7 +197,7 @@ def absence_hint() -> str:
 
 
 def check(candidate: Candidate, trust: Trust) -> None:
-    """Check that whoever names an extension may load it.
+    """Check that the source of a name may load an extension.
 
     Raises:
         ConfigurationError: They may not.
@@ -305,7 +305,7 @@ def _all(kind: str) -> list[Any]:
 
 
 def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
-    """Yield the extensions that nobody named; one whose own module needs a package that is absent is left out."""
+    """Yield all extensions that load; skip those whose package is missing."""
     for candidate in candidates:
         with suppress(MissingExtraError):
             yield _loaded(candidate, None if candidate.plugin is None else candidate.plugin.extra)
@@ -322,7 +322,7 @@ def codes() -> Mapping[str, Code]:
 
 
 def figures() -> list[Figures]:
-    """Return what computes figures beside a run's metrics."""
+    """Return the extensions with figures for a run's summary."""
     return _all("figures")
 
 

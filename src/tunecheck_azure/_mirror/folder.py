@@ -87,16 +87,16 @@ class MirrorFolder:
             folder.mkdir(parents=True, exist_ok=True)
 
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
-        """Fetch what changed there, of the names that are wanted, else of all; what changed here, too, stays as it is.
+        """Fetch changed files with wanted names, or all; files that changed here, too, stay as they are.
 
-        What is no file of a run is left where it is. Gives what is to be said of journals that cannot be fetched.
+        Objects that are no files of a run are ignored. Return a note for each journal that cannot be fetched.
 
         Raises:
-            RunError: the storage cannot be read.
+            RunError: The storage cannot be read.
         """
         with self._state() as state:
             there = self.store.list("")
-            folders = {name.rpartition("/")[0] for name in there}  # some tools leave an object that stands for one
+            folders = {name.rpartition("/")[0] for name in there}  # some tools leave objects that stand for folders
             parts: dict[str, list[int]] = {}
             for name, version in there.items():
                 part = _PART.fullmatch(name)
@@ -112,11 +112,11 @@ class MirrorFolder:
             return [problem for problem in problems if problem]
 
     def push(self) -> list[str]:
-        """Ship what changed here; gives the names.
+        """Ship changed files; return their names.
 
         Raises:
-            GoneOnElsewhereError: another machine has written on in a run; all others are shipped.
-            RunError: the storage cannot be written.
+            GoneOnElsewhereError: Another machine has written to a run; all other runs are shipped.
+            RunError: The storage cannot be written.
         """
         with self._state() as state:
             shipped = []
@@ -135,10 +135,10 @@ class MirrorFolder:
             return shipped
 
     def _names(self, state: MirrorState) -> list[str]:
-        """The files here, in the order in which they are shipped.
+        """Return the files here, in the order of shipping.
 
-        Who reads in `run.json` that a run is finished finds its results; no journal is there without a `run.json`; and
-        where another machine has gone on, which is seen by the journal, nothing of its is overwritten.
+        A finished `run.json` comes after its results, and a journal after its first `run.json`. A journal that another
+        machine has written to is found before any of its files is overwritten.
         """
         found = [
             path.relative_to(self.folder).as_posix()
@@ -179,7 +179,7 @@ class MirrorFolder:
         self._synced(state, name, stored.version)
 
     def _ship(self, state: MirrorState, name: str) -> bool:
-        """Ship a file as it is now, if it has changed."""
+        """Ship a file, if it has changed."""
         if not self._changed(state, name):
             return False
         journal = f"{name.partition('/')[0]}/{_GROWING}"
@@ -222,7 +222,7 @@ class MirrorFolder:
         return known != first
 
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
-        """Append the parts that are not here yet; gives why it cannot be done."""
+        """Append the missing parts; return the reason if that is impossible."""
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         here = self._stat(name)
         if len(numbers) <= known.number and here is not None:
@@ -250,7 +250,7 @@ class MirrorFolder:
         return ""
 
     def set_aside(self, run: str) -> Path:
-        """Keep what only this machine has of a run, out of the run's way; gives where.
+        """Move the files that only this machine has out of the run; return their place.
 
         Raises:
             RunError: it cannot be moved.
@@ -270,7 +270,7 @@ class MirrorFolder:
         return aside
 
     def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
-        """Remove here what was removed there, where nothing was changed since."""
+        """Remove files that were removed in the storage and have not changed here."""
         for name in [name for name in state.files if name not in there and not self._changed(state, name)]:
             del state.files[name]
             with told_as(RunError, self.folder / name, "cannot be removed"):
@@ -284,7 +284,7 @@ class MirrorFolder:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[MirrorState]:
-        """What is known of both sides, for one process at a time; it is kept whatever comes of it."""
+        """Give the recorded state to one process at a time, and write it at the end, also after an error."""
         from filelock import lock_descriptor
 
         with told_as(RunError, self.folder / _LOCK, "cannot be locked"):

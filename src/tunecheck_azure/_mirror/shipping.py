@@ -79,9 +79,9 @@ class BlobMirror:
             raise RunError(problem)
 
     def running(self, runs: Iterable[str]) -> set[str]:
-        """Return the runs whose owner's mark in the storage changes meanwhile: another machine works on them.
+        """Return the runs that another machine works on: their owner's mark in the storage changes meanwhile.
 
-        It takes seconds if a run has an owner. Clocks of other machines play no part.
+        It takes seconds if a run has an owner. Clocks of other machines do not matter.
         """
         first = {run: version for run in runs if (version := self._owner_version(run)) is not None}
         found: set[str] = set()
@@ -118,7 +118,7 @@ class _Shipping(threading.Thread):
         self._runs: set[str] = set()
 
     def claim(self, run: str) -> None:
-        """Make this machine the owner of a run that goes on; an owner whose mark stood still is replaced.
+        """Make this machine the owner of a run that goes on; replace an owner whose mark has not changed.
 
         Raises:
             RunError: Another machine works on it, or the storage cannot be read.
