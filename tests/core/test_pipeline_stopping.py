@@ -34,10 +34,10 @@ from tunecheck.pipeline import Budget, Work, bind_evaluator
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._engine import AnswerQueue, Engine
 from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._lanes import Job, Lane, Reply
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
+from tunecheck.pipeline._worker_queues import Job, Reply, WorkerQueue
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""
@@ -307,7 +307,7 @@ async def test_calls_under_way_at_a_stop_may_finish_and_are_recorded(tmp_path: P
     assert {record["id"] for record in strict_lines(tmp_path / "journal.jsonl")[1:]} == {"r0", "r1", "r2", "r3"}
 
 
-# -- lanes
+# -- worker queues
 
 
 class Broken:
@@ -356,25 +356,25 @@ def jobs(count: int) -> list[Job]:
 async def test_a_lane_does_all_that_was_fed_before_it_was_closed(slots: int) -> None:
     done: list[Job] = []
     executor = Counting(slots, 8)
-    lane = Lane([], executor, lambda _, batch: done.extend(batch), lambda batch, error: None)
+    queue = WorkerQueue([], executor, lambda _, batch: done.extend(batch), lambda batch, error: None)
     given = jobs(100)
     for job in given:
-        lane.feed(job)
-    lane.close()
+        queue.feed(job)
+    queue.close()
     async with asyncio.timeout(TOO_LONG):
-        await lane.serve()
+        await queue.serve()
     assert {id(job) for job in done} == {id(job) for job in given}
     assert max(executor.batches) <= 8
 
 
 async def test_a_lane_whose_queue_is_emptied_after_it_was_closed_still_ends() -> None:
-    lane = Lane([], Counting(3, 8), lambda _, batch: None, lambda batch, error: None)
-    serving = asyncio.create_task(lane.serve())
+    queue = WorkerQueue([], Counting(3, 8), lambda _, batch: None, lambda batch, error: None)
+    serving = asyncio.create_task(queue.serve())
     await asyncio.sleep(0)
     for job in jobs(5):
-        lane.feed(job)
-    lane.close()
-    assert len(lane.take_all()) == 5
+        queue.feed(job)
+    queue.close()
+    assert len(queue.take_all()) == 5
     async with asyncio.timeout(TOO_LONG):
         await serving
 

@@ -71,7 +71,7 @@ def test_a_row_on_which_a_synchronous_evaluator_waits_holds_up_few_others(
     tmp_path: Path, stuck: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows of its batch wait with it; the others get threads of their own, however quick it was before."""
-    monkeypatch.setattr("tunecheck.pipeline._lanes._PATIENCE_S", 0.5)  # the first row may load something
+    monkeypatch.setattr("tunecheck.pipeline._worker_queues._PATIENCE_S", 0.5)  # the first row may load something
     released = threading.Event()
     seen: list[int] = []
 

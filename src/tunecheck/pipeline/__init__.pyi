@@ -25,13 +25,6 @@ from ._finished_rows import (
     read_failures as read_failures,
 )
 from ._journal import CachedResults as CachedResults, Journal as Journal, Recorded as Recorded
-from ._lanes import (
-    DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
-    AsyncExecutor as AsyncExecutor,
-    Executor as Executor,
-    ThreadExecutor as ThreadExecutor,
-    Work as Work,
-)
 from ._mapping import (
     ColumnMissingError as ColumnMissingError,
     Mapped as Mapped,
@@ -53,5 +46,12 @@ from ._scoring import (
     Output as Output,
     Partial as Partial,
     bind_evaluator as bind_evaluator,
+)
+from ._worker_queues import (
+    DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
+    AsyncExecutor as AsyncExecutor,
+    Executor as Executor,
+    ThreadExecutor as ThreadExecutor,
+    Work as Work,
 )
 from ._workers import ProcessExecutor as ProcessExecutor, can_be_sent as can_be_sent, is_of_workspace as is_of_workspace

@@ -29,10 +29,10 @@ from tunecheck.pipeline._finished_rows import (
     counted_metric,
     counted_metrics,
 )
-from tunecheck.pipeline._lanes import LATE, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, has_no_mean
 from tunecheck.pipeline._sums import SHORT, ExactSum
+from tunecheck.pipeline._worker_queues import LATE, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._workers import CRASHED, ProcessExecutor
 
 MAX_GROUPS = 1_000

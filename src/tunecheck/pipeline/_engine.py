@@ -1,6 +1,6 @@
 """The engine: one asyncio loop that takes rows from the data to their result, everything overlapping.
 
-    rows ──feeder──► answering (target, many at once) ──► lanes (evaluators) ──► result row, counted and written
+    rows ──feeder──► answering (target, many at once) ──► queues (evaluators) ──► result row, counted and written
 
 Rows are read on demand. A row is finished when its last evaluator is; rows finish in any order.
 """
@@ -22,15 +22,15 @@ from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import LATE, Arguments, Job, Lane, Work
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
+from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, WorkerQueue
 from tunecheck.pipeline._workers import open_executors
 
 _WINDOW = 1_024
-"""Most rows in progress at once, or four for each call at once if that is more: lanes stay busy, memory flat."""
+"""Most rows in progress at once, or four for each call at once if that is more: queues stay busy, memory flat."""
 
 _GROUPED_WINDOW = 65_536
 """The same limit if rows wait for the one before them in their group."""
@@ -127,11 +127,11 @@ class Engine:
         self._reuses = bool(cached)
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
-        self._lanes: list[Lane] = []
+        self._queues: list[WorkerQueue] = []
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Runs the coroutines of users."""
         self._ready = asyncio.Event()
-        """The lanes are open."""
+        """The worker queues are open."""
         self._queue = AnswerQueue()
         self._under_way = 0
         self._changed = asyncio.Event()
@@ -147,16 +147,16 @@ class Engine:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                opening = group.create_task(self._open_lanes(group))
+                opening = group.create_task(self._open_queues(group))
                 for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
                     group.create_task(self._answer_rows())
                 await group.create_task(self._feed())
                 await opening
-                for lane in self._lanes:
-                    lane.close()
+                for queue in self._queues:
+                    queue.close()
         finally:
-            await asyncio.gather(self._user_loop.close(), *(lane.executor.close() for lane in self._lanes))
-            alone = [lane.evaluators[0].name for lane in self._lanes if lane.one_at_a_time]
+            await asyncio.gather(self._user_loop.close(), *(queue.executor.close() for queue in self._queues))
+            alone = [queue.evaluators[0].name for queue in self._queues if queue.one_at_a_time]
             self.tally.notes += [
                 f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone
             ]
@@ -169,8 +169,8 @@ class Engine:
             return
         self._stop = reason
         self._under_way -= self._queue.clear()
-        for lane in self._lanes:
-            for job in lane.take_all():
+        for queue in self._queues:
+            for job in queue.take_all():
                 self._count_down(job.state, abandon=True)
         try:
             if self.plan.target is not None:
@@ -183,21 +183,21 @@ class Engine:
         """Return the current load limit of the target's service, or None if it has none."""
         return self.plan.target.load() if self.plan.target is not None else None
 
-    async def _open_lanes(self, group: asyncio.TaskGroup) -> None:
-        """Open the lanes; worker processes start first, while the target answers rows already."""
+    async def _open_queues(self, group: asyncio.TaskGroup) -> None:
+        """Open the worker queues; worker processes start first, while the target answers rows already."""
         try:
             opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
-                self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
+                self._queues.append(WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
-        for lane in self._lanes:
-            group.create_task(lane.serve())
+        for queue in self._queues:
+            group.create_task(queue.serve())
         self._ready.set()
 
     def waiting_for(self) -> str:
         """Return a remark on the slowest evaluator call in progress, or an empty text if none is slow."""
-        slow = min((lane for lane in self._lanes if lane.begun), key=lambda lane: min(lane.begun), default=None)
+        slow = min((queue for queue in self._queues if queue.begun), key=lambda queue: min(queue.begun), default=None)
         took = 0 if slow is None else time.monotonic() - min(slow.begun)
         if slow is None or took <= _LONG_S:
             return ""
@@ -321,7 +321,7 @@ class Engine:
             self._leave()
             return
         try:
-            jobs = [(lane, job) for lane in self._lanes if (job := self._job(lane, state)) is not None]
+            jobs = [(queue, job) for queue in self._queues if (job := self._job(queue, state)) is not None]
         except Exception as error:  # noqa: BLE001 - a journal that can no longer be read: the run stops in order
             self.stop(error)
             self._leave()
@@ -329,16 +329,16 @@ class Engine:
         state.waiting = len(jobs)
         if not jobs:
             self._finish(state)
-        for lane, job in jobs:
-            lane.feed(job)
+        for queue, job in jobs:
+            queue.feed(job)
 
-    def _job(self, lane: Lane, state: RowState) -> Job | None:
-        """Return a row's work in a lane, or None if nothing is left to do."""
+    def _job(self, queue: WorkerQueue, state: RowState) -> Job | None:
+        """Return a row's work in a worker queue, or None if nothing is left to do."""
         bound: list[Arguments] = []
-        row = RowCache(bound) if lane.evaluators[0].pure else None
+        row = RowCache(bound) if queue.evaluators[0].pure else None
         job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
-        for evaluator, first in zip(lane.evaluators, lane.bound_like, strict=True):
+        for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
             if first < len(bound) and bound[first] is not None:
                 arguments, input_hash = bound[first], job.hashes[first]
             else:
@@ -378,12 +378,12 @@ class Engine:
             return None, None
         return arguments, evaluator.input_hash(arguments)
 
-    def _lane_finished(self, lane: Lane, batch: list[Job]) -> None:
-        self._record_verdicts([(job.state.row.index, self._sort_out(lane, job)) for job in batch])
+    def _batch_finished(self, queue: WorkerQueue, batch: list[Job]) -> None:
+        self._record_verdicts([(job.state.row.index, self._sort_out(queue, job)) for job in batch])
         for job in batch:
             self._count_down(job.state)
 
-    def _lane_failed(self, batch: list[Job], error: Exception) -> None:
+    def _batch_failed(self, batch: list[Job], error: Exception) -> None:
         self.stop(error)
         for job in batch:
             self._count_down(job.state, abandon=True)
@@ -395,7 +395,7 @@ class Engine:
             self.stop(error)
 
     def _count_down(self, state: RowState, *, abandon: bool = False) -> None:
-        """Note that a lane is done with a row, or has dropped it because the run stops."""
+        """Note that a worker queue is done with a row, or has dropped it because the run stops."""
         state.abandoned |= abandon
         state.waiting -= 1
         if state.waiting == 0:
@@ -404,9 +404,9 @@ class Engine:
             else:
                 self._finish(state)
 
-    def _sort_out(self, lane: Lane, job: Job) -> RowVerdicts:
+    def _sort_out(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
         verdicts: RowVerdicts = {}
-        for evaluator, input_hash, outcome in zip(lane.evaluators, job.hashes, job.outcomes, strict=True):
+        for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
                 if outcome.failure is not None:  # no verdict: a resumed run tries again

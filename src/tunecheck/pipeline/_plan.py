@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tunecheck._messages import counted
 from tunecheck._targets import Row, Target
-from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
 _MOST_REFUSED = 5
 """Most notes on files that rows may not name."""

@@ -37,7 +37,7 @@ class RowState:
     group: str | None = None
     """Rows of one group are answered one after another."""
     waiting: int = 0
-    """Lanes that still have work to do on it."""
+    """Worker queues that still have work to do on it."""
     abandoned: bool = False
     """The run stops before the row has its result."""
     kind: str | None = None

@@ -18,9 +18,9 @@ from queue import SimpleQueue
 from tunecheck._loops import LoopThread
 from tunecheck._worker_process import Pipes
 from tunecheck.formats._reading import RowCache
-from tunecheck.pipeline._lanes import Arguments, Work, run_batch
 from tunecheck.pipeline._mapping import is_async
 from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
+from tunecheck.pipeline._worker_queues import Arguments, Work, run_batch
 from tunecheck.plugins import load_file
 
 _PATIENCE_S = 2.0

@@ -20,7 +20,11 @@ from tunecheck._files import Failure
 from tunecheck._loops import LateError, UserLoop
 from tunecheck._version import is_shipped
 from tunecheck._worker_process import ProcessEndedError, WorkerProcess
-from tunecheck.pipeline._lanes import (
+from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._plan import Plan, Tally
+from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
+from tunecheck.pipeline._worker import Loadable, Setup
+from tunecheck.pipeline._worker_queues import (
     DEFAULT_TIMEOUT_S,
     Arguments,
     AsyncExecutor,
@@ -30,10 +34,6 @@ from tunecheck.pipeline._lanes import (
     Work,
     late,
 )
-from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._plan import Plan, Tally
-from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
-from tunecheck.pipeline._worker import Loadable, Setup
 from tunecheck.plugins import WORKSPACE_MODULES
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ CRASHED = "WorkerDied"
 async def open_executors(
     plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
-    """Yield the evaluators of each lane and what runs them, worker processes first, which are started."""
+    """Yield the evaluators of each worker queue and what runs them, worker processes first, which are started."""
     limit_s = plan.evaluator_timeout
     sent: set[str] = set()
     for process in await _processes(plan, tally, aggregator):

@@ -111,7 +111,7 @@ class Job:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
 
     def _started(self, run: Callable[..., R], title: str) -> R:
-        from tunecheck.pipeline._lanes import DEFAULT_TIMEOUT_S
+        from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
         options = self.options
         return run(

@@ -1,10 +1,10 @@
-"""Lanes: where evaluators run. One lane takes rows from its queue in batches and runs its evaluators on them.
+"""Worker queues run evaluators: each takes rows in batches and runs its evaluators on them.
 
-Asynchronous evaluators have a lane each in the event loop; users' synchronous ones a lane each in threads (they may
-wait for something), or in a worker process; those that burn CPU share one lane, so that a row's text is read once, in
-worker processes or a thread. No lane waits for another, so any number of evaluators and workers makes progress.
+Each asynchronous evaluator has a queue in the event loop. Each synchronous evaluator of a user has a queue in threads,
+because it may wait for something, or in a worker process. CPU-bound evaluators share one queue in worker processes or a
+thread, so that a row's text is read once. No queue waits for another one.
 
-An executor is what runs a lane's batches, and ends a call that takes too long.
+An executor runs a queue's batches and ends a call that takes too long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Arguments: TypeAlias = "dict[str, object] | None"
 
 
 class Work(NamedTuple):
-    """One row's work in one lane: the arguments of each evaluator, and the readings that pure evaluators share."""
+    """One row's work in one queue: the arguments of each evaluator, and the readings that pure evaluators share."""
 
     arguments: list[Arguments]
     row: RowCache | None
@@ -207,12 +207,12 @@ class AsyncExecutor:
         """Nothing is open."""
 
 
-# -- lanes
+# -- worker queues
 
 
 @dataclass(slots=True)
 class Job:
-    """One row in one lane: the arguments of each evaluator, their hashes, and the outcomes."""
+    """One row in one worker queue: the arguments of each evaluator, their hashes, and the outcomes."""
 
     state: RowState
     work: Work
@@ -233,7 +233,7 @@ _MOST_CONFIRMED = 3
 """Retries of one error type that fail again, after which it is not retried: threads are not its cause."""
 
 
-class Lane:
+class WorkerQueue:
     """A queue of rows before some evaluators, and the slots that serve it.
 
     If batches share memory, evaluators may not be thread-safe. So the first batch runs alone, because a first call may
@@ -245,7 +245,7 @@ class Lane:
         self,
         evaluators: Sequence[BoundEvaluator],
         executor: Executor,
-        finished: Callable[[Lane, list[Job]], None],
+        finished: Callable[[WorkerQueue, list[Job]], None],
         failed: Callable[[list[Job], Exception], None],
     ) -> None:
         """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
@@ -256,7 +256,7 @@ class Lane:
         self.executor = executor
         self._finished = finished
         self._failed = failed
-        self._queue: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._rows = 1
         """Rows of a batch; adjusted so that a batch takes about `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
@@ -272,11 +272,11 @@ class Lane:
         self.one_at_a_time = False
 
     def feed(self, job: Job) -> None:
-        self._queue.put_nowait(job)
+        self._jobs.put_nowait(job)
 
     def take_all(self) -> list[Job]:
         """Empty the queue: the run stops, and these will not be started."""
-        jobs = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        jobs = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
         if None in jobs:
             self.close()
         return [job for job in jobs if job is not None]
@@ -284,7 +284,7 @@ class Lane:
     async def serve(self) -> None:
         """Work until `close` was called and the queue is empty.
 
-        If batches share memory, the lane starts with one slot. More slots help evaluators that wait, and slow down
+        If batches share memory, the queue starts with one slot. More slots help evaluators that wait, and slow down
         those that compute.
         """
         async with asyncio.TaskGroup() as group:
@@ -295,7 +295,7 @@ class Lane:
             self._slots.append(group.create_task(self._serve_slot(group)))
 
     def close(self) -> None:
-        self._queue.put_nowait(None)
+        self._jobs.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
         while batch := await self._next_batch():
@@ -322,14 +322,14 @@ class Lane:
             self._finished(self, batch)
 
     async def _next_batch(self) -> list[Job]:
-        first = await self._queue.get()
+        first = await self._jobs.get()
         batch: list[Job] = []
         while first is not None:
             batch.append(first)
-            if len(batch) >= self._rows or self._queue.empty():
+            if len(batch) >= self._rows or self._jobs.empty():
                 return batch
-            first = self._queue.get_nowait()
-        self._queue.put_nowait(None)  # the end is for the other slots too
+            first = self._jobs.get_nowait()
+        self._jobs.put_nowait(None)  # the end is for the other slots too
         return batch
 
     def _fit(self, rows: int, took_s: float) -> None:
@@ -342,7 +342,7 @@ class Lane:
 
     async def _run(self, batch: Sequence[Work]) -> Reply:
         if self.one_at_a_time:
-            return await self._run_alone(batch)
+            return await self._run_exclusively(batch)
         async with self._turn:
             self._running += 1
         try:
@@ -355,7 +355,7 @@ class Lane:
                 await self._try_again(work, outcomes)
         return reply
 
-    async def _run_alone(self, batch: Sequence[Work]) -> Reply:
+    async def _run_exclusively(self, batch: Sequence[Work]) -> Reply:
         async with self._turn:
             while self._running:
                 self._ended.clear()
@@ -369,7 +369,7 @@ class Lane:
         if not failed:
             return
         only = [arguments if n in failed else None for n, arguments in enumerate(work.arguments)]
-        (again,) = (await self._run_alone([work._replace(arguments=only)])).outcomes
+        (again,) = (await self._run_exclusively([work._replace(arguments=only)])).outcomes
         for n, kind in failed.items():
             outcomes[n] = again[n]
             if isinstance(again[n], Failure):
