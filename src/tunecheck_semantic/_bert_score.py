@@ -21,8 +21,8 @@ class BertScoreEvaluator(SemanticEvaluator):
     Each token of the response is matched with the most similar token of the ground truth (precision), and the other
     way round (recall), by the cosine of their states in a local model. The marks at a text's ends may be matched, but
     do not count. Tokens are not weighted and scores are not rescaled. `model` is a folder, the name of an installed
-    package that contains a model, or a name in the Hugging Face cache. `layer` is the layer whose states are compared
-    (default: the last).
+    package that contains a model, or a name in the Hugging Face cache. `layer` selects the compared states
+    (default: the last layer).
 
     Raises, when made:
         ConfigurationError: there is no such model, or it has no such layer.

@@ -67,7 +67,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The endpoint that is asked; None if the model is local."""
+        """The embeddings endpoint; None if the model is local."""
         return self._embeddings
 
     @property

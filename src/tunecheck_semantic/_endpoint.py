@@ -1,7 +1,7 @@
 """An embeddings endpoint behind the interface of a chat endpoint: a text goes in, its vector comes out.
 
 So a run's journal, cache, budget and limits hold for embeddings as for judgements. Each text is a call of its own
-there; on the wire, texts that are asked for at the same time go together. Vectors are kept as 32-bit numbers in base64;
+there; on the wire, simultaneous texts share a request. Vectors are kept as 32-bit numbers in base64;
 what is none raises UnreadableReplyError.
 """
 
@@ -117,7 +117,7 @@ def text_request(text: str) -> ChatRequest:
 
 
 class _Embedded(Completion):
-    """A completion whose text is a packed vector. The record leaves out `response`, which would repeat it."""
+    """A completion with a packed vector as text. The record leaves out `response`, which would repeat it."""
 
     __slots__ = ()
 
@@ -187,7 +187,7 @@ class EmbeddingEndpoint(Endpoint):
         return await asked.answer
 
     def settings(self) -> dict[str, JSON]:
-        """The definition, with the address that is asked."""
+        """Return the definition with the address of the embeddings."""
         return {**self._chat.settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def answer_settings(self) -> dict[str, JSON]:

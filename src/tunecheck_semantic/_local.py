@@ -49,7 +49,7 @@ class LocalModel:
                 str(folder), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
             )
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except Exception as error:  # noqa: BLE001 - the parsers are not ours, and document no errors
+        except Exception as error:  # noqa: BLE001 - the libraries' parsers document no errors
             text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise ConfigurationError(f"the embedding model in {folder} cannot be loaded: {text}") from error
         self._model: Any = model.float().eval()

@@ -1,4 +1,4 @@
-"""Where a local embedding model is stored: a folder, an installed package, or the Hugging Face cache."""
+"""Find local embedding models: in a folder, an installed package, or the Hugging Face cache."""
 
 import functools
 import hashlib
@@ -74,7 +74,7 @@ def _cached_snapshot(name: str) -> Iterator[Path]:
 
 
 def layer_count(folder: Path) -> int:
-    """How many layers the model has, by its configuration.
+    """Return the number of layers in the model's configuration.
 
     Raises:
         ConfigurationError: the configuration is unreadable or does not say.

@@ -10,8 +10,9 @@ from tunecheck.plugins import JSON, Verdict
 class SemanticEvaluator(TextEvaluator):
     """Base of the evaluators that compare the meanings of two texts.
 
-    Values are read as by the text metrics: a row whose ground truth is a function call is not applicable, unless
-    `render_calls`; of a response that calls, the text beside the call counts. A blank text scores 0 without a model.
+    Values are read as by the text metrics. A row with a function call as ground truth is not applicable, unless
+    `render_calls` is set. If the response calls a function, only its other text counts. A blank text scores 0 without
+    a model.
     """
 
     _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True compares calls as text"

@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: similarity by embeddings and BERTScore."""
+"""Register similarity by embeddings and BERTScore with Tunecheck."""
 
 from tunecheck.plugins import Extension, Plugin
 

@@ -1,4 +1,4 @@
-"""A function call as data, and what came of reading one out of a model's output."""
+"""A function call as data, and the result of reading calls from a value."""
 
 from dataclasses import dataclass, field
 
@@ -22,12 +22,12 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one value (a response, a ground truth) says: calls, or none, with a reason where one was attempted.
+    """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.
 
-    `calls` in the order they stand; `text` is what stands beside them (or all of it, where there is no call);
-    `format` is the wire format that was recognised; `problem` says why something that announces itself as a call
-    cannot be read, and then `calls` is empty. `reasoning` is what the model thought, without its marks; thoughts that
-    stand in the text are part of `text` too. It takes no part in equality.
+    `calls` are in their order in the value. `text` is the rest of the value, or all of it without a call. `format` is
+    the wire format that was recognised. `problem` says why an announced call cannot be read; `calls` is then empty.
+    `reasoning` is the model's thought without its marks. A thought inside the text is part of `text`, too. Equality
+    ignores `reasoning`.
     """
 
     calls: tuple[FunctionCall, ...] = ()

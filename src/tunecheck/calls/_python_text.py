@@ -1,4 +1,4 @@
-"""Calls and literals in Python's syntax, read by a scanner of our own: nothing is compiled, nothing is evaluated.
+"""Read calls and literals in Python's syntax with a scanner: nothing is compiled or evaluated.
 
     [weather.get(city='Paris', days=3), stop(), move('doc', -1.5)]
 
@@ -296,7 +296,7 @@ def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
 
 
 def positional_count(arguments: dict[str, JSON]) -> int:
-    """How many arguments stand under their position, counted from "0" on without a gap."""
+    """Return the number of positional arguments: the keys "0", "1", … without a gap."""
     count = 0
     while str(count) in arguments:
         count += 1
@@ -304,10 +304,10 @@ def positional_count(arguments: dict[str, JSON]) -> int:
 
 
 def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> FunctionCall:
-    """The call with its positional arguments ("0", "1", …) under the names of the parameters in their order.
+    """Return the call with its positional arguments ("0", "1", …) under the names of the parameters, in order.
 
-    A position beyond the last parameter stays as it is, and so does the whole call where a parameter is given by
-    position and by name, or is itself named "0": the matcher then finds arguments that no definition has.
+    A position beyond the last parameter keeps its number. The call is returned unchanged if a parameter is given by
+    position and by name, or is itself named "0". The matcher then reports arguments that no definition has.
     """
     count = min(positional_count(call.arguments), len(parameter_names))
     names = {str(place): parameter_names[place] for place in range(count)}

@@ -1,8 +1,8 @@
-"""Tool definitions: which functions there are, what they take, and whether the arguments of a call keep to it.
+"""Tool definitions: read them, walk their schemas, and validate the arguments of calls against them.
 
 Definitions come with data sets and arguments from models, so both may be hostile. References out of a schema are never
-followed, patterns run on a linear-time engine, and a schema whose references multiply (a few lines can ask for more
-work than there is time) is estimated before the native validator sees it, since that cannot be interrupted.
+followed, and patterns run on a linear-time engine. The native validator cannot be interrupted. So the work that a
+schema asks for is estimated first: a few lines of references can multiply without limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOOL_COLUMNS = ("tool_definitions", "tools", "functions")
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """One function: its name, the JSON Schema of its parameters, and what is said of it, as given."""
+    """One function: its name, the JSON Schema of its parameters, and its description."""
 
     name: str
     parameters: Mapping[str, JSON]
@@ -60,9 +60,9 @@ class FunctionDefinition:
 
 
 class ToolDefinitions:
-    """The functions a model was offered, by name.
+    """The functions that a model was offered, by name.
 
-    Definitions are looked at when they are asked for, never copied; an instance is read-only and can be shared.
+    A definition is read on access and never copied. Instances are read-only and can be shared.
     """
 
     __slots__ = ("_tools",)
@@ -102,7 +102,7 @@ class ToolDefinitions:
         return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
 
     def spelled(self, name: str) -> FunctionDefinition | None:
-        """The definition of that function, or else of one whose name is the same with dots written as underscores."""
+        """Return the definition of that name, or else of the same name with dots written as underscores."""
         if name in self._tools:
             return self.get(name)
         plain = tool_name(name)
@@ -188,11 +188,11 @@ class Schema:
     root: Mapping[str, JSON]
 
     def property(self, name: str) -> Schema | None:
-        """What is said of the property of that name."""
+        """Return the schema of the property of that name, or None."""
         return self._inner("properties", name) or self._inner("additionalProperties")
 
     def item(self, index: int) -> Schema | None:
-        """What is said of the list's item at this index."""
+        """Return the schema of the list's item at this index, or None."""
         return self._inner("prefixItems", index) or self._inner("items", index) or self._inner("items")
 
     def says_number(self) -> bool:
@@ -205,7 +205,7 @@ class Schema:
         return False
 
     def types(self) -> frozenset[str]:
-        """The names of the types that are accepted here, as JSON Schema has them; none where nothing is said."""
+        """Return JSON Schema's names of the accepted types; empty if the schema names no type."""
         names: set[str] = set()
         for node in self._variants():
             kind = node.get("type")
@@ -259,7 +259,7 @@ class Schema:
 
 
 def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
-    """What a local reference (`#`, `#/$defs/x`) points to; None where there is nothing, or it is not local."""
+    """Resolve a local reference (`#`, `#/$defs/x`). None if it is not local or points to nothing."""
     if reference == "#":
         return dict(root)
     if not reference.startswith("#/"):
@@ -306,7 +306,7 @@ _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple":
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What came of a validation: the first few violations, or the problem why there was none."""
+    """The result of a validation: the first few violations, or the problem that prevented it."""
 
     violations: tuple[str, ...] = ()
     problem: str | None = None
@@ -344,7 +344,7 @@ def _violation(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
-    """How many values there are, long texts counting more, and how deep they are nested."""
+    """Return the number of values, with long texts counted more than once, and the depth of their nesting."""
     size, depth = 0, 0
     level: list[JSON] = [dict(value)]
     while level and depth <= _DEEPEST:
@@ -441,7 +441,7 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 def _plain_types(node: JSON) -> JSON:
-    """The schema with foreign type names replaced; values that are data (enum, default, …) stay as they are."""
+    """Return the schema with BFCL's type names replaced. Data (enum, default, …) is unchanged."""
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):

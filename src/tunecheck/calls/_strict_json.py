@@ -1,7 +1,7 @@
 """Values in a model's output, taken over exactly or refused.
 
 A model's output is data from outside: it may be endless, nested without end, refer to itself, or hold objects of any
-class. Nothing beyond these bounds is read; it becomes a problem that says so. `tunecheck._json` reads files and
+class. A value beyond these bounds becomes a problem that says so. `tunecheck._json` reads files and
 replies, where the last of two equal keys wins and NaN is null; arguments of a call must not be changed by reading them.
 """
 
@@ -44,7 +44,7 @@ def quoted(name: object) -> str:
 
 
 def place(text: str, position: int) -> str:
-    """Where a position of a text is, as people count: from 1."""
+    """Return the line and column of a position, counted from 1."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column}"
@@ -57,7 +57,7 @@ def check_size(text: str) -> None:
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, for a problem's text."""
+    """Return the kind of a JSON value in words, for a problem's text."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What the built-in evaluators share: their base class, and metrics that describe themselves."""
+"""The base class of the built-in evaluators, and the description of a metric."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tunecheck._json import JSON
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What one metric's numbers mean, so that compare, gate and report can go by it.
+    """The meaning of a metric's numbers, for comparisons, gates and reports.
 
     `kind` is "score" (graded), "binary" (0 or 1) or "count"; `range` the lowest and highest value, None where it has
     no bound; `higher_is_better` its direction.

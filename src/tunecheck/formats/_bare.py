@@ -1,7 +1,7 @@
 """Calls without a mark, which count only with the name of a tool: JSON, `f{…}`, `[f(a=1)]`, lines of calls, ReAct.
 
-Servers take special tokens out of what a model says unless they are asked not to. What is left of most formats is one
-of these.
+Servers remove special tokens from a model's answer unless they are told not to. Most formats without their tokens look
+like one of these.
 """
 
 import re
@@ -44,7 +44,7 @@ _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}"
 
 
 def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText) -> bool:
-    """Find the bare calls of a text, the first of them before `limit`, and the text beside them; False without any.
+    """Collect the bare calls of a text, which must begin before `limit`, and the rest of the text; False without any.
 
     Raises:
         UnreadableError: a tool is called by name, and its arguments cannot be read.
@@ -86,7 +86,7 @@ def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
 
 
 class _NoCallError(Exception):
-    """What looked like a call is none; `position` is where to look on, `costly` whether much text was looked at."""
+    """No call begins here. `position` is where to continue; `costly` says that much text was read."""
 
     def __init__(self, position: int, *, costly: bool = False) -> None:
         super().__init__()
@@ -124,8 +124,9 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
 
 
 def _tool_in(given: str, held: CallCollector) -> tuple[str, int] | None:
-    """The tool whose name this is, and where it begins, without what stripped tokens leave around it: the end of a
-    sentence, an id, a word of the protocol.
+    """Return the tool of that name, and where the name begins.
+
+    Remains of removed tokens are ignored: the end of a sentence, an id, a word of the protocol.
     """
     if held.knows(given) and not given.startswith(NAMESPACE):
         return given, 0

@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 
 
 def closed(text: str, start: int) -> int | None:
-    """Where the first bracket or quote from here on is closed, and all within it; None where it never is."""
+    """Return where the first bracket or quote after `start` is closed, or None if it never is."""
     depth, quote = 0, ""
     for token in _TOKEN.finditer(text, start):
         mark = token[0]

@@ -1,6 +1,6 @@
-"""What has been read so far: calls, texts and thoughts, and the tools by which bare texts get their types.
+"""Collect calls, texts and thoughts while a value is read; the row's tools give types to bare texts.
 
-Most texts hold nothing that begins a call or a thought: that is told at once, and needs no table of families.
+Most texts contain no sign of a call or a thought. One check finds that out without the table of families.
 """
 
 import re
@@ -117,13 +117,13 @@ class CallCollector:
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format, reasoning="\n".join(self.thoughts))
 
     def add_thought(self, thought: str, whole: str) -> None:
-        """A thought without its marks, and with them: it is text beside the calls too."""
+        """Add a thought: without its marks as a thought, and with them (`whole`) as text."""
         if thought.strip():
             self.thoughts.append(thought.strip())
         self.add_text(whole)
 
     def take_over(self, other: "CallCollector") -> None:
-        """What another one has collected."""
+        """Add the calls, texts and thoughts of another collector."""
         for call in other.calls:
             self._append(call, other.format)
         self.format = self.format or other.format
@@ -131,7 +131,7 @@ class CallCollector:
         self.thoughts += other.thoughts
 
     def add_text(self, text: str) -> None:
-        """Text beside the calls; white space and end marks around it are not text."""
+        """Add text that is no call, without white space and end marks around it."""
         if "<" in text:
             first = _FIRST_MARKS.match(text)
             text = without_end_marks(text[first.end() :] if first else text)
@@ -189,7 +189,7 @@ class CallCollector:
 
 
 def failed(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
-    """What a text says in which a call cannot be read."""
+    """Return the reading of a text with an unreadable call."""
     problem = " ".join(str(error).split())
     return Reading((), text, collector.format, problem[:_MAX_PROBLEM], "\n".join(collector.thoughts))
 

@@ -56,12 +56,12 @@ def _table() -> _FamilyTable:
 
 
 def all_thoughts() -> tuple[Thought, ...]:
-    """Return how families mark their reasoning."""
+    """Return the marks of reasoning of all families."""
     return tuple(_table().thoughts.values())
 
 
 def families_with_marks() -> tuple[Profile, ...]:
-    """Return the families whose calls are found by their marks, in the order in which they are tried."""
+    """Return the families that are recognised by their marks, in the order of trial."""
     return tuple(family(name) for name, each in _table().families.items() if not each.only_by_name)
 
 

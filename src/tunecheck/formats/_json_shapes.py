@@ -154,7 +154,7 @@ def content_of(message: Mapping[str, Any]) -> object:
 
 
 def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
-    """What a message's fields say that the model thought."""
+    """Collect the model's thoughts from the fields of a message."""
     said = (text for key in _THOUGHT_TEXTS if isinstance(text := message.get(key), str) and text.strip())
     lists = map(message.get, _THOUGHT_LISTS)
     listed = (text for items in lists if isinstance(items, list) and (text := "\n".join(_texts(items))))
@@ -222,7 +222,7 @@ _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 
 
 def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
-    """The calls of a value, and the text beside them; None where it is data. `strict`: a format was chosen."""
+    """Return the reading of a value, or None if it is data. `strict`: the user chose a format."""
     collector = CallCollector(tools, strict=strict)
     try:
         return collector.reading() if take_value(value, collector, read_text) else None
@@ -245,7 +245,7 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
 
 
 def _take_shape(value: object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Find the calls of a dict or list, and the text beside them; False where it is data, not calls or messages.
+    """Collect the calls and texts of a dict or list; return False if it is data, not calls or messages.
 
     `read_text` reads the text of a message that has no calls of its own.
 

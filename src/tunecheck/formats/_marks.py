@@ -1,7 +1,7 @@
-"""Calls and thoughts that a mark in the text announces, by the profiles of model families.
+"""Read the calls and thoughts that a mark in the text announces, by the profiles of model families.
 
-A mark is looked for in the text outside calls and thoughts only: what follows it is read as one value, whose strings
-may hold any mark. The first mark of a text decides whose marks count. After it something must be readable as a call.
+Marks count outside calls and thoughts only. The text after a mark is read as one value, and its strings may contain any
+mark. The first mark of a text selects the family; later marks of other families are text. A readable call must follow.
 """
 
 import functools
@@ -38,14 +38,14 @@ class Marks:
         return self._of_thoughts.search(text) is not None
 
     def first(self, text: str) -> int | None:
-        """Where the first mark of calls stands, if there is one that counts."""
+        """Return the position of the first mark that announces a call, or None."""
         probe = CallCollector()
         found = (mark for mark in _any_of((*self.profiles,)).finditer(text))
         counted = (mark.start() for mark in found if self.match_profile(text, mark.start(), mark[0], probe))
         return next(counted, None)
 
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
-        """Return the profile whose calls start at this mark; if none does, the first whose mark is unambiguous.
+        """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
 
         A mark between backticks is only spoken of.
         """
@@ -67,7 +67,7 @@ def known_marks() -> Marks:
 
 
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
-    """Find the calls behind the marks in a text, and what stands beside them; False where no mark counts.
+    """Collect the calls behind the marks of a text, and the rest of the text; return False without a mark.
 
     Raises:
         UnreadableError: what follows a mark is not a call.
@@ -105,7 +105,7 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     return end + len(close)
 
 
-_MOST_LEADING = 20  # thoughts at the beginning, each of which costs a copy of the rest
+_MOST_LEADING = 20  # thoughts at the beginning; each costs a copy of the rest
 
 
 def take_thoughts(

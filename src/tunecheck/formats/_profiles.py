@@ -1,4 +1,4 @@
-"""What a profile says of a model family: the marks of its calls and thoughts, and how calls stand behind the marks."""
+"""The profile of a model family: the marks of its calls and thoughts, and the shape of its calls."""
 
 import re
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ class TextShape(Protocol):
 class Thought:
     """How a family marks its reasoning.
 
-    Where only a closing mark appears, the prompt has opened the thought: all before it is thought, unless `lone` says
-    otherwise. `leading`: the opening counts at the beginning of an answer only.
+    A closing mark without an opening ends a thought that the prompt has opened, if `lone` is set. `leading`: the
+    opening counts at the beginning of an answer only.
     """
 
     opens: str
@@ -53,7 +53,7 @@ class Profile:
         thoughts: how it marks its reasoning.
         inner: those marks that are the beginning of a call, which some servers or models leave alone.
         inside: every mark is the beginning of the call itself (`<function=f>`).
-        sure: nobody writes the mark unless a call follows; else it counts only where a call in this shape begins.
+        sure: the mark is unambiguous. Otherwise it counts only if a call in this shape follows.
         several: calls may follow one another behind one mark.
         closed: what follows the calls must be a closing mark, another call, or nothing.
         prompt: how a model that takes only text is shown tools, and its calls and their results; None: not known.

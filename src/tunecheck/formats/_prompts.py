@@ -1,4 +1,4 @@
-"""How a model that takes only text is told of tools, in the shape of its family, and how its calls are written back."""
+"""Show tools and results to a model that takes only text, and write its calls, in the form of its family."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,16 +44,16 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
 
 @dataclass(frozen=True, slots=True)
 class ToolPrompt:
-    """The shape in which a family is shown tools, writes calls, and is told what they came to.
+    """The form in which a family is shown tools, writes calls, and gets their results.
 
     Args:
         call: one call, with `{name}`, and `{arguments}`, a JSON object, or `{parameters}`; `{index}` counts calls.
-        parameter: one of the parameters, with `{key}` and `{value}` (a text as it is, all else as JSON, unless `nested`
-            writes it) or `{python}`; `{is_text}` is `true` for a text, and `{type}` is JSON Schema's word for it.
-        joined: what stands between parameters.
-        calls: what stands around all calls of an answer, `{calls}`; `between` stands between them.
-        tools: what stands around the definitions, `{tools}`: one a line, or in a JSON list (`listed`).
-        result: what stands around what a call came to, `{result}`.
+        parameter: one of the parameters, with `{key}` and `{value}` (text unchanged, other values as JSON or in the
+            form of `nested`) or `{python}`; `{is_text}` is `true` for a text, `{type}` the JSON Schema type.
+        joined: the separator of parameters.
+        calls: the frame of all calls of an answer, `{calls}`; `between` is the separator of calls.
+        tools: the frame of the definitions, `{tools}`: one a line, or in a JSON list (`listed`).
+        result: the frame of the result of a call, `{result}`.
         nested: how values are written that hold others, in a family that does not write JSON there.
     """
 
@@ -68,7 +68,7 @@ class ToolPrompt:
     nested: Braced | Elements | None = None
 
     def system(self, tools: Sequence[JSON]) -> str:
-        """The part of the system message that tells of tools, as they are defined."""
+        """Return the part of the system message that defines the tools."""
         defined = [dumps(tool).decode() for tool in tools]
         listed = f"[{', '.join(defined)}]" if self.listed else "\n".join(defined)
         return (
@@ -82,12 +82,12 @@ class ToolPrompt:
         )
 
     def written(self, calls: Iterable[FunctionCall]) -> str:
-        """Calls as the family writes them."""
+        """Return the calls as the family writes them."""
         each = self.between.join(self._call(index, call) for index, call in enumerate(calls))
         return _filled(self.calls, {"calls": each})
 
     def results(self, results: Iterable[str]) -> str:
-        """What calls came to."""
+        """Return the results of calls as the family gets them."""
         return "\n".join(_filled(self.result, {"result": result}) for result in results)
 
     def _call(self, index: int, call: FunctionCall) -> str:

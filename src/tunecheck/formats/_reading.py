@@ -1,4 +1,4 @@
-"""Reads the calls out of any value: finds its format, and says why where a call cannot be read.
+"""Read the calls of any value: recognise its format, and say why a call cannot be read.
 
     read_calls('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>').calls
     (FunctionCall(name='f', arguments={'a': 1}, id=None),)
@@ -11,7 +11,7 @@ A text is looked at in this order, and the first that fits decides:
 4.  the marks of model families;
 5.  where tools are known, calls of them without any mark.
 
-Where tools are known, bare JSON and bare calls count only with the name of one of them. Everything else is prose.
+If tools are known, bare JSON and bare calls count only with the name of a tool. Everything else is prose.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 # -- profiles by name
 
 AUTO = "auto"
-"""By unmistakable marks, whatever the family."""
+"""Recognise the family by unmistakable marks."""
 
 
 def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
-    """The profile of that name; None for "auto". `trust` says who names it; without it, somebody who may.
+    """Return the profile of that name, or None for "auto". `trust`: what the name may load (default: all).
 
     Raises:
         PluginError: there is none of that name, there are two, or it is no profile.
@@ -78,8 +78,8 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
             or a profile, reads that family's form and no other.
 
     Returns:
-        The calls with the text beside them. Prose, data and None hold no call, and no problem either; what announces
-        itself as a call and cannot be read is a problem.
+        The calls and the rest of the text. Prose, data and None have no call and no problem. An announced call that
+        cannot be read is a problem.
 
     Raises:
         ValueError: the tool definitions cannot be read.
@@ -106,15 +106,15 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
 
 
 def thought_of(text: str) -> str:
-    """What stands before the answer in a text that begins with a thought, its marks included; empty without one."""
+    """Return the thought at the beginning of a text, with its marks; empty without one."""
     answer = without_thoughts(text)[1]
     return text[: len(text) - len(answer)] if text.endswith(answer) else ""
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """What the model thought at the beginning of a text, without its marks, and what it answered; it never raises.
+    """Split a text into the thought at its beginning, without marks, and the answer. Never raises.
 
-    Where only a closing mark stands there, the prompt has opened the thought; one that is never closed is all there is.
+    A closing mark alone ends a thought that the prompt has opened. A thought that is never closed is the whole text.
     """
     if not may_hold_marks(text):
         return "", text
@@ -166,7 +166,7 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
 
 
 def _plain_object(value: object) -> object:
-    """Return an object of the OpenAI client, or any other of pydantic's, as the dict that it stands for."""
+    """Convert an object of the OpenAI client, or another pydantic model, to a dict."""
     if isinstance(value, (dict, list, tuple, str, int, float, FunctionCall)) or value is None:
         return value
     dump = getattr(value, "model_dump", None)
@@ -208,7 +208,7 @@ _row: ContextVar[RowCache | None] = ContextVar("row", default=None)
 
 
 def begin_row(row: RowCache | None) -> None:
-    """Set the row whose cache this context uses from here on; None for no cache."""
+    """Set the row cache of this context; None turns caching off."""
     _row.set(row)
 
 

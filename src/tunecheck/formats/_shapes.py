@@ -118,7 +118,7 @@ class PythonCalls:
 
 @dataclass(frozen=True, slots=True)
 class PythonTagCalls:
-    """What Llama writes after its token: objects, or calls in Python's syntax and nothing after them."""
+    """Llama's calls after its token: JSON objects, or calls in Python's syntax with nothing after them."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """An object; a further call in Python's syntax would be code."""
@@ -134,7 +134,7 @@ class PythonTagCalls:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Whichever of several shapes begins; the first where none does."""
+    """Several shapes: the first one that begins here is read; without any, the first of all."""
 
     shapes: tuple[TextShape, ...]
 
@@ -143,7 +143,7 @@ class AnyOf:
         return any(shape.begins(text, position, collector) for shape in self.shapes)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """As the shape that begins."""
+        """Read calls in the shape that begins here."""
         shape = next((shape for shape in self.shapes if shape.begins(text, position, collector)), self.shapes[0])
         return shape.read(text, position, mark, collector)
 

@@ -49,12 +49,12 @@ def take_named(value: object, collector: CallCollector) -> None:
 
 
 def name_in(item: _Object) -> object:
-    """The name of what an object calls, whichever word stands for it."""
+    """Return the name of the called function, under any of the usual keys."""
     return first_of(item, "name", *_worded(item, NAMES))
 
 
 def arguments_in(item: _Object) -> object:
-    """The arguments in an object that is a call, whichever word stands for them."""
+    """Return the arguments of a call, under any of the usual keys."""
     return first_of(item, *_worded(item, _ARGUMENTS))
 
 
@@ -109,7 +109,7 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
 
 
 def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
-    """`{"function": "f", "args": {…}}`, whichever words stand for the two."""
+    """Read `{"function": "f", "args": {…}}`, under any of the usual keys."""
     name = name_in(value)
     if isinstance(name, dict):
         return _named(name, collector)
@@ -117,7 +117,7 @@ def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
 
 
 def _held(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
-    """`{"functions": [{"name": "f", …}]}`, whatever the one key; a single call, or texts beside them, need a word."""
+    """Read `{"functions": [{"name": "f", …}]}`. A single call, or further texts, require one of the usual keys."""
     holders = [key for key, held in value.items() if not isinstance(held, str)]
     if len(holders) != 1:
         return []

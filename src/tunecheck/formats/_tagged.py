@@ -1,4 +1,4 @@
-"""Shapes of calls whose arguments stand between tags, where a value's type comes from the tool definition."""
+"""Shapes of calls with arguments between tags. The tool definition gives the types of the values."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ _QUOTED_START, _QUOTED_END = "<![CDATA[", "]]>"
 
 @functools.cache
 def _closing(end: str, last: str, argument: str) -> re.Pattern[str]:
-    """Where a value ends: before another argument, or the call's end."""
+    """Match the end of a value, before another argument or the end of the call."""
     argument = re.sub(r"\?P<\w+>", "?:", argument)
     return re.compile(rf"{re.escape(end)}(?=\s*+(?:{last}|{argument}))", re.DOTALL)
 
@@ -32,7 +32,7 @@ class TaggedCalls:
         head: the opening of a call, with the group `name`.
         last: the closing of a call.
         argument: the opening of an argument, with the group `key` and, where values are typed by themselves, `kind`:
-            `string` or `true` for text as it stands, anything else for JSON.
+            `string` or `true` for plain text, anything else for JSON.
         end: the closing of an argument. A value may hold it: it counts where an argument or the call's end follows.
         first: how the head begins, for what follows a call.
         empty: a call without arguments, where that looks different; it counts only where there is such a tool.
@@ -139,7 +139,7 @@ class TreeCalls:
         return end.end() if end else position
 
     def _inside(self, text: str, start: int, last: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
-        """What stands up to a closing tag: elements, or a text."""
+        """Read elements or text up to a closing tag."""
         if depth > MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
         made: dict[str, JSON] = {}
@@ -251,7 +251,7 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _typed(text: str, schema: Schema | None) -> JSON:
-    """What a bare text means to its definition; without one, what it looks like. What has no meaning stays text."""
+    """Convert a bare text to the type in its definition; without one, guess from its form, or keep the text."""
     kinds = schema.types() if schema else frozenset[str]()
     if "string" not in kinds:
         return _untyped(text)

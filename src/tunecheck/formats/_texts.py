@@ -30,7 +30,7 @@ _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
 _FENCED = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
 _USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
 
-# What a value holds, or how it begins, when it means to be a call and is not even JSON.
+# Signs of an intended call in a value that is not JSON: keys that it contains, or how it begins.
 _ANNOUNCING_KEYS = (
     re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
     re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
@@ -77,14 +77,14 @@ class TextReader:
             held = self._take_text(text, collector)
         except UnreadableError as error:
             return failed(text, collector, error)
-        except RecursionError:  # called from very deep in somebody's stack
+        except RecursionError:  # the caller's stack is nearly full
             return failed(text, collector, UnreadableError("nested too deeply"))
         if held and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
 
     def without_thoughts(self, text: str) -> tuple[str, str]:
-        """What a text says that the model thought before it answered, and the answer. It never raises."""
+        """Split a text into the thought before the answer, and the answer. Never raises."""
         marks = self._marks
         if len(text) > MAX_CHARACTERS or not marks.think_in(text):
             return "", text
@@ -104,7 +104,7 @@ class TextReader:
         return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
 
     def _take_text(self, text: str, collector: CallCollector) -> bool:
-        """Find the calls of a text, and what stands beside them; False where all of it is prose or data."""
+        """Collect the calls of a text, and the rest of it; return False if all of it is prose or data."""
         marks = self._marks
         if len(text) > MAX_CHARACTERS:
             if any(mark in text for mark in marks.profiles) or _announces(text, 0) or _CALL_LIST.match(text):
@@ -120,7 +120,7 @@ class TextReader:
         return held
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
-        """Where calls stand in a text that is read without looking for thoughts at its beginning.
+        """Return the places of calls in a text, read without a search for thoughts at its beginning.
 
         A call of a tool that cannot be read goes on to the text's end, unless a closing mark of a thought has a call
         after it: then it was thought.
@@ -209,7 +209,7 @@ class TextReader:
         return end
 
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """One fenced block that holds one value in any format; beside text only what says that it is a call."""
+        """Read one fenced block with one value in any format; beside other text, the value must be a certain call."""
         opening = _FENCE.search(body, 0, limit)
         if not opening or opening[1].lower() not in _FENCED:
             return False
@@ -233,7 +233,7 @@ class TextReader:
         return True
 
     def _take_embedded(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """`{"tool_uses": …}` inside other text: nobody writes that in passing."""
+        """Read `{"tool_uses": …}` inside other text. Prose never contains that by chance."""
         held = collector.fresh()
         position = 0
         opening = _USES.search(body, 0, limit)

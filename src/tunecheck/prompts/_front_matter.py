@@ -1,6 +1,6 @@
 """The front matter of a `.prompty` file: where it ends, what it says, and where in the file each part of it stands.
 
-What is wrong in it raises PromptError, which names file, line and key.
+A mistake in it raises PromptError, which names file, line and key.
 """
 
 import re
@@ -201,7 +201,7 @@ def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
-    """What a file beside the prompt says: data of JSON or YAML, else its text."""
+    """Read a file of the prompt: JSON or YAML as data, any other as text."""
     try:
         content = front.folder.read(name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
@@ -253,7 +253,7 @@ _OF_THE_REPLY = ("stream", "stream_options", "n")
 
 
 def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
-    """The parameters that go beside the messages: answers are read whole, one a request."""
+    """Return the parameters of a request, without those for streams and several answers."""
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
     number = parameters.get("n")

@@ -1,4 +1,4 @@
-"""Images in a prompt: `![what it shows](link)`; the link is an address, image data, or a file beside the prompt."""
+"""Images in a prompt: `![what it shows](link)`; the link is an address, image data, or a file of the prompt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ImageFiles:
         return cls(urls)
 
     def url(self, link: str, *, own: bool) -> str | None:
-        """The URL that goes to the model, None where the link is none; `own` ones stand in the template as they are."""
+        """Return the URL for the model, or None if the link is no image. `own`: the link is the template's."""
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):
             return link

@@ -1,4 +1,4 @@
-"""The settings of a judge: how it is asked, and how its answer becomes a metric.
+"""The settings of a judge: the number of samples, and how its answer becomes a metric.
 
 They stand in the `judge:` section of a prompt's front matter, which Azure's loader ignores, or are arguments of the
 judge.
@@ -43,7 +43,7 @@ class JudgeOutput(Written, frozen=True):
 
 
 class JudgeSettings(JudgeOutput, frozen=True):
-    """A `JudgeOutput`, and how a judge is asked: how often each row, and how its samples are made one."""
+    """A `JudgeOutput` with the number of samples for each row, and how they are combined."""
 
     samples: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
     combine: Combine | None = None
@@ -54,7 +54,7 @@ class JudgeSettings(JudgeOutput, frozen=True):
 
 
 def read_judge(front: Front) -> dict[str, JSON]:
-    """The checked `judge:` section as it is written, without what is null."""
+    """Return the checked `judge:` section as written, without null values."""
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
     # A metric that is named in Python may be called anything.

@@ -63,13 +63,12 @@ class PromptInput:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Prompt:
-    """What a `.prompty` file says.
+    """The content of a `.prompty` file.
 
-    `inputs`: by name, in the file's order, then what only the template names. `outputs`: each property's JSON schema,
-    empty where the file declares none. `parameters`: what goes beside the messages in a request;
-    `written_parameters`: the same with its references to the environment, whose values `secrets` masks.
-    `notes`: what somebody who uses it should know.
-    `configuration`: the model configuration as written.
+    `inputs`: by name, in the file's order, then those that only the template names. `outputs`: each property's JSON
+    schema, empty if the file declares none. `parameters`: the parameters of a request besides the messages.
+    `written_parameters`: the same with references to the environment; `secrets` masks their values. `notes`: remarks
+    for the user of the prompt. `configuration`: the model configuration as written.
     `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
     """
 
@@ -97,7 +96,7 @@ class Prompt:
 
     @property
     def source(self) -> str:
-        """What errors call the file."""
+        """The name of the file in errors."""
         return self._file.source
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
@@ -159,7 +158,7 @@ class Prompt:
 def digest(
     dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
 ) -> str:
-    """Of a default that is a secret it has a trace only: nobody is to find the secret by trying."""
+    """Hash the content of a prompt. A secret default counts by a trace, so that trying values does not reveal it."""
     known: list[JSON] = []
     for item in inputs.values():
         default = secrets.answer(item.default)

@@ -100,7 +100,7 @@ def _check_api(front: Front) -> None:
 
 
 def _samples(front: Front, number: JSON) -> dict[str, JSON]:
-    """Where all of `n` answers are wanted, a judge asks so often; of `first` the others count for nothing."""
+    """Return `n` as the number of samples if `response` is "all"; with "first", one sample is enough."""
     text = (front.text("model", "response") or "first").lower()
     if text not in ("first", "all"):
         hint = did_you_mean(text, ("first", "all"))
@@ -130,7 +130,7 @@ def _sample(front: Front) -> dict[str, JSON]:
 
 
 def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
-    """What `inputs:` declares, then what only the sample or the template names; what the template needs is required."""
+    """Return the declared inputs, then those that only the sample or the template names."""
     declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
@@ -317,7 +317,7 @@ def _find_headers(text: str) -> Iterator[_Header]:
 
 
 def _line_start(text: str, position: int, after: int) -> int | None:
-    """Where the header begins: nothing but blanks and one `#` stand between the start of a line and the role."""
+    """Return the start of a header, or None: only blanks and one `#` may precede the role on its line."""
     blank = _before_blanks(text, position, after)
     if blank > after and text[blank - 1] == "#":
         mark = _before_blanks(text, blank - 1, after)

@@ -2,7 +2,7 @@
 
 It is rendered to what the package `prompty` renders, with one difference: there a value that looks like a role header
 ends the rendering or opens a message. A header is a line such as `user:` or `# system:`; what stands before the first
-is a system message. An input of kind thread, image, audio or file stands for messages or a part of one.
+is a system message. An input of kind thread, image, audio or file is inserted as messages or a part of one.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
 
 
 def _parameters(front: Front) -> dict[str, JSON]:
-    """`model.options` under the names of OpenAI's API, further ones as they are."""
+    """Return `model.options` under the names of OpenAI's API; further options keep their names."""
     options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
     named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
@@ -427,7 +427,7 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 
 
 def _inserted(kind: str, value: JSON) -> Inserted:
-    """What stands in the place of such an input.
+    """Return the messages or the part for such an input.
 
     Raises:
         TypeError: the value is not of that kind.

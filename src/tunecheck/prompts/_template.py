@@ -73,7 +73,7 @@ class Template:
         except TemplateSyntaxError as error:
             raise PromptError(f"{where(error.lineno)}: {clean(_syntax_problem(error, environment), 300)}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
-            # What Python's own compiler refuses: too many nested blocks, too large a number.
+            # Python's own compiler refuses too many nested blocks and too large numbers.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
@@ -232,7 +232,7 @@ def _written(context: Context, value: object) -> str:
 
 
 class _Absent(StrictUndefined):
-    """What a value does not have: an error where it is written, but a template may ask for it with `if`."""
+    """A missing attribute: writing it is an error, testing it with `if` is false."""
 
     def __bool__(self) -> bool:  # type: ignore[override]  # the base always raises
         if self._undefined_obj is missing:

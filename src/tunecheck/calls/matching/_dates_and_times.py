@@ -1,7 +1,7 @@
-"""Dates and times as people and models write them: whether two texts or numbers mean the same moment.
+"""Dates and times as people and models write them: compare whether two texts or numbers mean the same moment.
 
-A text may mean several (05/01/2024 is in January or in May): every reading counts. What depends on today (`tomorrow`)
-is not read.
+A text may have several readings (05/01/2024 is in January or in May), and every reading counts. Words that depend on
+today (`tomorrow`) are not read.
 """
 
 import re
@@ -16,7 +16,7 @@ _MONTH = re.compile(
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _SAYS_WHEN = re.compile(rf"\d|noon|midnight|{'|'.join(_MONTHS)}")
-"""What every date and every time has: most texts are neither."""
+"""Every date and time matches this pattern. Most texts do not, and need no further look."""
 _LETTERS_BESIDE_DIGITS = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
 _NOISE = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"

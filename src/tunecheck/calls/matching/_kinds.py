@@ -171,7 +171,7 @@ class _Quantity:
 
 
 def number_of_text(text: str) -> int | float | None:
-    """The number whose JSON text this is, white space around it aside; None where it is none.
+    """Return the number that this JSON text stands for, or None. White space around it is ignored.
 
     The length is bounded, since a hostile text of digits takes time to read.
     """

@@ -1,6 +1,6 @@
-"""Typed matching of function calls: what was called against what should have been, explained.
+"""Match actual function calls with expected ones, and explain the differences.
 
-Expected and actual calls are paired first, then their arguments are compared; what is wrong is told as faults.
+Calls are paired first, then the arguments of each pair are compared. Differences become faults.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class Match:
     `pairs` are calls of the same function; `moved` too, but out of the order asked for; `misnamed` pairs differ in
     the function's name and are probably meant for each other; `missing` and `extra` have no partner. `unknown` are
     actual calls of functions that no definition has, `violations` those that break their schema; `checked` counts
-    the calls that were held against one. `notes` say what could not be done, and why.
+    the calls that were validated. `notes` say what could not be done, and why.
     """
 
     pairs: tuple[Pair, ...] = ()
@@ -193,7 +193,7 @@ def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> Functio
 
 
 def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
-    """What is wrong with which functions were called: missing, extra, misnamed calls and those out of order."""
+    """Yield the faults of the calls themselves: missing, extra, misnamed and out of order."""
     any_of = policy.alternatives
     for pair in match.misnamed:
         wanted, made = (as_value(call) for call in (pair.expected, pair.actual))
@@ -208,14 +208,14 @@ def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
 
 
 def argument_faults(match: Match) -> Iterator[Fault]:
-    """What is wrong with the arguments of calls that have a partner."""
+    """Yield the faults of the arguments of paired calls."""
     for pair in (*match.pairs, *match.moved):
         for difference in pair.differences:
             yield _of_argument(pair.expected.name, difference)
 
 
 def schema_faults(match: Match) -> Iterator[Fault]:
-    """What breaks the tool definitions, and what could not be held against them."""
+    """Yield the violations of the tool definitions, and the calls that could not be validated."""
     for call in match.unknown:
         yield Fault(code="unknown_function", call=call.name)
     for violation in match.violations:

@@ -29,7 +29,7 @@ _CLOSE = 400
 
 @dataclass(slots=True)
 class CallPairing:
-    """Positions of calls that go together, that go together out of order, and whose name alone differs."""
+    """Positions of calls that match by function, in order or out of order, and of probably misnamed ones."""
 
     pairs: Positions = field(default_factory=list)
     moved: Positions = field(default_factory=list)
@@ -45,9 +45,9 @@ def pair_up(
 ) -> CallPairing:
     """Pair expected and actual calls.
 
-    Of all ways to pair as many calls of the same function as possible (in order: without crossing), the one with the
-    fewest wrong arguments; a wrong text counts less the closer it is. What is left over is paired as misnamed where
-    the names are alike, or most arguments are right.
+    As many calls of the same function as possible are paired, without crossing if the order counts. Among the ways to
+    do so, the one with the fewest wrong arguments is taken; a close wording costs less than another value. Remaining
+    calls are paired as misnamed if their names are alike or most of their arguments are right.
     """
     pairs = _Pairs(expected, actual, policy, definitions)
     if policy.ordered:
@@ -111,15 +111,14 @@ class _Pairs:
             return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        best = assign(costs) if len(wanted) == len(made) else self._solved(assign, costs)  # equal: nobody is left over
+        best = assign(costs) if len(wanted) == len(made) else self._solved(assign, costs)  # equal: no call is left over
         return positions + [(wanted[row], made[column]) for row, column in best]
 
     def _solved(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
         """The best pairs by these costs, the same ones whichever side is called the expected one.
 
-        Of several equally good choices, a solver takes one that depends on which side its rows are; and the choice
-        decides which calls are left over, and so how many of them count as misnamed. So what the two sides hold
-        decides which of them the rows are.
+        A solver breaks ties by the side that its rows are on. The choice decides which calls are left over, and so
+        how many count as misnamed. So the content of the two sides decides which side is the rows.
         """
         if not costs or len(costs) == len(costs[0]) == 1 or not self._actual_first:
             return solve(costs)
@@ -194,7 +193,7 @@ class _Pairs:
             return _cost_of_wrong(expected[name], actual[name])
         default = (
             schema.default(name) if schema and self.policy.use_defaults else None
-        )  # what is left out stands for it
+        )  # an omitted argument has its default
         return _ABSENT if default is None else _cost_of_wrong({**expected, **actual}[name], default[0])
 
 

@@ -40,8 +40,8 @@ class MatchPolicy:
     alternatives: the ground truth holds for each argument a list of accepted values, as the possible answers of the
         Berkeley Function Calling Leaderboard do: `{"f": {"a": [1, 2], "b": ["", "x"]}}`; `""` among others means
         that the argument may be left out. Objects inside are written in the same way, key by key.
-    validate_schema: a call that breaks its tool definition's schema, or whose function is not defined, fails. Where
-        definitions are given, both are found and counted in any case.
+    validate_schema: a call fails if it breaks its tool definition's schema or calls an undefined function. With
+        definitions, both are counted in any case.
 
     Raises:
         ConfigurationError: a switch is not a bool, or a tolerance is not a finite number of at least 0.
@@ -87,7 +87,7 @@ class MatchPolicy:
 
     @property
     def transitive(self) -> bool:
-        """Whether two values that equal a third are equal: then calls that are the same can be paired at sight."""
+        """True if two values that equal a third equal each other. Identical calls can then be paired directly."""
         return not (self.tolerant or self.alternatives or self.number_text_equals_number)
 
     def options(self) -> dict[str, bool | float]:
@@ -129,7 +129,7 @@ class Difference:
     """One place where a call's arguments are not as expected.
 
     `place` is the argument's name, then keys and indexes inside it; `path` is its text (`a.b[0]`). `fault` is
-    "missing", "unexpected" or "wrong", and a wrong value has a `kind` (one of `KINDS`). Where several values are
+    "missing", "unexpected" or "wrong", and a wrong value has a `kind` (one of `KINDS`). If several values are
     accepted, `expected` is their list and `any_of` is set.
     """
 
@@ -148,9 +148,9 @@ class Difference:
 
 
 class ValueComparison:
-    """Compares values under one policy; the work of one instance is bounded, and what is beyond counts as different.
+    """Compares values under one policy. Work is bounded: values beyond the bound count as different.
 
-    Where it need not explain, it looks for the first difference only and does not ask of what kind it is.
+    Without `explain`, only the first difference matters, and its kind is not determined.
     """
 
     def __init__(self, policy: MatchPolicy, *, explain: bool = True) -> None:
@@ -314,7 +314,7 @@ def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
 
 
 def _weight(items: list[JSON]) -> int:
-    """How many values there are in it, at any depth."""
+    """Return the number of values inside, at any depth."""
     waiting: list[JSON] = list(items)
     for value in waiting:
         if isinstance(value, (dict, list)):
@@ -330,7 +330,7 @@ def plainly_same(expected: JSON, actual: JSON) -> bool:
 def frozen(value: JSON, depth: int = 0) -> Hashable:
     """A hashable stand-in that is equal for values of the same type and content only: `1`, `1.0` and `True` differ.
 
-    What is nested beyond all reason equals nothing.
+    A value nested deeper than `MAX_DEPTH` equals nothing.
     """
     if isinstance(value, (bool, float)):
         return (type(value), value)

@@ -1,6 +1,6 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict.
 
-A response stands beside its ground truth: both are read, their calls are matched, and what is wrong is told as faults.
+Response and ground truth are read, their calls are matched, and differences become faults.
 """
 
 import copy
@@ -35,7 +35,7 @@ _MOST_DATA_SHOWN = 200
 
 @dataclass(frozen=True)
 class CallComparison:
-    """A response beside its ground truth: what was read, and how the calls match; evaluators of one row share it."""
+    """The readings of response and ground truth, and the match of their calls. Evaluators of one row share it."""
 
     policy: MatchPolicy
     response: Reading
@@ -63,19 +63,19 @@ class CallComparison:
 
     @cached_property
     def arguments_match(self) -> bool:
-        """Whether each call has a partner whose arguments are right."""
+        """True if the functions match and the arguments of every call are right."""
         if self.policy.validate_schema and self.match.violations:
             return False
         return self.functions_match and self.match.arguments_right
 
     @cached_property
     def function_faults(self) -> list[Fault]:
-        """What is wrong with which functions were called."""
+        """The faults of the calls without their arguments."""
         return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """What is wrong with the calls, arguments included."""
+        """The faults of the calls and their arguments."""
         listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
         return self._plain_faults() or [*listed]
 
@@ -83,7 +83,7 @@ class CallComparison:
         return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
     def _plain_faults(self) -> list[Fault]:
-        """What is wrong where the two are not of a sort, or there is nothing to match."""
+        """Return the faults if only one side has a call, or the response's call is unreadable."""
         if self.response.problem is not None:
             words = f"the response's call cannot be read: {self.response.problem}"
             return [Fault(code="unreadable_call", message=words)]
@@ -136,7 +136,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 
 
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
-    """The calls of `[{"f": {…}}, …]` or of one such object, as they stand; empty where it is anything else."""
+    """Return the calls of `[{"f": {…}}, …]` or of one such object, unchanged; empty for anything else."""
     items = value if isinstance(value, list) else [value]
     calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
     return tuple(calls) if len(calls) == len(items) else ()
@@ -178,7 +178,7 @@ class CallEvaluator(Evaluator):
 
     @property
     def policy(self) -> MatchPolicy:
-        """What counts as the same call."""
+        """The rules by which two calls are the same."""
         return self._policy
 
     def in_format(self, profile: Profile) -> Self:
@@ -218,7 +218,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
     `expected`, `called` and `matched`, `precision` and `recall` where the row fails, `unreadable` (1) where the
     response announces a call that cannot be read, and with tool definitions how many calls were `checked` against
     their schema, how many are `schema_invalid` and how many call an `unknown` function, with the first few
-    `schema_violations` and `unknown_functions` by name. What is zero or empty is left out.
+    `schema_violations` and `unknown_functions` by name. Zero and empty values are left out.
 
     Keyword arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
@@ -234,7 +234,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 
         Args:
             response: what the model answered, in any format that `tunecheck.calls.read_calls` reads.
-            ground_truth: the calls it should have made, or the answer it should have given, likewise.
+            ground_truth: the calls that it should have made, or the expected answer, in any such format.
             tool_definitions: OpenAI tools, bare function schemas, or JSON text of either.
 
         Raises:
@@ -249,7 +249,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         """Over all calls of the run: precision, recall and F1 by function name, and the rates of broken calls.
 
         `unreadable_call_rate` is of all calls that were tried, `schema_invalid_call_rate` of those that were checked.
-        What has no denominator is left out.
+        Rates without a denominator are left out.
         """
         return _rates(_summed(rows, _FUNCTIONS))
 
@@ -379,7 +379,7 @@ _MATCH = "match"
 
 
 class MatchEvaluator(CallEvaluator):
-    """Where the ground truth is a call, functions and arguments must match; where it is an answer, its wording.
+    """If the ground truth is a call, functions and arguments must match; if it is an answer, the wording.
 
     `fcall_match` and `fcall_args_match` are the two verdicts on a call row, and null on an answer row. `match_score`
     is 1.0 or 0.0 on a call row, and on an answer row the F measure of ROUGE-L with Porter's stemmer (Lin 2004), 0.0

@@ -1,4 +1,4 @@
-"""The form of a judge's answer: how it is asked for, where verdicts may stand in a reply, and the one that is valid."""
+"""The form of a judge's answer: request it, find possible verdicts in a reply, and return the valid one."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class JudgeRefusalError(JudgementError):
 
 @dataclass(frozen=True)
 class ReplyKeys:
-    """What is looked for in a reply: the keys of score and reason, and those of all declared outputs."""
+    """The keys of score, reason and all declared outputs, by which a reply is searched."""
 
     score: str
     reason: str | None = None
@@ -69,9 +69,9 @@ class ReplyKeys:
 
 
 def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
-    """What may be the verdicts in a reply, from each of the forms that they may have, the most certain first.
+    """Yield the possible verdicts of a reply, one list for each form, the most certain form first.
 
-    Where there is JSON, whole or broken, only it and tags count: any other form may stand within its texts.
+    If the reply contains JSON, complete or broken, only JSON and tags count: its texts may contain any other form.
 
     Raises:
         JudgementError: an object gives a key twice, with two values.
@@ -86,7 +86,7 @@ def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
 
 
 def problem_of(text: str) -> str:
-    """What is wrong with a reply in which no verdict stands."""
+    """Return the problem of a reply without a verdict."""
     return "its JSON breaks off or is broken" if _OBJECT.search(text) else "there is no JSON object in it"
 
 
@@ -184,7 +184,7 @@ def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
 
 
 def _tagged(text: str, names: Iterable[str]) -> list[str]:
-    """What stands between tags of the first of these names that has any."""
+    """Return the texts between tags of the first of these names that occurs."""
     for name in names:
         values: list[str] = []
         position = 0
@@ -238,7 +238,7 @@ Objection = Callable[[Mapping[str, JSON], float], str | None]
 
 @dataclass(frozen=True, slots=True)
 class JudgeAnswer:
-    """One valid answer: all its values, the score as a number (None: there is nothing to judge) and as it was said."""
+    """A valid answer: all values, the score as a number (None: nothing to judge), and the score as written (`said`)."""
 
     values: Mapping[str, JSON]
     score: float | None

@@ -122,10 +122,10 @@ def takes_format(endpoint: Endpoint) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What several judgements come to.
+    """The combined result of several judgements.
 
-    `score` is None where there is nothing to judge. `typical` is the judgement whose reason stands for all. `spread` is
-    the population standard deviation of a mean, or the share of votes against a majority. `votes` count what was said.
+    `score` is None if there is nothing to judge. `typical` is the judgement that gives the reason. `spread` is the
+    population standard deviation of a mean, or the share of votes against a majority. `votes` counts the scores.
     """
 
     score: float | None
@@ -137,7 +137,7 @@ class Combined:
 def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
     """The judgements of one row, at least one, as one.
 
-    Where more than half say that there is nothing to judge, there is not. Of equal votes the worse score counts.
+    If more than half of them find nothing to judge, the score is None. A tie goes to the worse score.
     """
     scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
     if 2 * len(scored) < len(judgements) or not scored:
@@ -172,7 +172,7 @@ def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
 
 
 class JudgeLoop:
-    """Runs coroutines for callers in any thread, also one whose own event loop is running (a notebook).
+    """Run coroutines for callers in any thread, including threads with a running event loop (a notebook).
 
     The thread starts with the first call and ends with `close`, with the owner, or with the process; `at_end` is
     awaited before, to close connections.
@@ -191,7 +191,7 @@ class JudgeLoop:
             return future.result()
         except concurrent.futures.CancelledError:
             raise EndpointError("the judge was closed while it was judging") from None
-        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: nobody is left to take the answer
+        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: the answer has no taker
             future.cancel()
             raise
 

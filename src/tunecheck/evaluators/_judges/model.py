@@ -25,7 +25,7 @@ ModelConfig: TypeAlias = Endpoint | Mapping[str, object] | str | os.PathLike[str
 
 
 class _Configuration(Written, frozen=True, kw_only=True):
-    """What Azure AI Evaluation's two model configurations have in common."""
+    """The common keys of Azure AI Evaluation's two model configurations."""
 
     api_key: str | None = None
     extra_headers: dict[Name, Name] | None = None
@@ -81,7 +81,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
 
 
 def model_name(endpoint: Endpoint) -> str:
-    """What the model is called: as the settings name it, else the endpoint's name."""
+    """Return the model's name in the settings, or else the endpoint's name."""
     return model_name_in(endpoint.settings()) or endpoint.name
 
 
@@ -112,7 +112,7 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
             entra=key is None and secrets.key is None,
             headers=plain,
         )
-        # The credential is checked when it is asked for a token.
+        # The credential is checked at the first request for a token.
         return AzureOpenAIEndpoint(read_definition(definition, name=name), credential=read.credential, secrets=secrets)
     given = read_as({**config}, _OpenAIConfiguration, "model_config")
     name = given.model.strip()

@@ -1,4 +1,4 @@
-"""What a judge answers: which key is the score, its range, its pass mark, and the JSON schema of the whole."""
+"""The output of a judge: the key of the score, its range and threshold, and the JSON schema of the answer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
 
 
 def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeSettings:
-    """What the prompt's `judge:` says, with what is `given` laid over it.
+    """Return the settings in the prompt's `judge:` section, overridden by the `given` ones.
 
     Raises:
         ConfigurationError: something given is no such setting.
@@ -72,7 +72,7 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
 def resolve_output(
     prompt: Prompt, wanted: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
 ) -> ResolvedOutput:
-    """What the prompt's `outputs:` say of its answer, with the settings that are `wanted` laid over it.
+    """Return the output that the prompt's `outputs:` describe, overridden by the `wanted` settings.
 
     `stem` is the metric's name where none is given; `schemas` are those of outputs that an answer must have besides
     the score, where the prompt declares them, in place of the prompt's own.

@@ -45,8 +45,8 @@ def given(value: object) -> object:
 def shown(value: object, tool_definitions: object = None) -> str:
     """A response, a question or a context as text.
 
-    A text stands as it is; calls (of these tools, where it cannot be told otherwise) in their canonical form, messages
-    as `role: content`; other data as its JSON.
+    Text is unchanged, calls are written in canonical form, messages as `role: content`, and other data as JSON. The
+    tools decide what is a call if the format alone does not.
     """
     value = given(value)
     if value is None:
@@ -137,11 +137,11 @@ class PromptyEvaluator(Evaluator):
         combine: "mean" or "majority" of the samples; by default the majority where the score is binary or a word.
         parameters: laid over the prompt's; None takes one away (`{"max_tokens": None}`).
 
-    The model is asked for JSON by the outputs' schema, where the service takes one; else the reply is read leniently
-    and asked for once more where it cannot be read. The verdict has a metric's eight keys; its properties the tokens
-    of all calls (`input_tokens`, `output_tokens`), `samples`, the `model`, and the other values of the answer.
+    The request asks for JSON by the schema of the outputs if the service takes one. Otherwise the reply is read
+    leniently, and an unreadable reply is requested once more. The verdict has a metric's eight keys. Its properties are
+    the tokens of all calls (`input_tokens`, `output_tokens`), `samples`, the `model`, and the answer's other values.
 
-    Where `samples` are asked for, unreadable ones are left out, and the properties' `note` says so.
+    With several `samples`, unreadable ones are left out, and the properties' `note` says so.
 
     Raises:
         ConfigurationError: no model is given, or prompt, model or an argument is wrong.
@@ -189,7 +189,7 @@ class PromptyEvaluator(Evaluator):
         asked = self._over(self._prompt.parameters)
         self._form = AnswerForm(self._output, self._prompt.source, self._objection)
         known = masked(self._over(self._prompt.written_parameters), "parameters")
-        # What fingerprints and manifest know: no secret.
+        # Fingerprints and the manifest contain no secret.
         described = plain(
             {
                 "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
@@ -224,7 +224,7 @@ class PromptyEvaluator(Evaluator):
         return inputs
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        """Where an answer contradicts itself, in words for its writer; it is then asked for again."""
+        """Return the contradiction in an answer, in words for the model, which is asked again; None without."""
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
@@ -271,7 +271,7 @@ class PromptyEvaluator(Evaluator):
         )
         judgements = [one for one in outcomes if isinstance(one, Judgement)]
         errors = [one for one in outcomes if isinstance(one, BaseException)]
-        # A sample that cannot be read is left out; one whose call failed is asked for again when the run is resumed.
+        # An unreadable sample is left out. A failed call is repeated when the run is resumed.
         missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if missing or not judgements:
             raise (missing or errors)[0]
@@ -292,7 +292,7 @@ class PromptyEvaluator(Evaluator):
         properties["model"] = self._model
         properties |= {"note": note} if note else {}
         properties |= {"simulated": True} if any(one.simulated for one in completions) else {}
-        # A word, which the score's number stands for, tells more than the number.
+        # The word of a label tells more than its number.
         score = () if output.labels else (output.score,)
         own = (output.reason, *score, *self._schemas, *_OF_A_VERDICT)
         properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
@@ -318,11 +318,11 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What its prompt file says that somebody should know, such as a key that stands in it."""
+        """Notes on the prompt file, such as tools that are not offered to the model."""
         return self._prompt.notes
 
     def expected_request(self, **inputs: object) -> ChatRequest | None:
-        """What would be asked of the model for one row, for estimates; None where it need not be asked.
+        """Return the request for one row, for estimates; None if no request is needed.
 
         Raises:
             ValueError: the row cannot be judged.
@@ -334,9 +334,9 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """How many rows to judge at once: as many as the endpoint takes calls, and some whose request is ready.
+        """The number of rows to judge at once: twice the endpoint's limit.
 
-        Else the endpoint would be idle while a row is read, rendered and, its verdict recorded.
+        The requests of further rows are then ready when the endpoint becomes free.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.limits_concurrency else most

@@ -47,8 +47,8 @@ class ShippedJudge(PromptyEvaluator):
     """Base of the judges that come with the package.
 
     The prompt is `prompty`, else `prompty/<name>.prompty` in the workspace, the current folder, else the package's own.
-    What its prompt asks for beyond the evaluator's parameters becomes a parameter, too. The other arguments are those
-    of `PromptyEvaluator`.
+    Further inputs of the prompt become parameters of the evaluator. The other arguments are those of
+    `PromptyEvaluator`.
     """
 
     replaceable_prompt: ClassVar[str]
@@ -76,7 +76,7 @@ class ShippedJudge(PromptyEvaluator):
 
 
 class RelevanceEvaluator(ShippedJudge):
-    """How well the response answers what was asked, from 1 (not at all) to 5 (fully, and nothing beside it).
+    """Relevance of the response to the query, from 1 (not at all) to 5 (fully, and nothing else).
 
     Called with `query` (a text, or the messages of a conversation), `response` (a text, or calls in any readable
     format) and, where there are any, `tool_definitions`, by which calls without a mark are known. A row passes from 3
@@ -94,7 +94,7 @@ class RelevanceEvaluator(ShippedJudge):
 
 
 class GroundednessEvaluator(ShippedJudge):
-    """How far the context supports what the response says, from 1 (contradicted or made up) to 5 (all of it).
+    """Support of the response by the context, from 1 (contradicted or made up) to 5 (complete).
 
     Called with `response`, `context` (texts, lists or data) and, where there are any, `query` and `tool_definitions`.
     A row passes from 3 on.
@@ -163,7 +163,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         """The verdict where no model has to be asked."""
 
     def _matching(self, comparison: CallComparison) -> str:
-        """What the comparison says is wrong, for the prompt."""
+        """Return the differences that the comparison found, for the prompt."""
         return sentence(comparison.faults) or ""
 
     def _settled(

@@ -1,8 +1,8 @@
 """The text metrics of Azure AI Evaluation, with its names, parameters and numbers: BLEU, GLEU, METEOR, ROUGE and F1.
 
 All of them compare the text of a response with that of the ground truth, need no network and no downloads, and share
-one tokenisation of a text. A row whose ground truth is a function call is not applicable, unless `render_calls` has
-calls scored as text, in one canonical form.
+one tokenisation of a text. A row with a function call as ground truth is not applicable, unless `render_calls` is set;
+calls are then scored as text in canonical form.
 
 BLEU and GLEU have the numbers of nltk's `sentence_bleu` and `sentence_gleu`, to the last bit, ROUGE those of Google's
 rouge-score.
@@ -42,8 +42,8 @@ class TextPair(NamedTuple):
 def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
     """The texts to compare; None where the ground truth is a call, and calls are not to be rendered as text.
 
-    Texts are taken as they are. Of a response that calls a function, the text beside the call counts, which is often
-    none. With `render_calls`, a call on either side counts as its canonical text.
+    Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
+    `render_calls`, a call on either side counts as its canonical text.
 
     Raises:
         ValueError: there is no ground truth.
@@ -137,7 +137,7 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 
 @lru_cache(maxsize=512)  # of BLEU and GLEU on the same row
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
-    """How many n-grams of orders 1 to 4 both have, repeated ones as often as both repeat them."""
+    """Count the common n-grams of orders 1 to 4, repeated ones as often as both sides have them."""
     counts: list[int] = []
     for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
         common = _overlap(wanted, given)
@@ -281,7 +281,7 @@ class TextEvaluator(Evaluator, ABC):
     """Base of the text metrics.
 
     Called with `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
-    a response the score is 0. Where the ground truth is text and the response a call, the text beside it is scored.
+    a response the score is 0. If the ground truth is text and the response a call, the rest of its text is scored.
 
     Raises, when called:
         ValueError: there is no ground truth.

@@ -1,8 +1,8 @@
 """METEOR of one sentence against one reference, with the alignment and the numbers of nltk's `meteor_score`.
 
 A. Lavie and A. Agarwal, "METEOR: an automatic metric for MT evaluation with high levels of correlation with human
-judgments", WMT 2007. Words are matched in three rounds: equal words, equal stems, and (as nltk has it) stems of which
-WordNet knows the candidate's as a synonym of the reference's. Each round goes through the candidate from its end and
+judgments", WMT 2007. Words are matched in three rounds: equal words, equal stems, and (as in nltk) stems that are
+synonyms in WordNet. Each round goes through the candidate from its end and
 takes the last free place of the reference that fits.
 """
 

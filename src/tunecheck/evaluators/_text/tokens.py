@@ -2,13 +2,13 @@
 
 Both are nltk's. Treebank: text is split as by `word_tokenize`, sentences first, then words. Nearly all rules look no
 further than one stretch of text between two blanks, and words come again and again. So a text is cut at its blanks and
-each piece is tokenised once and remembered; what a rule could see across a blank (a quotation mark beside a line
-break, closing brackets on their own) and what is not plainly the end of a sentence takes the longer way, with nltk's
-Punkt for the sentences. Both ways give nltk's tokens.
+each piece is tokenised once and remembered. A longer way with nltk's Punkt is taken if a rule could match across a
+blank (a quotation mark beside a line break, closing brackets on their own) or the end of a sentence is unclear. Both
+ways give nltk's tokens.
 
 NIST: as by `NISTTokenizer().international_tokenize`, after the tokeniser of NIST's mteval-v14 script: ASCII and other
-characters are parted, and so are symbols, and punctuation that stands beside a digit; what counts as which comes from
-Perl's classes of Unicode 7.0. No rule looks across blanks.
+characters are separated, and so are symbols and punctuation beside a digit. The classes of characters are Perl's of
+Unicode 7.0. No rule looks across blanks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_data(name: str) -> bytes:
-    """The content of a data file that ships beside this module, in a folder or in a zipped package."""
+    """Return the content of a data file of this package, also from a zipped one."""
     return files(__package__).joinpath("data", name).read_bytes()
 
 
@@ -200,7 +200,7 @@ def sentence_tokens(sentence: str) -> list[str]:
 
 
 class _Piece(NamedTuple):
-    """What a piece of text between two blanks comes to.
+    """The tokens of a piece of text between two blanks.
 
     `inside` are its tokens inside of a sentence, `at_end` at a sentence's end; `ends` says whether it ends a sentence
     when more follows, None that this is not plain to see; `glued` that it does not end one when it is the last.
