@@ -1,6 +1,6 @@
-"""Rows as examples to train on: what was asked, what is right, and what the model answered instead.
+"""Turn rows into training examples: the question, the right answer, and the model's wrong answer.
 
-A conversation's right calls are made one after another on simulators of their own, so that each example shows the
+A conversation's expected calls are executed one after another on new simulators, so that each example contains the
 results on which the next call depends.
 """
 
@@ -29,18 +29,18 @@ _QUESTIONS = ("messages", "query", "question", "prompt", "input")
 _CONVERSATION = ("turns", "inference_log")
 _DONE = "Done."
 _UNABLE = "I cannot do that with what I have so far."
-"""What ends a turn of calls, and one that needs none: nobody trains on these words."""
+"""The last messages of turns with and without calls. They are context only: no example trains on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingReply:
-    """What an assistant says: a text, calls, or both."""
+    """An assistant's reply: a text, calls, or both."""
 
     text: str
     calls: tuple[FunctionCall, ...] = ()
 
     def message(self, *, arguments_as_text: bool) -> Message:
-        """The message of this answer; OpenAI has arguments as JSON text, TRL as objects."""
+        """Return the reply as a message; OpenAI takes arguments as JSON text, TRL as objects."""
         if not self.calls:
             return {"role": "assistant", "content": self.text}
         message: Message = {"role": "assistant", "tool_calls": write_calls(self.calls, "openai")}
@@ -51,7 +51,7 @@ class TrainingReply:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What was asked, what is right, and what was answered instead: None where the model said nothing.
+    """The messages, the right reply, and the wrong reply that was given (None if there was no reply).
 
     `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id, `source_id` its id in the data set
     (not that of a trial), `cause` why it failed, if that is known.
@@ -68,7 +68,7 @@ class Example:
 
 
 def with_objects(message: Message) -> Message:
-    """A message of OpenAI's whose calls have their arguments as objects, as chat templates and TRL take them."""
+    """Return a message with the arguments of calls as objects, as chat templates and TRL expect them."""
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [*map(_with_object, calls)]} if isinstance(calls, list) else message
 
@@ -77,22 +77,22 @@ def _with_object(call: JSON) -> JSON:
     function = call.get("function") if isinstance(call, dict) else None
     text = function.get("arguments") if isinstance(function, dict) else None
     if isinstance(call, dict) and isinstance(function, dict) and isinstance(text, str):
-        with suppress(ValueError):  # in a history: left as it was said
+        with suppress(ValueError):  # unreadable arguments in a history are kept
             return {**call, "function": {**function, "arguments": loads(text)}}
     return call
 
 
 def is_conversation(row: Values) -> bool:
-    """Whether a run's row has several turns."""
+    """True if a run's row is a conversation."""
     return any(row.get(f"{side}.{name}") for side in ("inputs", "outputs") for name in _CONVERSATION)
 
 
 class ExampleReader:
-    """Reads the rows of one run as examples, by the mapping with which it was made.
+    """Reads the rows of one run as examples, with the run's column mapping.
 
-    `backends` start the simulators of conversations; `question` is the column that was asked, where it is none of the
-    usual ones. With `one`, a conversation is one example, of the first right call that was not made; else one for each
-    right call from the turn on in which it failed.
+    `backends` start the simulators of conversations; `question` is the question's column unless it is a usual one. With
+    `one`, a conversation gives one example: the first expected call that was not made. Otherwise it gives an example
+    for each expected call from the failed turn on.
     """
 
     def __init__(self, manifest: RunFile, backends: Backends, *, question: str | None = None, one: bool) -> None:
@@ -104,11 +104,10 @@ class ExampleReader:
         self._backends, self._one = backends, one
 
     def read(self, row: Values, turn: int = 0) -> Iterator[Example]:
-        """The examples of one row; `turn` is the one in which a conversation failed, counted from 0.
+        """Yield the examples of one row; `turn` is the failed turn of a conversation, counted from 0.
 
         Raises:
-            UnusableRowError: it has no question or right answer to train on, or is a conversation without a place in
-                which something else is right.
+            UnusableRowError: The row has no question or no right answer, or all expected calls were made.
         """
         data = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
@@ -161,10 +160,10 @@ def _given(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingRe
 
 
 class RightCourse:
-    """A conversation's right calls, each with what was said and done before it.
+    """A conversation's expected calls, each with the messages before it.
 
     Raises:
-        UnusableRowError: the row is none that can be replayed.
+        UnusableRowError: The row cannot be replayed.
     """
 
     def __init__(self, data: Values, backends: Backends) -> None:
@@ -185,14 +184,14 @@ class RightCourse:
             raise UnusableRowError("its right calls cannot be read")
 
     def from_turn(self, turn: int) -> Iterator[Example]:
-        """The right calls from this turn (counted from 0) on."""
+        """Yield the expected calls from this turn (counted from 0) on."""
         return (example for at, example in self._examples() if at >= turn)
 
     def differing(self, target: Values, turn: int) -> Example:
-        """The first right call of this turn that was not made, with what was done in its place.
+        """Return the first expected call of this turn that was not made, with the reply that was given.
 
         Raises:
-            UnusableRowError: all right calls were made.
+            UnusableRowError: All expected calls were made.
         """
         texts = [text for step in _steps(target, "calls_made", turn) if isinstance(step, list) for text in step]
         made = [call for text in texts for call in read_python_calls(str(text)).calls]
@@ -204,7 +203,7 @@ class RightCourse:
         raise UnusableRowError("called more than is right: there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
-        """The right calls by turn; where one is given, the simulators are as they are before it."""
+        """Yield the expected calls with their turns; the simulators are in the state before the yielded call."""
         scenario: Scenario = self._scenario
         dialect = ToolsDialect(scenario.offer, OwnWording())
         messages: list[Message] = []
@@ -223,9 +222,9 @@ class RightCourse:
 
 
 def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
-    """The wrong call that stands for the right one: of the same function, else one that does something or fails.
+    """Return the wrong call in place of the right one: of the same function, else one that changes state or fails.
 
-    One that only looks something up is no mistake.
+    A call that only reads is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
     replay = Player(backend)
@@ -235,7 +234,7 @@ def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingRep
 
 
 def _said(target: Values, turn: int) -> TrainingReply | None:
-    """The words that ended a turn without the call."""
+    """Return the text that ended a turn without the call."""
     last = next(reversed(_steps(target, "result", turn)), None)
     return TrainingReply(last) if isinstance(last, str) and last else None
 
@@ -247,7 +246,7 @@ def _steps(target: Values, column: str, turn: int) -> list[JSON]:
 
 
 def canonical_key(example: Example, *, with_given: bool) -> bytes:
-    """Equal for examples that teach the same."""
+    """Return a key that is equal for examples with the same content."""
     given = example.given.message(arguments_as_text=True) if with_given and example.given is not None else None
     asked: list[JSON] = [_without_ids(m) for m in (*example.asked, example.wanted.message(arguments_as_text=True))]
     return dumps([asked, example.tools, None if given is None else _without_ids(given)])

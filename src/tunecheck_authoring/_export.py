@@ -1,4 +1,4 @@
-"""Failed rows of a run written as training examples: for OpenAI and Azure OpenAI, or for TRL.
+"""Write the failed rows of a run as training examples for OpenAI, Azure OpenAI or TRL.
 
 Formats: OpenAI's and Azure OpenAI's chat fine-tuning (https://platform.openai.com/docs/guides/supervised-fine-tuning)
 and preferences (https://platform.openai.com/docs/guides/direct-preference-optimization); TRL's conversational
@@ -45,16 +45,16 @@ Record = dict[str, JSON]
 
 
 class ExportedRow(msgspec.Struct, frozen=True):
-    """A line of the file: the row that it was made from, and why that failed (null where no cause is known)."""
+    """The source of a line: the row and the cause of its failure (null if unknown)."""
 
     id: str
     cause: str | None
 
 
 class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
-    """`<file>.source.json`: where the examples come from, line by line, and which data set they left.
+    """`<file>.source.json`: the source of each line of examples, and the data set that the rows left.
 
-    `left` is the data set without those rows; null where they are of no test set.
+    `left` is the data set without those rows; null if the rows belong to no test set.
     """
 
     format_version: int = FORMAT_VERSION
@@ -69,11 +69,10 @@ class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class ExportReport:
-    """What an export did: rows written by cause ("" where none is known), equal ones and rows left out by reason.
+    """The result of an export: examples by cause ("" if unknown), equal examples, and skipped rows by reason.
 
-    `failed` counts the rows that failed, of `rows`; `leaving` has the ids of those that are trained on. `rest` is how
-    many rows stayed in the test set, `along` how many left it because they belong to one that is trained on: they have
-    the same value of the column `by`.
+    `failed` counts the failed rows of `rows`; `leaving` holds the ids of exported rows. `rest` counts the rows that
+    stay in the test set, `along` those that leave it because they share the value of column `by` with an exported row.
     """
 
     out: Path
@@ -91,12 +90,11 @@ class ExportReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPlan:
-    """What to export, and where to.
+    """The rows to export, and the files to write.
 
-    `causes` and `evaluator` choose among the failed rows: without causes, those that are faults of serving are left
-    out, since training does not mend them. `question` is the column that was asked, where it is none of the usual
-    ones; `trust` says which simulators may be loaded. `rest` is the file for the rows that stay in the test set; None
-    where the rows are of no test set.
+    `causes` and `evaluator` select failed rows. Without causes, serving faults are left out: training cannot fix them.
+    `question` is the question's column unless it is a usual one; `trust` says which simulators may be loaded. `rest` is
+    the file for the rows that stay in the test set; None if the rows belong to no test set.
     """
 
     form: Form
@@ -111,13 +109,13 @@ class ExportPlan:
 
 
 def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportReport:
-    """Write the failed rows of `run`, one example each, grouped by cause, with their right answers.
+    """Write the failed rows of `run` as examples with their right answers, grouped by cause.
 
-    With `against`, the rows that one of the two runs got right and the other wrong: the right one's answer is the one
-    to train on. The files appear when they are complete.
+    With `against`, write the rows that exactly one of the two runs got right; its answer is the preferred one. Files
+    appear when they are complete.
 
     Raises:
-        ConfigurationError: a run has not finished, a file is there already or cannot be written, or no row fits.
+        ConfigurationError: A run is unfinished, a file exists or cannot be written, or no row fits.
     """
     _check_simulated(run, against, plan)
     _check_files(run, plan)
@@ -174,13 +172,13 @@ def _why_nothing(report: ExportReport) -> str:
 
 
 class FailedRows:
-    """Reads the rows of a run that failed as examples, and counts those that are not wanted or cannot be used."""
+    """Reads the failed rows of a run as examples, and counts skipped and unusable rows."""
 
     def __init__(self, run: Run, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
         manifest, own = run.manifest(), plan.evaluator
         if own is not None and own not in manifest.evaluators:
             raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
-        # Simulators may be those that the run's data, or else the run, may name.
+        # The trust in the run's data decides which simulators load; without a data file, that in the run.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=plan.trust.of(place))
         primaries = {name: entry.primary for name, entry in manifest.evaluators.items() if own in (None, name)}
@@ -194,7 +192,7 @@ class FailedRows:
         return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
 
     def wanted(self, row: Mapping[str, JSON]) -> bool:
-        """Whether a failed row's cause is asked for; one that is not is counted."""
+        """True if a failed row's cause is selected; other rows are counted."""
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
         if self._plan.causes:
@@ -207,9 +205,9 @@ class FailedRows:
         return kept
 
     def failed_turn(self, row: Mapping[str, JSON]) -> int:
-        """The turn in which a conversation failed first, counted from 0, which is it where nobody says.
+        """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
 
-        One that was ended by force has gone wrong in the last turn that there is.
+        A conversation that was cut off failed in its last turn.
         """
         failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
         turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
@@ -217,7 +215,7 @@ class FailedRows:
         return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
 
     def examples(self, row: Mapping[str, JSON], turn: int = 0) -> list[Example]:
-        """The row as examples; one that cannot be used is counted."""
+        """Return the row as examples; unusable rows are counted."""
         try:
             found = [*self._examples.read(row, turn)]
             if not found:
@@ -237,7 +235,7 @@ def _failed(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Exam
 
 
 def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report: ExportReport) -> Iterator[Example]:
-    """Of each question that just one run got right: its answer is wanted, the other's is given."""
+    """Yield examples for rows that one run got right: its answer is preferred, the other run's rejected."""
     mine, other = read_runs([run.folder for run in runs], runs[0].folder.parent)
     pairing = pair(mine, other)
     rows = [run.rows() for run in runs]
@@ -249,7 +247,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         if fails[0] == fails[1] or not readers[wrong].wanted(both[wrong]):
             continue
         failed = readers[wrong].examples(both[wrong], readers[wrong].failed_turn(both[wrong]))
-        if is_conversation(both[wrong]):  # of the right run's calls, those of the ground truth are known to be needed
+        if is_conversation(both[wrong]):  # the right run may have made needless calls: take the ground truth's
             yield from failed
             continue
         better = readers[right].examples(both[right])
@@ -257,7 +255,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
-    """Each example once: a question that was repeated teaches no more than one. A pair needs what is rejected."""
+    """Yield each example once; pairs without a rejected reply are counted and skipped."""
     known: set[bytes] = set()
     for example in examples:
         if paired and example.given is None:
@@ -273,7 +271,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
 
 
 def _record(example: Example, form: Form, *, paired: bool) -> Record:
-    """The example as a form has it. TRL trains on the completion alone."""
+    """Return the example as a record of a form. TRL trains on the completion alone."""
     wanted, given = (
         None if answer is None else answer.message(arguments_as_text=form == "openai")
         for answer in (example.wanted, example.given)
@@ -286,7 +284,7 @@ def _record(example: Example, form: Form, *, paired: bool) -> Record:
 
 
 def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON) -> Record:
-    """All of the assistant's earlier messages have no weight: they are not what failed."""
+    """Return the record for OpenAI; earlier assistant messages have weight 0, as they did not fail."""
     tools = tools if example.parallel is None or not tools else {**tools, "parallel_tool_calls": example.parallel}
     if rejected is not None:
         asked: Record = {"messages": [*example.asked], **tools}
@@ -311,7 +309,7 @@ def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[
 
 
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
-    """The data set without the rows that leave it, and those that belong to them, with its defaults beside it."""
+    """Write the data set without the exported rows and the rows of their clusters, and its sidecar."""
     known = run.manifest().dataset
     if not known.path:
         raise ConfigurationError(f"run {run.id} does not say which file its data stood in: there is no rest to write")
@@ -345,7 +343,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
 
 
 def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
-    """Which rows stay together: by the declared column, else by one that is found, as comparisons do."""
+    """Return the clusters of rows, by the declared column or else a detected one, as in comparisons."""
     if declared == NONE:
         return None
     columns = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""A service that was made for a data set, as two files: a class of a few lines, and its tables as JSON."""
+"""Write a service for a data set as two files: a short class, and its tables as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAYS_NOTHING = re.compile(r"_|.*(_url|_links|href|node_id|etag)$|(self|url)$", 
 
 
 def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[str, JSON]:
-    """Of each kind some records, fewer or more in each conversation where no other records speak of them."""
+    """Return records of each kind; conversations draw some of them if no other records refer to them."""
     samples = _Samples(kinds, Random(f"samples {seed}"))
     spoken_of = {other.name for kind in kinds.values() for _, other in references(kind, kinds)}
     spoken_of |= {owner for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
@@ -47,9 +47,9 @@ class _Samples:
         self._made: dict[str, list[dict[str, JSON]]] = {}
 
     def of(self, kind: ResourceKind) -> list[dict[str, JSON]]:
-        """The records of a kind; those that they speak of are made before."""
+        """Return the records of a kind; records that they refer to are made first."""
         if kind.name not in self._made:
-            self._made[kind.name] = []  # kinds may speak of each other
+            self._made[kind.name] = []  # kinds may refer to each other
             count = 1 if kind.key is None else _RECORDS
             self._made[kind.name] = [self._record(kind, number) for number in range(1, count + 1)]
         return self._made[kind.name]
@@ -76,14 +76,14 @@ class _Samples:
         return record
 
     def _chosen(self, kind: ResourceKind) -> Iterator[str]:
-        """The fields that say most: those that one must give, those with choices, then the first."""
+        """Yield the most informative fields: required ones, those with choices, then the first ones."""
         useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
         order = sorted(useful, key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))
         chosen = {*order[:_MOST_FIELDS]}
         return (name for name in kind.fields if name in chosen)
 
     def _key(self, kind: ResourceKind, number: int) -> JSON:
-        """A key: a name where it is one, else as the service makes them."""
+        """Return a key: a name if keys are names, else one as the service makes them."""
         assert kind.key is not None
         schema = kind.fields.get(kind.key, {})
         named = [*dict.fromkeys(map(str, plain_values(kind.key, schema, self._random)))]
@@ -99,11 +99,11 @@ class _Samples:
         return known[number % len(known)][kind.key]
 
     def _value(self, name: str, schema: Schema, number: int) -> JSON:
-        """A value, another one for each record as far as there are some."""
+        """Return a value, different for each record if possible."""
         values = [*plain_values(name, schema, self._random)]
         if "enum" in schema:
             return self._random.choice(values)
-        if len(values) == 1:  # an example alone makes all records alike
+        if len(values) == 1:  # a single example would make all records equal
             values += plain_values(name, {**schema, "examples": []}, self._random)
         return values[number % len(values)]
 
@@ -129,10 +129,10 @@ start from."""
 
 
 def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed: int = 0) -> bool:
-    """Write the simulator of an OpenAPI file; False where the file is there: somebody may have edited it.
+    """Write the simulator of an OpenAPI file; return False and keep the file if it exists, as it may be edited.
 
     Raises:
-        ConfigurationError: the OpenAPI file cannot be used, the simulator's cannot be written, or its name is no name.
+        ConfigurationError: The OpenAPI file cannot be used, the simulator's cannot be written, or has no valid name.
     """
     require_name(path)
     if path.exists():
@@ -155,7 +155,7 @@ def _resource(resource: Resource) -> JSON:
 
 
 def require_name(path: Path) -> None:
-    """Refuse a simulator's file whose name could not name the simulator."""
+    """Refuse a simulator's file name that is no valid identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
         raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
 
@@ -166,7 +166,7 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
     Args:
         path: The file.
         base: The class that it inherits from.
-        tables_are: What its tables hold, in words.
+        tables_are: A description of its tables.
         tables: The tables by name.
         more: Further lines of the class.
 

@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: author, audit and export data sets."""
+"""Register the commands that author, audit and export data sets."""
 
 from tunecheck.plugins import Extension, Plugin
 

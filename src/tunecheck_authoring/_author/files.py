@@ -29,7 +29,7 @@ class StageRecord(msgspec.Struct, frozen=True):
 
 
 class AuthorFile(msgspec.Struct, kw_only=True):
-    """`author.json`: the format version of the files beside it, and the inputs of each."""
+    """`author.json`: the format version and the inputs of the stages' files."""
 
     format_version: int = FORMAT_VERSION
     name: str

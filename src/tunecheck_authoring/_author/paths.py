@@ -1,4 +1,4 @@
-"""Choose the calls of conversations: walk through the graph, and execute each call as it is chosen."""
+"""Choose the calls of conversations: walk through the graph and execute each chosen call."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class _Walk:
         )
 
     def _recover(self, turn: int) -> bool:
-        """Make a pair of calls whose second one fails without the first: a first attempt gets an error reply."""
+        """Make two calls; the second fails without the first, so that a first attempt gets an error reply."""
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
         for maker, name in pairs:

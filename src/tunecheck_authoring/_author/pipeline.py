@@ -109,7 +109,7 @@ class Workbench:
         return content
 
     def _stands(self, file: str, inputs: JSON, *, keeps_edits: bool = True) -> bool:
-        """True if the file is used as it is. Later stages depend on its content."""
+        """True if the file need not be made again. Later stages depend on its content."""
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
         if not path.is_file():

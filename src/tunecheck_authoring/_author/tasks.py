@@ -1,4 +1,4 @@
-"""Tasks executed, and put into words: each turn's request says every value, or what the value comes from."""
+"""Execute tasks, and put them into words: each request says every value, or where the value comes from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALIKE = 0.3
 
 
 def call_text(call: FunctionCall) -> str:
-    """A call as it stands in a ground truth."""
+    """Return a call as ground truths write it."""
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
 
@@ -46,7 +46,7 @@ def execute(world: World, task: AuthoredTask) -> TaskOutcome:
 
 
 def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
-    """Return the task with what the user says in each turn, in one voice."""
+    """Return the task with the user's words of each turn, in one voice."""
     random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*VOICES])
     if task.turns == [[]]:
@@ -57,7 +57,7 @@ def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
 
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
-    """A simulator that is not among these, and offers nothing under the same name."""
+    """Draw another simulator that shares no function name with these, or None."""
     taken = {name for each in simulators for name in world.known(each).operations()}
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
     others = [name for name in candidates if taken.isdisjoint(world.known(name).operations())]
@@ -65,7 +65,7 @@ def other_service(world: World, simulators: Sequence[str], random: Random) -> st
 
 
 def unanswerable_request(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
-    """A request for what none of these simulators does."""
+    """Return a request that none of these simulators can carry out."""
     name = other_service(world, simulators, random)
     offered = {} if name is None else functions_of({name: world.known(name)}, {})
     known = [each.request for own in simulators for each in functions_of({own: world.known(own)}, {}).values()]
@@ -79,20 +79,20 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
-    """Whether a request might be taken for one of the others: it has much the same words."""
+    """True if a request shares many words with one of the others and may be taken for it."""
     own = {*request.lower().split()}
     return any(len(own & words) > _ALIKE * len(own | words) for words in ({*each.lower().split()} for each in others))
 
 
 class RequestWriter:
-    """How a task's calls are asked for, in one voice."""
+    """Writes the requests for a task's calls in one voice."""
 
     def __init__(self, world: World, task: AuthoredTask, voice: str) -> None:
         self._world, self._task, self._voice = world, task, VOICES.get(voice, VOICES["plain"])
         self._in_order = len(task.turns) > 1
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
-        """The request of a turn; `without` parameters of its calls, or with other values `instead`."""
+        """Return the request of a turn, `without` some parameters, or with other values `instead`."""
         instead, asks = instead or {}, []
         for at, planned in enumerate(self._task.turns[number]):
             said = {name: each for name, each in planned.arguments.items() if name not in without}
@@ -109,7 +109,7 @@ class RequestWriter:
         return self._world.functions[planned.function].request
 
     def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
-        """How people call a value that came up before."""
+        """Return a description of an earlier result's value, as people refer to it."""
         turn, at = source
         producer = self._task.turns[turn][at]
         field = place_text(path)
@@ -119,7 +119,7 @@ class RequestWriter:
         return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
 
     def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
-        """Which of several calls of the same function is meant."""
+        """Return the words that tell several calls of one function apart."""
         places = [
             (turn, at)
             for turn, calls in enumerate(self._task.turns)

@@ -1,4 +1,4 @@
-"""Whether a row is worth being in a test set: its ground truth passes, and whatever differs from it fails."""
+"""Check that a row is a valid test: its ground truth passes, and wrong calls fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Passes: TypeAlias = Callable[[Turns], bool]
 Judge: TypeAlias = Callable[..., Mapping[str, object]]
 
 _CHANGES = 3
-"""Most other values that are tried in an argument's place."""
+"""The most other values that are tried for an argument."""
 
 
 _NOT_PASSED = Weakness(reason="its own ground truth does not pass")
@@ -31,7 +31,7 @@ _IDLE_PASSES = Weakness(reason="an agent that does nothing passes")
 
 
 class Trial:
-    """Tries rows of a world; what is drawn is drawn with the seed."""
+    """Tries rows of a world; the seed determines all random choices."""
 
     def __init__(self, world: World, seed: int) -> None:
         self._world, self._seed = world, seed
@@ -40,7 +40,7 @@ class Trial:
         self._services = Services(classes)
 
     def weakness(self, row: Line) -> Weakness | None:
-        """Return why the row does not hold; None if it does."""
+        """Return the row's weakness, or None if the row is valid."""
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
             found = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
@@ -74,7 +74,7 @@ class Trial:
         turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
 
         def passes(turns: Turns) -> bool:
-            # Arguments of their own each time: a simulator could keep a list or an object and change it later.
+            # Copy the arguments: a simulator may keep a list or an object and change it later.
             made: list[Turn] = [
                 [(FunctionCall(call.name, deepcopy(call.arguments)),) for call in turn] for turn in turns
             ]
@@ -91,7 +91,7 @@ class Trial:
         )
 
     def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
-        """The arguments whose value stands neither in the user's words so far nor in an earlier result."""
+        """Yield the arguments that neither the user's words nor earlier results contain."""
         backend = self._world.backend(row.involved_classes, row.initial_config)
         words = ""
         for messages, turn in zip(row.turns, turns, strict=True):
@@ -106,7 +106,7 @@ class Trial:
         return found and Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
-        """The turns with one call left out, or one argument of it changed."""
+        """Yield the turns without one call, and with one argument of it changed."""
         random = Random(f"{row} {self._seed}")
         for number, turn in enumerate(turns):
             for at, call in enumerate(turn):
@@ -128,7 +128,7 @@ class Trial:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
 
     def _failing_order(self, row: RowLine, turns: Turns, passes: Passes) -> Weakness | None:
-        """Two neighbours in another order that comes to the same must pass as well."""
+        """Return a weakness if two swapped calls have the same outcome but fail."""
         if all(len(turn) < 2 for turn in turns):
             return None
         outcome = self._outcome(row, turns)
@@ -141,7 +141,7 @@ class Trial:
         return None
 
     def _outcome(self, row: RowLine, turns: Turns) -> JSON:
-        """What calls come to: their results, in no order, and the states after each turn."""
+        """Return the sorted results of each turn's calls, and the state after each turn."""
         backend = self._world.backend(row.involved_classes, row.initial_config)
         outcome: list[JSON] = []
         for turn in turns:

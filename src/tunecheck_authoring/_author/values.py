@@ -1,4 +1,4 @@
-"""Values: those that stand in results and states, and those that a user gives for a parameter."""
+"""Values in results and states, and values that a user gives for a parameter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunecheck_authoring._author.world import Function, Schema, World, shipped
 
 Place = tuple["str | int", ...]
 Held = Mapping[str, Sequence[JSON]]
-"""Values that services hold, by the places in lists and objects that they are for."""
+"""Values that services hold, by the places in lists and objects that they fit."""
 
 # The examples in a description: `"Buy" or 'Sell'`, `as 2024-09-30`.
 _QUOTED = re.compile(r'"([^"]{1,40})"|(?<!\w)\'([^\'\s]{1,40})\'(?!\w)')
@@ -41,9 +41,9 @@ _PLAIN: dict[str, list[JSON]] = {
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A value that holds no others: `pattern` says where such ones stand, `path` where this one does.
+    """A value without parts: `path` is its place, `pattern` the place of all values of its kind.
 
-    In a pattern `*` stands for each of several, `@` for their names.
+    In a pattern, `*` means each item and `@` the keys.
     """
 
     pattern: str
@@ -52,7 +52,7 @@ class Atom:
 
 
 def atoms(value: object) -> list[Atom]:
-    """All values in a result or a state that could be an argument; not the empty text, true or false."""
+    """Return all values in a result or a state that may be arguments; no empty texts and no booleans."""
     return [*islice(_atoms(value, "", ()), _MOST_PLACES)]
 
 
@@ -72,18 +72,18 @@ def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
 
 
 def _below(pattern: str, step: str) -> str:
-    """Things inside things of the same sort, as folders in folders, stand under one pattern."""
+    """Return the pattern of a child; nested items of one kind (folders in folders) share a pattern."""
     return pattern if step == "*" and pattern.endswith(".*") else f"{pattern}.{step}"
 
 
 def _is_table(value: Mapping[object, object]) -> bool:
-    """Whether the keys are names of things, not of fields."""
+    """True if the keys name items, not fields."""
     held = len(value) > 1 and all(isinstance(item, Mapping) for item in value.values())
     return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
 
 
 def fits(schema: Schema, value: JSON) -> bool:
-    """Whether a value has a parameter's type, and is one of its enum."""
+    """True if a value has a parameter's type and is one of its enum."""
     kind = schema.get("type")
     if "enum" in schema:
         return value in cast("list[JSON]", schema["enum"])
@@ -93,7 +93,7 @@ def fits(schema: Schema, value: JSON) -> bool:
 
 
 def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Where single values stand in a list or an object, as `relations.*.from`, with what describes each."""
+    """Yield the places of single values in a list or an object (`relations.*.from`) with their schemas."""
     inner: dict[str, Schema] = {}
     if schema.get("type") == "array":
         inner = {f"{name}.*": {"description": schema.get("description"), **cast("Schema", schema.get("items") or {})}}
@@ -107,7 +107,7 @@ def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
 def free_values(
     world: World, function: Function, parameter: str, random: Random, held: Held = MappingProxyType({})
 ) -> Sequence[JSON]:
-    """What a user may give for a parameter: of what the services hold, only what is `held` for places in it."""
+    """Return values that a user may give for a parameter; `held` are the services' values for places in it."""
     schema = function.parameters[parameter]
     for name in (f"{function.name}.{parameter}", parameter):
         known = [value for value in world.values(name) if fits(schema, value)]
@@ -119,10 +119,10 @@ def free_values(
 def plain_values(
     place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
 ) -> Sequence[JSON]:
-    """Plausible values by a name, a schema and its description: the path of a directory is not that of a file."""
+    """Return plausible values for a name and a schema with its description."""
     if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
         return held[place]
-    # `names` and `relations.*.from` are called by the last name, what stands in `names.*` by one of them.
+    # The last name counts: `from` in `relations.*.from`, and its singular in `names.*`.
     *_, last = (part for part in place.split(".") if part != "*")
     name = singular(last) if place.endswith(".*") else last
     if isinstance(schema.get("enum"), list):
@@ -172,7 +172,7 @@ def _by_type(place: str, schema: Schema, random: Random, function: str, held: He
 
 
 def others(value: JSON, schema: Schema) -> list[JSON]:
-    """Values that are not this one, close to it and of its type: what a wrong argument may look like."""
+    """Return other values of the same type, close to this one, as a wrong argument may have."""
     if isinstance(schema.get("enum"), list):
         allowed = [each for each in _listed(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]

@@ -1,4 +1,4 @@
-"""Rows made of tasks: as they are, and with something missing, added or changed, each with its right outcome."""
+"""Make rows of tasks: unchanged, and variants with something missing, added or changed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _READS = "read_only"
 _CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
 
 _OPTIONAL = ""
-"""Among the possible values of a parameter: it may be left out."""
+"""Among the accepted values of a parameter: the parameter may be omitted."""
 
 
 @dataclass(frozen=True)
 class DraftTurn:
-    """A turn of a row: what the user says (None: functions are added), and the right calls.
+    """A turn of a row: the user's words (None: functions are added), and the expected calls.
 
-    `number` is that of the task's turn, where the turn is as the task has it.
+    `number` is the number of the task's turn if the turn is unchanged.
     """
 
     text: str | None
@@ -37,7 +37,7 @@ class DraftTurn:
 
 @dataclass(frozen=True)
 class Draft:
-    """A conversation in the making."""
+    """A conversation that is being built."""
 
     turns: list[DraftTurn]
     simulators: list[str]
@@ -46,12 +46,12 @@ class Draft:
     free_calls: str | None = None
 
     def with_turn(self, at: int, turn: DraftTurn) -> Draft:
-        """With a turn put in before that number; functions that are held out for later ones move along."""
+        """Return a draft with a turn inserted before this number; functions held out later move along."""
         held_out = {number + (number >= at): names for number, names in self.held_out.items()}
         return replace(self, turns=[*self.turns[:at], turn, *self.turns[at:]], held_out=held_out)
 
     def changed(self, at: int, **changes: object) -> Draft:
-        """With the turn of that number changed."""
+        """Return a draft with the turn of this number changed."""
         turn = replace(self.turns[at], **changes)  # type: ignore[arg-type]  # fields of a turn
         return replace(self, turns=[*self.turns[:at], turn, *self.turns[at + 1 :]])
 
@@ -63,7 +63,7 @@ class RowAuthor:
         self._world, self._graph, self._seed = world, graph, seed
 
     def rows(self, name: str, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[RowLine]:
-        """The task as a row, and its variant of the first of these kinds of which there can be one."""
+        """Yield the task as a row, and a variant of the first of these kinds that is possible."""
         outcome = execute(self._world, task)
         turns = [DraftTurn(text, outcome.calls[number], number) for number, text in enumerate(task.words)]
         base = Draft(turns, task.simulators, task.configuration)
@@ -94,7 +94,7 @@ def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
 
 @dataclass(frozen=True, slots=True)
 class SingleCallTurn:
-    """A turn of a draft that makes one call, as the task has it: where it is, the task's turn, and the call."""
+    """An unchanged turn with one call: its place in the draft, its number in the task, and the call."""
 
     at: int
     number: int
@@ -103,7 +103,7 @@ class SingleCallTurn:
 
 @dataclass
 class VariantBuilder:
-    """The variants of one task; each gives None where the task has no place for it."""
+    """Makes the variants of one task; each method returns None if the task does not allow the variant."""
 
     world: World
     graph: GraphFile
@@ -124,7 +124,7 @@ class VariantBuilder:
         return makers[kind](base)
 
     def missing_parameter(self, draft: Draft) -> Draft | None:
-        """A value is not said, and given in the turn after, when it was asked for."""
+        """Leave out a value; the user gives it in the next turn."""
         places = [
             (place, name)
             for place in self._single(draft)
@@ -141,7 +141,7 @@ class VariantBuilder:
         return replace(given.with_turn(place.at, DraftTurn(asked)), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
-        """A function that changes something is not on offer, and is in the turn after."""
+        """Withhold a function that changes something; it is offered in the next turn."""
         places = [place for place in self._single(draft) if self._can_be_held_out(place)]
         if not places:
             return None
@@ -152,20 +152,20 @@ class VariantBuilder:
         return replace(moved, held_out=held_out, free_calls=_READS)
 
     def long_context(self, draft: Draft) -> Draft | None:
-        """Many lines that have nothing to do with the request stand before it."""
+        """Put many unrelated lines before a request."""
         at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
         before = "These are my notes of the last weeks, for the record. There is nothing to do about them."
         return draft.changed(at, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {draft.turns[at].text}")
 
     def composite(self, draft: Draft) -> Draft | None:
-        """Several at once: a missing function, a missing parameter in another turn, and a long context."""
+        """Combine a missing function, a missing parameter in another turn, and a long context."""
         held = self.missing_function(draft)
         lacking = held and self.missing_parameter(held)
         return lacking and self.long_context(lacking)
 
     def distractors(self, draft: Draft) -> Draft | None:
-        """Functions of other services are on offer as well."""
+        """Offer functions of another service as well."""
         name = other_service(self.world, draft.simulators, self.random)
         if name is None:
             return None
@@ -173,12 +173,12 @@ class VariantBuilder:
         return replace(draft, simulators=[*draft.simulators, name], configuration=configuration)
 
     def irrelevant(self, draft: Draft) -> Draft | None:
-        """A turn asks for what none of the functions does; the right answer makes no call."""
+        """Add a request that no function carries out; the right answer makes no call."""
         request = unanswerable_request(self.world, draft.simulators, self.task.voice, self.random)
         return draft.with_turn(self.random.randint(1, len(draft.turns)), DraftTurn(request))
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
-        """The user gives a value, and another one before the request is over."""
+        """Let the user give a value and correct it in the same request."""
         places = [(place, name) for place in self._single(draft) for name in self._said_parameters(place.planned)]
         self.random.shuffle(places)
         for place, name in places:
@@ -196,7 +196,7 @@ class VariantBuilder:
         return RequestWriter(self.world, self.task, self.task.voice)
 
     def _single(self, draft: Draft) -> list[SingleCallTurn]:
-        """Turns as the task has them, with one call."""
+        """Return the unchanged turns with one call."""
         return [
             SingleCallTurn(at, turn.number, self.task.turns[turn.number][0])
             for at, turn in enumerate(draft.turns)
@@ -204,13 +204,13 @@ class VariantBuilder:
         ]
 
     def _said_parameters(self, planned: PlannedCall) -> list[str]:
-        """Required parameters of a call whose value the user says."""
+        """Return the required parameters of a call that the user gives."""
         required = self.world.functions[planned.function].required
         said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
 
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
-        """Whether a value need not be asked for: it was said or found before, or is the only one that there is."""
+        """True if the agent can know a value: it occurred before, or is the only one."""
         argument = place.planned.arguments[name]
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         earlier = self.outcome.results[: place.number]
@@ -223,7 +223,7 @@ class VariantBuilder:
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
     def _can_be_held_out(self, place: SingleCallTurn) -> bool:
-        """Whether nothing else does what a turn's function does, and it was not used before."""
+        """True if a turn's function was not used before and no other function can replace it."""
         earlier = [call.function for calls in self.task.turns[: place.number] for call in calls]
         function = self.world.functions[place.planned.function]
         if function.name in earlier or not self.graph.functions[function.name].writes:
@@ -233,7 +233,7 @@ class VariantBuilder:
         return not any(self._does_the_same(place.number, values, each) for each in others)
 
     def _does_the_same(self, turn: int, values: list[JSON], other: Function) -> bool:
-        """Whether another function with the same values leads to the same state."""
+        """True if another function with the same values leads to the same state."""
         if other.simulator not in self.task.simulators or len(other.required) > len(values):
             return False
         session = self.world.session(self.task.simulators, self.task.configuration)
@@ -246,13 +246,13 @@ class VariantBuilder:
 
 
 def note(random: Random, number: int) -> str:
-    """A line of notes, in which nothing is asked for."""
+    """Return a line of notes without a request."""
     parts = {name: random.choice(choices) for name, choices in shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
 
 def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
-    """The task as a row."""
+    """Return the task as a row with a question."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
     tools = [tool for each in task.simulators for tool in world.known(each).tool_definitions()]
@@ -269,7 +269,7 @@ def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
 
 
 def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
-    """By parameter, the right values; what has a default may be left out, or given with it."""
+    """Return the accepted values by parameter; parameters with a default may be omitted."""
     possible: dict[str, list[JSON]] = {}
     for name, schema in world.functions[call.function].parameters.items():
         default = schema.get("default")
@@ -282,7 +282,7 @@ def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
 
 
 def _alternatives(value: JSON) -> JSON:
-    """A value among possible ones: of an object, each entry has possible values of its own."""
+    """Return a value in the form of accepted values: each entry of an object has its own list."""
     if isinstance(value, dict):
         return {name: [_alternatives(each)] for name, each in value.items()}
     return [_alternatives(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What a user says to have calls made, from what their functions do: plain requests, in several voices."""
+"""Word requests for calls from the descriptions of their functions, in several voices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NEEDLESS = re.compile(
     r" (?=\w)| simultaneously\b",
     re.IGNORECASE,
 )
-"""Words that say that there are parameters, or how many of a thing may be given."""
+"""Words about parameters, or about how many items may be given."""
 _EITHER = re.compile(r"^(\w+) or \w+(?= )")
 _OTHER_WAY = re.compile(r",? or (?:\w+ly )?[a-z]+ (?:an?|the|all|any) .*$")
-"""What a function does as well: "create a file or overwrite an existing file"."""
+"""A second action of a function: "create a file or overwrite an existing file"."""
 _PREPOSITIONS = frozenset("after as at before by for from in of on since to until via with".split())
 _PLURAL = re.compile(r"[^isu]s$")
 _METHODS = frozenset("GET POST PUT PATCH DELETE LIST".split())
@@ -30,21 +30,21 @@ _NO_VERB = frozenset(
 
 
 def words_of(name: str) -> list[str]:
-    """The words in a name: `orderId` and `order_id` are `order` and `id`."""
+    """Return the words in a name: `order` and `id` for `orderId` and `order_id`."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
 def phrase(name: str) -> str:
-    """A name as people say it: `order_id` is "order id", `a` "value a", `from` "from field"."""
+    """Return a name as people say it: "order id" for `order_id`, "value a" for `a`, "from field" for `from`."""
     if len(name) == 1:
         return f"value {name}"
     return f"{name} field" if name in _PREPOSITIONS else " ".join(words_of(name)) or name
 
 
 def request_of(name: str, description: str, *, chooses: bool = False) -> str:
-    """What a function does, as a request: "cancel an order"; from its description, else from its name.
+    """Return a request for a function, such as "cancel an order", from its description or else its name.
 
-    Of several things that it does, the first is asked for, unless it is a parameter that `chooses` among them.
+    If the function does several things, the request asks for the first, unless a parameter `chooses` among them.
     """
     clause = _CLAUSE_END.split(description.strip(), maxsplit=1)[0].strip()
     clause = re.sub(
@@ -66,7 +66,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """The article alone, as it stands before the word that follows."""
+    """Return the article that fits the following word."""
     article, following = found[1] or "", found.string[found.end() : found.end() + 1]
     if article.lower() in ("a", "an"):
         return f"{article[0]}{'n' if following in 'aeio' else ''} "
@@ -74,7 +74,7 @@ def _without_needless(found: re.Match[str]) -> str:
 
 
 def singular(word: str) -> str:
-    """Without the s of a plural, or of a third person: `entities` is "entity", `returns` "return"."""
+    """Return a word without the s of a plural or a third person: "entity" for `entities`, "return" for `returns`."""
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
     if re.search(r"(ss|x|zz|(?<!\bca)ch|sh)es$", word):
@@ -84,14 +84,14 @@ def singular(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing that is asked for: the request, and what is said of each of its parameters."""
+    """One request, with a label and a text for each of its parameters."""
 
     request: str
     details: tuple[tuple[str, str], ...] = ()
 
 
 Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
-"""Words for several things; whether they are to be done one after another, else all at once."""
+"""Words several requests; the second argument is True if they are done one after another."""
 
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
@@ -135,7 +135,7 @@ VOICES: Mapping[str, Voice] = {
 
 
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
-    """What is said of the parameters, if there are any: as a list, or with the same `between` all of them."""
+    """Return the words for the parameters, if there are any: as a list, or separated by `between`."""
     said = [say(label, value) for label, value in ask.details]
     return f"{before}{_listed(said) if between is None else between.join(said)}{after}" if said else ""
 
@@ -161,12 +161,12 @@ def format_values(details: Sequence[tuple[str, str]]) -> str:
 
 
 def format_targets(details: Sequence[tuple[str, str]]) -> str:
-    """`the name "Ida" and the year 2026`: what somebody wants them to be."""
+    """`the name "Ida" and the year 2026`: new values of parameters."""
     return _listed([f"the {label} {text}" for label, text in details])
 
 
 def _with(label: str, value: str) -> str:
-    """Of a value by itself "order id 7"; what is called by where it comes from stands before what it is for."""
+    """Return "order id 7", or "the id you got as the order id" for a described value."""
     return f"{value} as the {label}" if value.startswith("the ") else f"{label} {value}"
 
 
@@ -175,9 +175,9 @@ def _capital(text: str) -> str:
 
 
 def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> tuple[tuple[str, str], ...]:
-    """What is said of arguments: of each its label and its value, or its text where it has one.
+    """Return a label and a text for each argument: its own text if it has one, else its value.
 
-    Of an object, or a list of one, each entry is said.
+    An object, or a list with one object, gives a pair for each entry.
     """
     found: list[tuple[str, str, str]] = []
     for name, value in values.items():
@@ -200,7 +200,7 @@ def _entries(value: JSON) -> Mapping[str, JSON] | None:
 
 
 def _label(name: str, value: JSON) -> str:
-    """What a value is called; true and false are what something is set to, one of several is by itself."""
+    """Return a value's label: booleans are settings, and the only item of a list has a singular."""
     label = phrase(name)
     if isinstance(value, bool):
         return f"{label} setting"
@@ -211,7 +211,7 @@ def _label(name: str, value: JSON) -> str:
 
 
 def value_text(value: JSON) -> str:
-    """A value as a user writes it: texts in quotes."""
+    """Return a value as a user writes it: texts in quotes."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -228,7 +228,7 @@ def value_text(value: JSON) -> str:
 
 
 def place_text(path: Sequence[str | int]) -> str:
-    """What a place in a result is called: "order id", "timezone of the target", "id of the first item of the list"."""
+    """Describe a place in a result: "order id", "timezone of the target", "id of the first item of the list"."""
     parts: list[str] = []
     for step in path:
         if isinstance(step, str):
@@ -239,7 +239,7 @@ def place_text(path: Sequence[str | int]) -> str:
 
 
 def _first_of(things: str) -> str:
-    """Of "order lines" "first order line"; of what has no plural "first item of the stock list"."""
+    """Return "first order line" for "order lines"; without a plural "first item of the stock list"."""
     *before, last = things.split() or [""]
     one = singular(last)
     if one == last:
@@ -248,7 +248,7 @@ def _first_of(things: str) -> str:
 
 
 def said(value: JSON, words: str) -> bool:
-    """Whether a text says all of a value; truth values are said in too many ways to be looked for."""
+    """True if a text contains all parts of a value. Booleans are not checked: there are too many ways to say them."""
     match value:
         case bool() | None:
             return True

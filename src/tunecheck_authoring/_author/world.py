@@ -1,4 +1,4 @@
-"""The services that conversations are about: functions, what a conversation starts from, and sessions of calls."""
+"""The services of conversations: their functions, initial states, and sessions of calls."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Schema = Mapping[str, JSON]
 class Shipped(msgspec.Struct, frozen=True):
     """The content of `shipped.yaml`.
 
-    `configurations` are what conversations start from, by simulator, and `values` what users give for the parameters
-    of these. `by_word` and `by_format` are values for parameters whose name has a word, or whose schema a format.
-    `notes` are the parts of the lines that make a context long; `personas` say who users are.
+    `configurations` are initial states by simulator, `values` are users' values for their parameters. `by_word` and
+    `by_format` hold values by a word in the parameter's name, and by the schema's format. `notes` are the parts of the
+    lines that fill a long context; `personas` describe users.
     """
 
     configurations: dict[str, dict[str, Any]]
@@ -45,13 +45,13 @@ def shipped() -> Shipped:
 
 
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
-    """What users give for the parameters of the built-in simulators, where one of these is among them."""
+    """Return users' values for the built-in simulators' parameters, if one of these simulators is used."""
     return shipped().values if shipped().configurations.keys() & {*classes} else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An operation of a simulator, as its tool definition describes it."""
+    """An operation of a simulator according to its tool definition."""
 
     name: str
     simulator: str
@@ -61,7 +61,7 @@ class Function:
 
 
 class TrialSession:
-    """Calls on simulators of their own; `steps` has what each did. What failed is taken back."""
+    """Calls on own instances of simulators; `steps` holds the outcome of each call."""
 
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
         self._world, self._simulators, self.configuration = world, simulators, configuration
@@ -70,21 +70,21 @@ class TrialSession:
         self._replay = self._fresh()
 
     def call(self, call: FunctionCall) -> Called:
-        """Make a call that stays; its result may be an error."""
+        """Make a call; its result may be an error."""
         step = self._replay.call(call)
         self.calls.append(call)
         self.steps.append(step)
         return step
 
     def take_back(self, kept: int) -> None:
-        """Be as after the first `kept` calls: they are made again, since a call may change what no state shows."""
+        """Go back to the state after the first `kept` calls. They are repeated: a state may not show every change."""
         calls, self.calls, self.steps = self.calls[:kept], [], []
         self._replay = self._fresh()
         for call in calls:
             self.call(call)
 
     def state(self) -> dict[str, dict[str, object]]:
-        """Each simulator's state, as data that stays as it is."""
+        """Return a copy of each simulator's state."""
         return cast("dict[str, dict[str, object]]", self._replay.state)
 
     def _fresh(self) -> Player:
@@ -93,9 +93,9 @@ class TrialSession:
 
 @dataclass(frozen=True)
 class World:
-    """Simulators by name, with the file that says what conversations with them are about.
+    """Simulators by name, with their world file.
 
-    `spare` are others that may stand beside them, or be asked for in vain.
+    `spare` are other simulators, for distractors and for requests that cannot be carried out.
     """
 
     classes: Mapping[str, type[Simulator]]
@@ -110,10 +110,10 @@ class World:
         file: WorldFile,
         built_in: Mapping[str, type[Simulator]] | None = None,
     ) -> World:
-        """The world of a file.
+        """Return the world of a file.
 
         Raises:
-            ConfigurationError: the file names a simulator or function that is not there.
+            ConfigurationError: The file names an unknown simulator or function.
         """
         functions = functions_of(classes, file.requests)
         for name in (*file.requests, *file.left_out):
@@ -127,24 +127,24 @@ class World:
         return cls(classes, file, kept, spare)
 
     def known(self, name: str) -> type[Simulator]:
-        """The class of one of its simulators, or of a spare one."""
+        """Return the class of one of its simulators, or of a spare one."""
         return self.classes[name] if name in self.classes else self.spare[name]
 
     def values(self, name: str) -> Sequence[JSON]:
-        """What users give for `function.parameter`, or a parameter, as far as the file says, or what is shipped."""
+        """Return users' values for `function.parameter` or a parameter, from the file or else the shipped ones."""
         return self.file.values.get(name) or request_values(self.spare).get(name) or ()
 
     def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
-        """Simulators of their own, loaded from their parts of a configuration.
+        """Return new simulators, loaded from their parts of a configuration.
 
         Raises:
-            ConfigurationError: one cannot start from its part.
+            ConfigurationError: A simulator cannot start from its part.
         """
         try:
             return Backend.of({name: self.known(name) for name in simulators}, configuration)
         except ConfigurationError:
             raise
-        except Exception as error:  # noqa: BLE001 - a user's simulator loads, and may raise anything
+        except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             raise ConfigurationError(
                 f"world.yaml: {' and '.join(simulators)} cannot start from what configurations says "
                 f"({type(error).__name__}: {error}); give it there what it needs"
@@ -154,30 +154,30 @@ class World:
         return TrialSession(self, simulators, configuration)
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
-        """A configuration for these simulators, drawn from the file's."""
+        """Draw a configuration for these simulators from the file's."""
         known = {**shipped().configurations, **self.file.configurations}
         return {name: drawn(known.get(name, {}), random) for name in simulators}
 
     def fingerprint(self) -> JSON:
-        """What results depend on, beside the file."""
+        """Return the fingerprints of the simulators."""
         return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
 
 
 def require_known(where: str, what: str, name: str, known: Collection[str]) -> None:
-    """Refuse a name in a file that somebody may have edited.
+    """Refuse an unknown name in an edited file.
 
     Raises:
-        ConfigurationError: it is not known.
+        ConfigurationError: The name is unknown.
     """
     if name not in known:
         raise ConfigurationError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
-    """The simulators with these plugin names.
+    """Return the simulators with these plugin names.
 
     Raises:
-        PluginError: one is not there, or two offer an operation of the same name.
+        PluginError: A simulator is missing, or two offer an operation of the same name.
     """
     classes = {name: backends.find(name) for name in dict.fromkeys(names)}
     owners: dict[str, str] = {}
@@ -190,7 +190,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
 
 
 def described(classes: Mapping[str, type[Simulator]]) -> WorldFile:
-    """What is known of simulators: a configuration to start from, and what each function does."""
+    """Return the world file of simulators: an initial configuration, and a request for each function."""
     functions = functions_of(classes, {})
     parameters = {name for each in functions.values() for name in each.parameters}
     return WorldFile(
@@ -206,7 +206,7 @@ def described(classes: Mapping[str, type[Simulator]]) -> WorldFile:
 
 
 def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, str]) -> dict[str, Function]:
-    """All functions by name."""
+    """Return all functions by name."""
     functions: dict[str, Function] = {}
     for owner, simulator in classes.items():
         for definition in simulator.tool_definitions():
@@ -226,7 +226,7 @@ def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, 
 
 
 def drawn(value: JSON, random: Random) -> JSON:
-    """A value of a configuration with what stands for several drawn: `$one_of`, `$some`, `$between`."""
+    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between`."""
     if isinstance(value, list):
         return [drawn(each, random) for each in value]
     if not isinstance(value, dict):
@@ -248,9 +248,9 @@ def drawn(value: JSON, random: Random) -> JSON:
 
 
 def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
-    """What is known to start from: the simulator's own sample, one that is shipped, or the state of a fresh start.
+    """Return an initial configuration: the simulator's own sample, a shipped one, or the state of a new instance.
 
-    The state is taken where a simulator that is loaded from it is in the same one.
+    The state is used only if a simulator loaded from it has the same state.
     """
     sample = simulator.sample() or shipped().configurations.get(name)
     if sample:
@@ -258,7 +258,7 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
     try:
         state = {key: shown(value) for key, value in _loaded(simulator, {}).state().items()}
         again = {key: shown(value) for key, value in _loaded(simulator, state).state().items()}
-    except Exception:  # noqa: BLE001 - a user's simulator that takes no such configuration may raise anything
+    except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
     return state if canonical(again) == canonical(state) else {}
 

@@ -1,8 +1,8 @@
-"""A model's words for what a conversation's calls do; rows that a model then solves otherwise are set aside.
+"""Let a model reword requests, and set aside rows that a second model solves with other calls.
 
-The model chooses no calls: it gets a request that is right and plain, and says it as somebody would. What it says
-counts only where every value is still in it; whether it asks for the same is seen by a second model, which gets the
-words and the tools, and not the right calls.
+The writer chooses no calls: it gets a correct plain request and says it in the words of a persona. Its words are used
+only if they contain every value. The solver gets the words and the tools, but not the expected calls; if it makes other
+calls, the words may ask for something else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _ROOM = 600
-"""How many characters longer than twice the plain request its words may be."""
+"""The words may have twice the characters of the plain request and this many more."""
 
 _INSTRUCTIONS = """\
 You write what a user says to an assistant that can call functions. You get a request in plain words, and who the user \
@@ -41,7 +41,7 @@ is. Say the same request as this person would, and nothing else.
 
 @dataclass(frozen=True, slots=True)
 class WritingRequest:
-    """One turn to be put into words: `plain` says it already, `values` must be said."""
+    """One turn to reword: the `plain` request, and the `values` that the words must contain."""
 
     id: str
     messages: list[dict[str, JSON]]
@@ -50,10 +50,10 @@ class WritingRequest:
 
 
 def read_personas(path: Path) -> dict[str, str]:
-    """Personas by name, of a YAML file.
+    """Read personas by name from a YAML file.
 
     Raises:
-        ConfigurationError: it cannot be read, or has none.
+        ConfigurationError: The file cannot be read, or holds no personas.
     """
     document = read_yaml(path)
     personas = read_as(document.value, dict[str, str], document.where)
@@ -65,7 +65,7 @@ def read_personas(path: Path) -> dict[str, str]:
 def reworded(
     tasks: Sequence[AuthoredTask], personas: Mapping[str, str], seed: int, models: EndpointModels
 ) -> list[AuthoredTask]:
-    """The tasks in a persona's words, each turn where these say all that they must; else as they were."""
+    """Return the tasks in a persona's words; turns with unusable words keep the plain request."""
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
     written = models.write(requests)
@@ -99,7 +99,7 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
 
 
 def _problem(words: str, request: WritingRequest) -> str | None:
-    """Why what was written cannot be what the user says."""
+    """Return why the writer's words are unusable, or None."""
     if not words:
         return "nothing was written"
     if refuses(words):
@@ -113,7 +113,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
 
 
 def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
-    """The rows that were solved as they are meant, and the others with what was done instead."""
+    """Return the rows that the solver solved as meant, and the others with the solver's calls."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
         Weakness(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
@@ -128,7 +128,7 @@ _REASON = "_reason"
 
 @dataclass
 class EndpointModels:
-    """Endpoints that write and solve; their runs are kept in a folder beside the stages' files."""
+    """The writer and the solver. Their runs are journaled in the stages' folder, reused, and share a budget."""
 
     writer: str
     solver: str
@@ -138,14 +138,14 @@ class EndpointModels:
     _spent: float = field(default=0.0, init=False)
 
     def write(self, requests: Sequence[WritingRequest]) -> Mapping[str, str]:
-        """Return what the writer says, by the request's id; requests that failed are left out."""
+        """Return the writer's words by the request's id, without failed requests."""
         rows: list[dict[str, JSON]] = [{"id": each.id, "messages": [*each.messages]} for each in requests]
         result = self._run("writer", self.writer, rows)
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
-        """Return why rows were not solved, by id; rows that were solved are left out."""
+        """Return the reasons of unsolved rows by id."""
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that a model is to solve before they count.")
         result = self._run("solver", self.solver, str(path))
@@ -181,12 +181,12 @@ def _rows(result: EvaluationResult) -> Iterable[Mapping[str, JSON]]:
 
 
 def _length(response: object) -> dict[str, int]:
-    """A run evaluates something: how much was written."""
+    """Return the number of characters: a run needs an evaluator."""
     return {"characters": len(str(response))}
 
 
 def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
-    """What the evaluators say against a row's answer; None where all of them pass it."""
+    """Return the evaluators' reasons against a row's answer, or None if all pass it."""
     error = row.get("error.target")
     if isinstance(error, dict):
         return f"the solver failed: {error.get('message')}"

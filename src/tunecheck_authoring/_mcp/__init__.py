@@ -1,5 +1,5 @@
-"""MCP servers as simulators: their tools called while a set is authored, their answers recorded.
+"""MCP servers as simulators: tools are called while a data set is authored, and answers are recorded.
 
 client   a session with a server
-service  the server as a simulator's file, and beside it, asked in any state that is recorded
+service  writes the simulator's file, and asks the server in any recorded state
 """

@@ -1,7 +1,7 @@
-"""A client of an MCP server: one session, begun by a command or at a URL, in which tools are listed and called.
+"""A client of an MCP server: one session, started by a command or at a URL, that lists and calls tools.
 
-Model Context Protocol, revision 2025-06-18: JSON-RPC 2.0 by lines over standard input and output, or over HTTP. Of it
-only what needs tools is here; an answer's size, and the time to wait for it, are bounded.
+Model Context Protocol, revision 2025-06-18: JSON-RPC 2.0 by lines over standard input and output, or over HTTP. The
+client implements tools only. The size of answers and the time to wait for them are bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tunecheck.plugins import JSON, clean, dumps, loads
 
 PROTOCOL = "2025-06-18"
 FOLDER = "/service"
-"""What a server's own folder is called in calls and answers: its real name differs each time."""
+"""The name of a server's own folder in calls and answers: its real name differs each time."""
 
 _MOST_BYTES = 4_000_000
 _MOST_FILE_BYTES = 1_000_000
@@ -45,14 +45,14 @@ Message = dict[str, JSON]
 
 
 class ServerGoneError(BaseException):
-    """The server did not answer as it should: nothing that was made with it can be used.
+    """The server gave no valid answer: nothing that was made with it can be used.
 
-    No `Exception`: whoever calls a simulator takes these for the reply of a call.
+    This is no `Exception`, because callers of simulators treat exceptions as replies of calls.
     """
 
 
 def shown_server(server: str) -> str:
-    """A server's command or URL as files and errors show it: without what may be secret in it."""
+    """Return a server's command or URL for files and errors, without possible secrets."""
     if _is_url(server):
         url = urllib.parse.urlsplit(server)
         return urllib.parse.urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
@@ -67,11 +67,11 @@ class McpSession:
     """A session with a server, from its beginning to `close`.
 
     Args:
-        server: the command that starts it, or its URL.
-        time_limit_s: the most that it may take to begin, and to answer.
+        server: The command that starts the server, or its URL.
+        time_limit_s: The time limit for the start and for each answer, in seconds.
 
     Raises:
-        ServerGoneError: it does not begin.
+        ServerGoneError: The server does not start.
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:
@@ -88,7 +88,7 @@ class McpSession:
             raise
 
     def tools(self) -> list[Message]:
-        """The tools, as the server describes them."""
+        """Return the tools as the server describes them."""
         found: list[Message] = []
         cursor: JSON = None
         for _ in range(_MOST_PAGES):
@@ -101,7 +101,7 @@ class McpSession:
         return found
 
     def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
-        """The answer of a call, and whether it is an error: what it is in JSON, if it is an object; else its text."""
+        """Return a call's answer (a JSON object or text), and whether it is an error."""
         try:
             result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
         except _RefusedError as error:
@@ -113,7 +113,7 @@ class McpSession:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that the server was started in, and that ends with it; None: it is at a URL."""
+        """Return the server's own folder, which is deleted with the session; None if the server is at a URL."""
         return self._transport.folder
 
     def close(self) -> None:
@@ -140,9 +140,9 @@ class McpSession:
 
 
 class SessionPool:
-    """Sessions that are begun ahead: to begin takes long, and until they are taken nobody has called them.
+    """Starts spare sessions ahead of time, because a start is slow.
 
-    The first is begun when it is asked for: one may be enough.
+    Spares are started with the first request for a session: one session may be enough.
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:
@@ -152,15 +152,15 @@ class SessionPool:
         self._wanted = 1
 
     def take(self) -> McpSession:
-        """A session that has just begun.
+        """Return a new session.
 
         Raises:
-            ConfigurationError: it cannot be started.
-            ServerGoneError: it does not begin.
+            ConfigurationError: The command cannot be started.
+            ServerGoneError: The server does not start.
         """
         self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
         self._wanted = 1 + _SPARE
-        session = self._ahead[0].result()  # in the queue until it is there: `close` ends it if this is interrupted
+        session = self._ahead[0].result()  # queued until ready: `close` ends it if interrupted
         self._ahead.popleft()
         return session
 
@@ -191,7 +191,7 @@ def _read(text: str) -> JSON:
 
 
 class _ServerProcess:
-    """A server that a command starts, in a new folder of its own, and whose process group ends with the session."""
+    """A server started by a command in a new folder. Its process group ends with the session."""
 
     folder: Path
 
@@ -200,7 +200,7 @@ class _ServerProcess:
         folder = str(self.folder)
         try:
             words = [word.replace("{folder}", folder) for word in shlex.split(command)]
-            self._process = subprocess.Popen(  # noqa: S603 - the user typed it
+            self._process = subprocess.Popen(  # noqa: S603 - the user typed the command
                 words,
                 cwd=folder,
                 stdin=subprocess.PIPE,
@@ -243,7 +243,7 @@ class _ServerProcess:
 
     def _receive(self) -> None:
         pipe = cast("IO[bytes]", self._process.stdout)
-        with contextlib.suppress(OSError, ValueError):  # closed while it was read
+        with contextlib.suppress(OSError, ValueError):  # closed during the read
             while (line := pipe.readline(_MOST_BYTES)).endswith(b"\n"):
                 self._lines.put(line)
         self._lines.put(b"")
@@ -254,7 +254,7 @@ def _escaped(folder: Path) -> str:
 
 
 class _HttpServer:
-    """A server at a URL. Redirections are not followed."""
+    """A server at a URL. The client follows no redirects."""
 
     folder = None
 
@@ -304,7 +304,7 @@ def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
 
 
 def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
-    """The messages of a stream of events: each is the `data` lines before an empty one."""
+    """Yield the messages of an event stream: each is the `data` lines before an empty line."""
     data, size = "", 0
     while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
         size += len(line)

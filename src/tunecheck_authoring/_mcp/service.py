@@ -1,4 +1,4 @@
-"""An MCP server as a simulator: its file, for people to edit, and the server itself, asked what is not recorded."""
+"""An MCP server as a simulator: write its file, and ask the server for answers that are not recorded."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ these."""
 
 
 def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S) -> bool:
-    """Write the simulator of an MCP server; False where the file is there: somebody may have edited it.
+    """Write the simulator of an MCP server; return False and keep the file if it exists, as it may be edited.
 
     Raises:
-        ConfigurationError: the server does not answer, has no tools, or the file cannot be written.
+        ConfigurationError: The server does not answer or has no tools, or the file cannot be written.
     """
     if path.exists():
         return False
@@ -58,7 +58,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
     tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**shown}}
     write_service(path, Recorded.__name__, _TABLES, tables, line)
-    recording.unlink(missing_ok=True)  # of a simulator that is gone
+    recording.unlink(missing_ok=True)  # of an earlier simulator
     return True
 
 
@@ -76,12 +76,12 @@ def _hint(tool: Message, name: str) -> JSON:
 
 
 class _Tried:
-    """What trying a server's tools shows of it.
+    """Finds out, by trial calls, which tools show the server's state.
 
     Args:
-        session: with the server, in which nothing was called.
-        tools: as the server describes them, by their names here.
-        writes: the names of those that may change something.
+        session: A new session with the server.
+        tools: The tools as the server describes them, by the simulator's names.
+        writes: The names of tools that may change something.
     """
 
     def __init__(self, session: McpSession, tools: Mapping[str, Message], writes: list[str]) -> None:
@@ -89,9 +89,9 @@ class _Tried:
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
     def showing_all(self) -> dict[str, dict[str, JSON]]:
-        """Tools that take no arguments and tell of all that is written, else its files where they do; else none.
+        """Return the tools without arguments that show every write, else the files if they do, else nothing.
 
-        What deletes may find nothing to delete, so that only what adds has to be seen.
+        Only additions are tried: a deletion may find nothing to delete.
         """
         before, seen = self._shown(), []
         for name in self._writes:
@@ -130,10 +130,10 @@ def _schema(tool: Message) -> Message:
 
 @contextmanager
 def recording_backends(server: str, name: str, backends: Backends) -> Iterator[Backends]:
-    """The same simulators, of which that of this name asks the server what is not recorded.
+    """Return the simulators with one of them asking the server for answers that are not recorded.
 
     Raises:
-        ConfigurationError: it is none of a recorded service, or the server does not answer as it should.
+        ConfigurationError: The simulator is not of a recorded service, or the server gives no valid answer.
     """
     found = backends.find(name)
     if not issubclass(found, Recorded):
@@ -156,7 +156,7 @@ def _as_configuration_error() -> Iterator[None]:
 
 @dataclass
 class _LiveSession:
-    """A session with a server, the state it is in, and the calls that changed something since it began."""
+    """A session with a server, its state, and the calls since its start that may have changed something."""
 
     session: McpSession
     state: str = ""
@@ -164,14 +164,14 @@ class _LiveSession:
 
 
 class LiveServer:
-    """A server in any state that is recorded: it is begun anew and called as it was then.
+    """Reaches any recorded state of a server: it starts a session and repeats the recorded calls.
 
-    To begin takes long, and most calls change nothing: some sessions are kept, each in a state of its own.
+    A start is slow and most calls change nothing, so some sessions are kept, each in its own state.
 
     Args:
-        simulator: what it is recorded for.
-        server: the command that starts it, or its URL.
-        time_limit_s: the most that it may take to begin, and to answer.
+        simulator: The simulator of the recording.
+        server: The command that starts the server, or its URL.
+        time_limit_s: The time limit for the start and for each answer, in seconds.
     """
 
     def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
@@ -188,15 +188,15 @@ class LiveServer:
             self._keep(self._begin())
 
     def recorder(self) -> type[Recorded]:
-        """The simulator, which asks the server what is not recorded."""
+        """Return the simulator that asks the server for answers that are not recorded."""
         members = {"live": self, "__module__": self._simulator.__module__}
         return type(self._simulator.__name__, (self._simulator,), members)
 
     def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        """Make a call in a state that is recorded, and record it.
+        """Make a call in a recorded state, and record it.
 
         Raises:
-            ServerGoneError: the server does not answer, or not as it did before.
+            ServerGoneError: The server does not answer, or differs from the recording.
         """
         begun = self._reach(state)
         made = self._make(begun, name, arguments)
@@ -211,7 +211,7 @@ class LiveServer:
         self._spares.close()
 
     def _keep(self, begun: _LiveSession) -> None:
-        """Keep a session for calls in its state, and not too many of them."""
+        """Keep a session for further calls in its state; close the oldest if there are too many."""
         if begun.state in self._kept:
             begun.session.close()
             return
@@ -234,7 +234,7 @@ class LiveServer:
         return begun
 
     def _reach(self, state: str) -> _LiveSession:
-        """A session in a state: one that is in it, else one on the way, and the calls that lack."""
+        """Return a session in a state: a kept one, or one brought there by the missing calls."""
         route: list[RecordedCall] = []
         at = state
         while at not in self._kept and at != self.recording.start:
@@ -292,7 +292,7 @@ class LiveServer:
 
 @contextmanager
 def _closed_on_error(begun: _LiveSession) -> Iterator[None]:
-    """End the session where something goes wrong with it: it is kept by nobody then."""
+    """Close the session if an error occurs."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""An OpenAPI file, and its schemas as plain JSON Schemas: references followed, alternatives joined, within bounds."""
+"""Read an OpenAPI file and its schemas as plain JSON Schemas, with references resolved and alternatives joined."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_BYTES = 64 << 20
 _MOST_YAML_BYTES = 16 << 20
 _MOST_YAML_NODES = 1_000_000
 _MOST_REFERENCES = 40
-"""One after another, until something stands there."""
+"""The most references in a chain."""
 
 _MOST_PARTS = 1_000
-"""Of one schema with all that it holds: what lies beyond is left open."""
+"""The most parts of one schema; further parts are left open."""
 
 _DEEPEST = 6
 _LONGEST_TEXT = 1_000
@@ -32,7 +32,7 @@ class ApiDocument:
     """An OpenAPI file, read as data.
 
     Raises:
-        ConfigurationError: it cannot be read, or is no OpenAPI file; says why.
+        ConfigurationError: The file cannot be read, or is no OpenAPI file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,14 +49,14 @@ class ApiDocument:
         self.is_swagger = version.startswith("2.")
 
     def at(self, value: JSON | Node) -> Node:
-        """An object, its references followed; an empty one where there is none."""
+        """Return an object with references resolved, or an empty object."""
         return self.named(value)[1]
 
     def named(self, value: JSON | Node) -> tuple[str, Node]:
-        """The same with the name under which the file keeps it; "" where it stands in its place.
+        """Return the name of the referenced object ("" without a reference), and the object.
 
         Raises:
-            ConfigurationError: a reference leaves the file, or leads nowhere.
+            ConfigurationError: A reference leaves the file, or leads nowhere.
         """
         name = ""
         for _ in range(_MOST_REFERENCES):
@@ -85,7 +85,7 @@ class ApiDocument:
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
-        """A schema as plain JSON Schema: without references, nullable as its type alone, too deep parts left open."""
+        """Return a plain JSON Schema: without references and null types, and open where it is too deep."""
         return _SchemaWriter(self).schema(value, ())
 
 
@@ -101,7 +101,7 @@ def _parsed(raw: bytes, path: Path) -> JSON:
 
 @dataclass
 class _SchemaWriter:
-    """One schema being written out."""
+    """Writes one schema without references."""
 
     document: ApiDocument
     parts: int = 0
@@ -119,7 +119,7 @@ class _SchemaWriter:
         return self._simple(node, above, depth)
 
     def _joined(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
-        """`allOf` and what stands beside it, as one."""
+        """Join the parts of `allOf` and the schema's other keys."""
         joined: dict[str, JSON] = {}
         for each in _listed(node.get("allOf")):
             part = self.document.named(each)[1]
@@ -130,7 +130,7 @@ class _SchemaWriter:
         return joined
 
     def _alternatives(self, options: Sequence[JSON], above: tuple[str, ...], depth: int) -> Schema:
-        """Objects joined to one that has the fields of all; of other alternatives any."""
+        """Join alternative objects to one with the fields of all; other alternatives become `anyOf`."""
         plain = [self.schema(each, above, depth + 1) for each in options]
         plain = [each for each in plain if each.get("type") != "null"]
         if plain and all(each.get("type") == "object" for each in plain):
@@ -174,7 +174,7 @@ class _SchemaWriter:
 
 
 def _open(node: Node) -> Schema:
-    """The type alone."""
+    """Return the type alone."""
     kinds = node.get("type")
     named = [each for each in (kinds if isinstance(kinds, list) else [kinds]) if each in _TYPES]
     return {"type": named[0]} if len(named) == 1 else {}
@@ -192,7 +192,7 @@ def _said(node: Node) -> Schema:
 
 
 def one_line(text: str) -> str:
-    """A text of the file as one line of no more than is useful."""
+    """Return a text of the file as one line of limited length."""
     line = " ".join(text[: 4 * _LONGEST_TEXT].split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
 
@@ -202,7 +202,7 @@ def _is_plain(value: JSON) -> bool:
 
 
 def _values(value: JSON) -> Iterator[JSON]:
-    """Examples stand in a list, or by name, where each may be an object with its value."""
+    """Yield examples from a list, or from objects by name that may wrap the value."""
     for each in value.values() if isinstance(value, dict) else _listed(value):
         yield each.get("value") if isinstance(each, dict) else each
 
@@ -212,7 +212,7 @@ def _listed(value: JSON) -> list[JSON]:
 
 
 def _join(into: dict[str, JSON], other: Node) -> None:
-    """What both have of fields and required names is added up; else what comes later counts."""
+    """Merge `other` into a schema: fields and required names add up, other keys are replaced."""
     for key, value in other.items():
         before = into.get(key)
         if isinstance(before, dict) and isinstance(value, dict) and key == "properties":

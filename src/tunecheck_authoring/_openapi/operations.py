@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI file: each a function with one schema of arguments."""
+"""Read the operations of an OpenAPI file as functions with one schema of arguments."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _METHODS = ("get", "put", "post", "delete", "patch")
 _LONGEST_NAME = 60
 _MOST_OPERATIONS = 2_000
 _CLIENTS_OWN = frozenset("accept content-type authorization user-agent accept-language idempotency-key".split())
-"""Headers that a program sends, not a model."""
+"""Headers that the client program sends, not the model."""
 
 _LISTS = ("data", "items", "results", "value", "values", "entries", "records", "content", "list")
-"""Fields in which lists of things stand."""
+"""Fields that hold lists of items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a function: where the API has it, and under which name (the function's may differ)."""
+    """A parameter of a function: its place and name in the API (the function's name for it may differ)."""
 
     schema: Schema
     place: Place
@@ -37,9 +37,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """What an operation answers: its schema, and the name of that in the file, of each item where it is a list.
+    """An operation's answer: its schema, and the schema's name in the file (for a list, that of an item).
 
-    `field` is where the list stands in the answer, if it does not stand alone.
+    `field` is the field of the answer that holds the list, if the list does not stand alone.
     """
 
     schema: Schema
@@ -52,16 +52,15 @@ class ApiAnswer:
 
     @property
     def fields(self) -> Mapping[str, Schema]:
-        """Of the thing that it answers, or of each in a list."""
+        """Return the fields of the answered object, or of each item of a list."""
         schema = cast("Schema", self.schema.get("items")) if self.is_list else self.schema
         return cast("Mapping[str, Schema]", schema.get("properties") or {})
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """An operation. `parts` are the path's, parameters as `{name}`; `in_path` are these by the function's names.
-
-    `body_name` is the name of the body's schema in the file.
+    """An operation. `parts` are the parts of the path, with parameters as `{name}`; `in_path` are the function's names
+    of these parameters. `body_name` is the name of the body's schema in the file.
     """
 
     name: str
@@ -75,10 +74,10 @@ class ApiOperation:
 
 
 def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
-    """All operations, or `only` those whose path, tag or name fits one of these patterns (`/pets*`).
+    """Return all operations, or `only` those with a path, tag or name that matches a pattern (`/pets*`).
 
     Raises:
-        ConfigurationError: there is none, or a reference leaves the file.
+        ConfigurationError: There is no such operation, or a reference leaves the file.
     """
     taken: set[str] = set()
     entries = [each for each in _entries(document) if _is_wanted(each, only)]
@@ -132,24 +131,24 @@ def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiO
 
 
 def is_parameter(part: str) -> bool:
-    """Whether a part of a path is a parameter."""
+    """True if a part of a path is a parameter."""
     return part.startswith("{") and part.endswith("}")
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """`/pets/{id}:feed` is pets, {id}, feed."""
+    """Return the parts of a path: pets, {id}, feed for `/pets/{id}:feed`."""
     return tuple(part for part in re.sub(r"\}[:.]", "}/", path.partition("?")[0]).split("/") if part)
 
 
 def identifier(text: str) -> str:
-    """A name that Python can have too, however hostile the text is."""
+    """Return a valid Python name for any text."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST_NAME].strip("_") or "unnamed"
     name = f"n{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
 
 
 def unused(name: str, taken: Container[str]) -> str:
-    """The name, with a number where it is taken."""
+    """Return the name, with a number if it is taken."""
     free, number = name, 1
     while free in taken:
         number += 1
@@ -158,9 +157,9 @@ def unused(name: str, taken: Container[str]) -> str:
 
 
 def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Parameter], str]:
-    """By the function's names; and the name of the body's schema in the file."""
+    """Return the parameters by the function's names, and the name of the body's schema in the file."""
     given: dict[tuple[str, str], Node] = {}
-    for node in (entry.around, entry.node):  # an operation's own go before those of the path
+    for node in (entry.around, entry.node):  # an operation's own parameters replace those of the path
         listed = node.get("parameters")
         for each in listed if isinstance(listed, list) else ():
             parameter = document.at(each)
@@ -187,7 +186,7 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
 
 
 def _keys(document: ApiDocument) -> set[str]:
-    """The headers in which the API's keys stand."""
+    """Return the names of headers for API keys."""
     components = document.at(document.root.get("components"))
     schemes = document.root.get("securityDefinitions") or components.get("securitySchemes")
     return {str(document.at(each).get("name")).lower() for each in document.at(schemes).values()}
@@ -203,7 +202,7 @@ def _described(schema: Schema, parameter: Node) -> Schema:
 
 
 def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
-    """The schema of the request's body, and whether there must be one."""
+    """Yield the schema of the request's body, and whether the body is required."""
     body = document.at(node.get("requestBody"))
     if body:
         yield _media(document, body), body.get("required") is True
@@ -213,16 +212,16 @@ def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Itera
 
 
 def _media(document: ApiDocument, holder: Node) -> JSON:
-    """The schema of a body or an answer: JSON's, where there are several."""
+    """Return the schema of a body or an answer; JSON is preferred if there are several."""
     content = document.at(holder.get("content"))
     kinds = sorted(content, key=lambda kind: ("json" not in kind, "form" not in kind))
     return document.at(content[kinds[0]]).get("schema") if kinds else holder.get("schema")
 
 
 def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: bool, with_key: bool) -> None:
-    """The fields of a body that is an object stand beside the other parameters; another body is one, named `body`.
+    """Add the fields of an object body as parameters; another body becomes one parameter `body`.
 
-    Those that only the service writes are left out, but for the `id` where nothing else says what is meant.
+    Read-only fields are left out, except an `id` that alone identifies the record.
     """
     properties = schema.get("properties")
     if not isinstance(properties, dict):
@@ -237,7 +236,7 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
 
 
 def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
-    """Add a parameter under a name that is free; a body's field that the path has too means the same."""
+    """Add a parameter under a free name; a body field that is also in the path is the same parameter."""
     name = identifier(parameter.original)
     known = parameters.get(name)
     if known is not None:
@@ -248,7 +247,7 @@ def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
 
 
 def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
-    """What an operation answers when it did what it is for; what it wraps, as `{"data": [...]}` does, without."""
+    """Return the answer of a successful operation, without wrappers such as `{"data": [...]}`."""
     answers = document.at(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
     media = _media(document, document.at(answers[code])) if code is not None else None

@@ -1,4 +1,4 @@
-"""Which records an API's operations are about, and what each of them does to these."""
+"""Find the kinds of records of an API, and what each operation does to them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Place = tuple[str, ...]
 
 @dataclass
 class ResourceKind:
-    """A kind of records: what is known of it. `scopes` are the parameters of the path around it, with the kinds whose
-    keys they are, where these are known; `only` says that there is just one record."""
+    """A kind of records. `scopes` are the path parameters before it, with the kinds that they identify (None: unknown).
+    Without a `key` there is only one record."""
 
     name: str
     key: str | None
@@ -32,13 +32,13 @@ class ResourceKind:
     required: list[str] = field(default_factory=list)
 
     def field_of(self, parameter: str) -> str | None:
-        """The field that a parameter is about: `petId` and `pet_id`; `tag` and `tags`."""
+        """Return the field that a parameter names: `pet_id` for `petId`, `tags` for `tag`."""
         wanted = _plain(parameter)
         return next((name for name in self.fields if _plain(name) == wanted), None)
 
     @property
     def makes(self) -> Literal["number", "uuid", "text"]:
-        """Which keys new ones get."""
+        """Return the kind of key that new records get."""
         schema = self.fields.get(self.key or "", {})
         if schema.get("type") in ("integer", "number"):
             return "number"
@@ -55,7 +55,7 @@ def _plain(name: str) -> str:
 
 
 class ResourceModel:
-    """The kinds of an API, and what its operations do to them."""
+    """The kinds of records of an API, and the actions of its operations on them."""
 
     def __init__(self, operations: Sequence[ApiOperation]) -> None:
         self.kinds: dict[str, ResourceKind] = {}
@@ -74,7 +74,7 @@ class ResourceModel:
             self.actions[operation.name] = self._action(operation, kind, does)
 
     def _add_items(self, operation: ApiOperation) -> None:
-        """The kind of the things of which a path names one: `/pets/{petId}`."""
+        """Add the kind of a path that names one record: `/pets/{petId}`."""
         place = _place(operation.parts[:-1])
         if place in self._by_place or not operation.in_path:
             return
@@ -97,7 +97,7 @@ class ResourceModel:
         return kind
 
     def _learn(self, operation: ApiOperation) -> None:
-        """What an operation tells of the things that it is about: their fields, and what they stand in."""
+        """Take the fields and scopes of a kind from an operation."""
         kind = self._place_kind(operation)
         if kind is None:
             return
@@ -118,18 +118,18 @@ class ResourceModel:
             kind.fields.setdefault(kind.key, schema)
 
     def _owner(self, operation: ApiOperation, at: int) -> str | None:
-        """The kind whose key a parameter of the path is."""
+        """Return the name of the kind that a path parameter identifies."""
         places = [number for number, part in enumerate(operation.parts) if is_parameter(part)]
         owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
         return None if owner is None else owner.name
 
     def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
-        """The kind that stands at the path itself."""
+        """Return the kind at the operation's path."""
         has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
         return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
 
     def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
-        """What an operation is about, and what it does to it."""
+        """Return an operation's kind of records, and its action."""
         kind, method = self._place_kind(operation), operation.method
         if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
@@ -164,12 +164,12 @@ class ResourceModel:
         return kind
 
     def _nearest(self, operation: ApiOperation) -> ResourceKind | None:
-        """The kind of the thing that stands last in the path: of `/orders/{id}/cancel` the order."""
+        """Return the kind of the last record in the path: the order in `/orders/{id}/cancel`."""
         places = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
         return self._by_place.get(_place(operation.parts[: places[-1]])) if places else None
 
     def _key_parameter(self, operation: ApiOperation, kind: ResourceKind) -> str | None:
-        """The parameter that names the record: the last of the path, or one that is called as the key."""
+        """Return the parameter that identifies the record: the last of the path, or the one named like the key."""
         if operation.in_path and (is_parameter(operation.parts[-1]) or kind is self._nearest(operation)):
             return operation.in_path[-1]
         by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
@@ -185,7 +185,7 @@ class ResourceModel:
         search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
         limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
         limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
-        named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # who creates it names it
+        named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # the caller chooses the key
         each = next((name for name in free if does == "create" and _is_list_of_objects(parameters[name].schema)), None)
         owners = {name: kind.scopes.get(name) for name in inside}
         scopes = {name: owner for name, owner in owners.items() if owner not in (None, kind.name)}
@@ -218,7 +218,7 @@ class ResourceModel:
         ]
 
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
-        """The parameters in which another record's key is given: `petId`, where there are pets."""
+        """Yield the parameters that hold another record's key: `petId` if there are pets."""
         for name, parameter in operation.parameters.items():
             *words, last = words_of(parameter.original) or [""]
             other = self.kinds.get(singular("_".join(words)))
@@ -238,7 +238,7 @@ def _named_by(place: Place) -> str:
 
 
 def _key_field(kind: ResourceKind, schema: Schema) -> str:
-    """The field that a path's last parameter is about: of `petId` the `id`; its own name where there is none."""
+    """Return the field of a path's last parameter: `id` for `petId`; else the parameter's own name."""
     parameter = kind.key or "id"
     own = {*words_of(kind.name)}
     rest = "_".join(word for word in words_of(parameter) if singular(word) not in own)
@@ -256,7 +256,7 @@ def _is_list_of_objects(schema: Schema) -> bool:
 
 
 def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
-    """The value of an enum that a verb speaks of: after `/orders/{id}/cancel` its status is `cancelled`."""
+    """Return the enum value that a verb sets: `/orders/{id}/cancel` sets the status `cancelled`."""
     verb = next((part for part in reversed(operation.parts) if not is_parameter(part)), "").lower()
     for name, schema in kind.fields.items():
         choices = schema.get("enum")
@@ -267,7 +267,7 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
 
 
 def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> Iterator[tuple[str, ResourceKind]]:
-    """The fields of a kind that hold another's key, with that."""
+    """Yield the fields of a kind that hold another kind's key, with that kind."""
     for name in kind.fields:
         *words, last = words_of(name) or [""]
         other = kinds.get(singular("_".join(words)))
