@@ -28,8 +28,8 @@ _REPLY = "/reply"
 class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
 
-    As an ordinary endpoint it sends a request's only user message, after the system messages where there are any, in a
-    conversation of its own.
+    Used as an ordinary endpoint, it sends the system messages and the only user message of each request in a new
+    conversation.
     """
 
     kind = "memory_agent"
@@ -77,7 +77,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
 
 
 def _heard(reply: JSON) -> None:
-    """Any reply will do but an error."""
+    """Accept any reply except an error."""
     if says_error(reply):
         raise UnreadableReplyError("the agent answered with an error")
 

@@ -1,4 +1,4 @@
-"""Who is tested: an agent that is told one message at a time, and how much of the conversation its prompts hold."""
+"""The tested agent: it gets one message at a time. A window limits the conversation in its prompts."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -13,11 +13,11 @@ from tunecheck_memory._effects import Outcome
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 
 MESSAGE_TOKENS = 4
-"""What a message costs beside its text: its role and the marks around it, in the usual chat formats."""
+"""Tokens of a message beside its text: its role and delimiters in the usual chat formats."""
 
 
 class Window:
-    """The exchanges of a conversation that its next prompt holds, at most `limit` tokens of it; None: all of them.
+    """The exchanges of a conversation in the next prompt, which has at most `limit` tokens (None: no limit).
 
     If a new message finds no room, the oldest exchanges go, whole and for good. A message that is too large is sent
     alone. The window follows from the messages and replies alone: a conversation read from an event log has the same.
@@ -69,13 +69,13 @@ class Window:
 _ROLES = ("user", "assistant")
 
 MAX_REPLY_CHARACTERS = 1 << 20
-"""Longest reply that is taken: some 250,000 tokens, more than any model writes in one go."""
+"""The longest accepted reply: some 250,000 tokens, more than any model writes at once."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Agent(ABC):
-    """The other side of one conversation, asked one message after the other, never two at once.
+    """The other side of one conversation. It gets one message after the other, never two at once.
 
     `key` is an idempotency key: a call in flight when the run broke off is made again under its key, and must have
     the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
@@ -155,7 +155,7 @@ class EndpointAgent(Agent):
                 reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked)
             except TunecheckError:
                 raise
-            except ValueError as error:  # a request that cannot be made: a template that names a row's column
+            except ValueError as error:  # for example a request template that names a row's column
                 raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
         self.observe(message, reply.text or "", declined=reply.declined)
         return reply
@@ -177,7 +177,7 @@ class EndpointAgent(Agent):
 
 @dataclass(frozen=True, slots=True)
 class StatefulReply:
-    """What the agent replied; `adopted`: it took the suggested reply as its own and made none."""
+    """The agent's reply; `adopted` is True if the agent took the suggested reply as its own."""
 
     completion: Completion
     adopted: bool = False
@@ -267,7 +267,7 @@ def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, 
 
 
 def _whole(text: str) -> str:
-    """The text with half a character (a lone surrogate, which JSON can hold) replaced: it has no tokens."""
+    """Replace lone surrogates, which JSON can hold, as they have no tokens."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

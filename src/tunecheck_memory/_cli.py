@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
 UNFINISHED = "the unfinished run of these options"
-"""What `--resume` without a run stands for; no run has blanks in its id."""
+"""The value of `--resume` without a run; no run has blanks in its id."""
 
 _INCIDENTAL = frozenset({"name", "concurrency", "max_cost", "prices", "regenerate", "reuse"})
-"""Options in which two runs of the same configuration may differ."""
+"""Options that may differ between two runs of one configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +147,12 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
 
     def of_the_same(self) -> dict[str, JSON]:
-        """What makes two runs ones of the same configuration."""
+        """Return the options that are equal in all runs of one configuration."""
         return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
 
 
 _MOST_LOOKED_AT = 100
-"""Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
+"""The most runs, the newest first, that are searched for an unfinished one of the same configuration."""
 
 
 @command(MemoryRunOptions)
@@ -160,7 +160,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     """Interleave the tests of a configuration in one long conversation with an agent, and score what it remembers.
 
     A run like any other: logged message by message, resumed with --resume exactly where it stopped, read with
-    `tunecheck runs` and `tunecheck report`. What the GoodAI benchmark would have written is below RUN/memory/.
+    `tunecheck runs` and `tunecheck report`. RUN/memory/ holds the files that the GoodAI benchmark writes.
 
     Exit codes:
     0 done
@@ -195,7 +195,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
-    """The options with the run that a bare `--resume` goes on with; with none, and a line that says so, without one."""
+    """Return the options with the unfinished run for a bare `--resume`; print a note if there is none."""
     if options.resume != UNFINISHED:
         return options
     if options.config is None or options.endpoint is None:
@@ -207,7 +207,7 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
 
 
 def _unfinished(options: MemoryRunOptions) -> str | None:
-    """The newest run that was begun with the same options, if it has not finished, nor is being written now."""
+    """Return the newest run with the same options if it is neither finished nor in progress."""
     from tunecheck.runs import list_runs
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):

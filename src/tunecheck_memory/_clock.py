@@ -1,4 +1,4 @@
-"""The clock of a conversation: explicit, in µs since 1970 (UTC), passed to whom it concerns; nothing else has one."""
+"""The clock of a conversation, in µs since 1970 (UTC). All code that needs the time gets this clock."""
 
 import asyncio
 import time
@@ -12,16 +12,16 @@ from tunecheck.plugins import did_you_mean
 ClockName = Literal["virtual", "mirrored", "real"]
 
 START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
-"""When virtual time begins: always the same, so that the same conversation is."""
+"""The start of virtual time. It is constant, so that conversations are reproducible."""
 
 EXCHANGE_US = 1_000_000
-"""What a message and its reply take, in virtual time."""
+"""The virtual time of a message and its reply."""
 
 
 class Clock:
-    """The time of a conversation, which never goes back; virtual: it passes with messages and by jumps alone.
+    """Virtual time of a conversation: it passes with messages and jumps, and never goes back.
 
-    If it `tells_agent`, the agent is told of time that passes with nothing said.
+    If `tells_agent` is True, the agent is informed of jumps.
     """
 
     def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
@@ -40,7 +40,7 @@ class Clock:
         return self._now_us
 
     async def jump(self, until_us: int) -> int:
-        """Let time pass until then; return the time that it is then."""
+        """Let time pass until `until_us`; return the new time."""
         self.set(until_us)
         return self._now_us
 
@@ -65,7 +65,7 @@ class RealClock(Clock):
         return self.now()
 
     async def jump(self, until_us: int) -> int:
-        """Wait; time that passed while the run was cut off is not waited for."""
+        """Wait until `until_us`. Time that passed while the run was interrupted counts."""
         while (left := until_us - self._machine()) > 0:
             await self._sleep(left / 1_000_000)
         self.set(until_us)
@@ -80,7 +80,7 @@ def make_clock(name: ClockName) -> Clock:
 
 
 def as_iso(at_us: int) -> str:
-    """ISO 8601, UTC, to the millisecond where it has any."""
+    """Return ISO 8601 in UTC, with milliseconds if there are any."""
     moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
     rest = at_us // 1_000 % 1_000
     return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"

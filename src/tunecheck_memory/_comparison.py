@@ -1,4 +1,4 @@
-"""Two memory runs side by side: whether they had the same memory span, and what came of each data set."""
+"""Compare two memory runs: their memory spans, and the figures of each data set."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _cells(side: JSON) -> tuple[str, str]:
 
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
-    """What makes two memory runs another test of memory, the span first; nothing of all other runs."""
+    """Yield differences between two memory runs that make them incomparable; nothing for other runs."""
     told = [_settings(base), _settings(new)]
     if all(told):
         yield from (Objection("memory_settings", text) for text in _warnings(*told))
@@ -76,7 +76,7 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
 
 
 def _sides(info: RunInfo) -> dict[str, JSON]:
-    """Each data set's figures, with the mean tokens of its tests' conversations from their beginnings to their ends."""
+    """Return each data set's figures, with the mean number of tokens between start and end of its tests."""
     from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # most runs are not of memory
 
     sides: dict[str, JSON] = {}

@@ -1,13 +1,13 @@
-"""A benchmark's configuration: the YAML files of the GoodAI benchmark as published, and data sets of one's own.
+"""Read a benchmark's configuration: the published YAML files of the GoodAI benchmark, or your own.
 
 config:
-  run_name: Benchmark 3 - 32k       # the benchmark's folder; by default the file's name
+  run_name: Benchmark 3 - 32k       # name of the benchmark's folder; by default the file's name
   incompatibilities: [[names, name_list]]
 datasets:
   args: {memory_span: 32000, dataset_examples: 3, seed: 0}      # for all data sets
   datasets:
-    - name: colours                 # or a Python file beside this one: kinds/haiku.py
-      args: {colour_changes: 3}     # what all have may be overridden here
+    - name: colours                 # or the path of a Python file: kinds/haiku.py
+      args: {colour_changes: 3}     # overrides the values for all data sets
 """
 
 import hashlib
@@ -43,9 +43,9 @@ _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
 
 @dataclass(frozen=True)
 class DataSet:
-    """`name` is what the configuration calls it, `seed` what its tests are generated from.
+    """`name` is its name in the configuration, `seed` the seed of its tests.
 
-    `sha256` is that of the kind's own file, where it has one.
+    `sha256` is the hash of the kind's own file, if it has one.
     """
 
     name: str
@@ -73,10 +73,10 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`memory_span` is in tokens; each data set has its own, mostly this one.
+    """`memory_span` is in tokens; data sets may have their own.
 
-    `incompatibilities` are sets of titles of which no two are at work at once, `incompatible_names` the same by name.
-    `isolated` is what the file says of it, which nothing published does.
+    `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `incompatible_names` holds the
+    same sets by name. `isolated` is the file's setting; published configurations have none.
     """
 
     path: Path
@@ -104,8 +104,8 @@ class Configuration:
 def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
     """Read the configuration of a file; `seed` wins over the file's.
 
-    `trust` says who gives the names of kinds; by default somebody who may load any file. Kinds in files are looked for
-    beside the configuration, other kinds among the installed ones and in the workspace's `memory/`.
+    `trust` decides which files of kinds may load; by default all. Paths of files are relative to the configuration.
+    Other names are those of installed kinds, or of kinds in the workspace's `memory/`.
 
     Raises:
         ConfigurationError: The file cannot be read, or a key, name or argument is unknown or wrong; names the line.
@@ -140,7 +140,7 @@ class _DataSets(Written, frozen=True):
 
 
 class ConfigurationFile(Written, frozen=True):
-    """A configuration as people write it."""
+    """The configuration file as people write it."""
 
     datasets: _DataSets
     config: _Config | None = None
@@ -163,7 +163,7 @@ class _Reader:
 
     @cached_property
     def _kinds(self) -> list[type[Kind]]:
-        """The class of each listed data set."""
+        """Return the class of each listed data set."""
         entries = enumerate(self._file.datasets.datasets)
         return [self._kind(entry.name, ("datasets", "datasets", number)) for number, entry in entries]
 
@@ -223,7 +223,7 @@ class _Reader:
         )
 
     def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
-        """The arguments for all data sets; each must be one that some data set has."""
+        """Return the arguments for all data sets; at least one data set must accept each of them."""
         arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
         known = {argument for kind in self._kinds for argument in kind.argument_names()}
         for key in arguments:
@@ -252,7 +252,7 @@ def find_kind(
 ) -> Kind:
     """Make the kind of this name ("colours"), or of this file ("kinds/haiku.py", relative to `folder`).
 
-    `trust` says who gives the name; by default somebody who may load any file.
+    `trust` decides which files may load; by default all.
 
     Raises:
         PluginError: No kind has this name, or its code does not load.
@@ -302,7 +302,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         return made
     except ConfigurationError:
         raise
-    except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
+    except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
 

@@ -1,10 +1,10 @@
-"""What the scheduler asks for, one effect at a time, and what it is told: the seam between deciding and doing.
+"""The effects that the scheduler yields, and the outcomes that it is sent: deciding and doing are separate.
 
 The scheduler is a generator without input or output: it yields an effect and is sent an `Outcome`. A live session
-carries effects out and logs them, a resumed one takes the outcomes of its event log first, a replay takes them from
-another run's log: all three drive the same generator, so they can only agree.
+executes and logs effects, a resumed one first takes the outcomes of its event log, and a replay takes them from another
+run's log. All three drive the same generator, so they cannot diverge.
 
-Names, order and renames of the fields are those of the event log: what is written must stay readable.
+Names, order and renames of the fields are the format of the event log.
 """
 
 from collections.abc import Generator
@@ -28,11 +28,13 @@ class Outcome(
         "cached_input_tokens": "cached",
     },
 ):
-    """The words that came back (replies and judgements), when (`at_us`, µs since 1970, UTC), and what they cost.
+    """The text of a reply or judgement, its time (`at_us`, µs since 1970, UTC), and its cost.
 
-    `adopted`: the agent took the suggested reply without being asked. `declined`: the service declined the content; the
-    text is empty, and the agent leaves the exchange out of what it sends next. `asked` characters were sent, where the
-    service did not count the tokens. `masked`: the reply repeated a secret. `reasoning`: what the model thought.
+    adopted: the agent took the suggested reply without a call.
+    declined: the service declined the content; the text is empty, and later prompts leave the exchange out.
+    asked: the number of characters sent, if the service did not count tokens.
+    masked: the reply repeated a secret.
+    reasoning: the model's reasoning.
     """
 
     at_us: int
@@ -50,7 +52,7 @@ class Outcome(
 
     @property
     def made(self) -> CallsMade:
-        """The call behind it, where somebody was asked."""
+        """Return the tokens and characters of the call."""
         return CallsMade(
             1,
             self.input_tokens,
@@ -63,12 +65,12 @@ class Outcome(
 
     @property
     def judged_by_model(self) -> bool:
-        """Whether a judgement is a model's, not that of rules about words."""
+        """True if a model made the judgement, not rules about words."""
         return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
 
 
 class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
-    """`test` is the id of the test that an effect is about."""
+    """`test` is the id of the effect's test."""
 
 
 class Send(_Effect, frozen=True, tag="send"):
@@ -99,14 +101,14 @@ class Consult(_Effect, frozen=True, tag="consult"):
 
 
 class Begin(_Effect, frozen=True, tag="begin"):
-    """`tokens` counts those of the whole conversation before it."""
+    """`tokens` counts the tokens of the conversation before it."""
 
     test: str
     tokens: int
 
 
 class End(_Effect, frozen=True, tag="end"):
-    """`points` where the test counted them itself."""
+    """`points` is set if the test counts its points itself."""
 
     test: str
     points: Points | None = None
@@ -129,19 +131,19 @@ class Deregister(_Effect, frozen=True, tag="deregister"):
 
 
 class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
-    """The agent forgets everything: isolated mode, after a test."""
+    """The agent forgets everything: after each test in isolated mode."""
 
     test: str
 
 
 class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
-    """Let time pass until then (µs since 1970, UTC), with nothing said."""
+    """Let time pass until `until_us` (µs since 1970, UTC) without messages."""
 
     until_us: int
 
 
 class SuiteReset(_Effect, frozen=True, tag="suite_reset"):
-    """The tests begin (the reference writes this after its introduction, and when it resumes a run)."""
+    """The tests start. The reference logs this after its introduction, and when it resumes a run."""
 
 
 Effect: TypeAlias = Send | Consult | Begin | End | Waiting | Register | Deregister | Jump | ResetAgent | SuiteReset

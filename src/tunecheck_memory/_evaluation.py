@@ -1,4 +1,4 @@
-"""The long-term-memory benchmark as one run of the pipeline, which leaves its figures and files in the run's folder."""
+"""Run the long-term-memory benchmark as one run of the pipeline, and write its figures and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,19 +25,19 @@ from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 from tunecheck_memory._wording import load_filler, load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
-"""Where benchmarks' definitions are kept, each in a folder of its run name."""
+"""The folder of benchmarks' definitions, with a subfolder for each run name."""
 
 EVALUATOR = "memory"
 
 _JUDGED_BY_WORDS = "restaurant"
-"""The kind of tests whose questions `WordJudge` answers."""
+"""The kind of tests that can consult `WordJudge` instead of a model."""
 
 
 @dataclass(frozen=True)
 class MemoryOutcome:
-    """What came of a run: its result, its figures, the data sets that were left out of it, and its folders.
+    """The outcome of a run: its result, its figures, the skipped data sets, and its folders.
 
-    `results` holds what the GoodAI benchmark would have written, one folder a repetition.
+    `results` are folders in the layout of the GoodAI benchmark, one for each repetition.
     """
 
     result: EvaluationResult
@@ -51,7 +51,7 @@ FilePath: TypeAlias = str | Path
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
-    """A memory run: whose conversations, with whom, and how.
+    """A memory run: its configuration, its agent, and its settings.
 
     Args:
         configuration: A YAML file, as the GoodAI benchmark publishes them.
@@ -92,7 +92,7 @@ class MemoryPlan:
 
 
 def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOutcome:
-    """Have the conversations of a configuration with an agent, and score its tests; `arguments` as of `evaluate`.
+    """Hold the conversations of a configuration with an agent, and score its tests; `arguments` as in `evaluate`.
 
     Raises:
         ConfigurationError: An argument is wrong, or a file that it names; the text says which.
@@ -120,7 +120,7 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """A configuration with its definitions, ready to be had with an agent."""
+    """A configuration with its definitions, ready to run."""
 
     plan: MemoryPlan
     read: Configuration
@@ -129,7 +129,7 @@ class _Benchmark:
 
     @cached_property
     def made(self) -> DefinitionSet:
-        """The definitions: those of the run that goes on, else those of the plan's folder."""
+        """Return the definitions of the resumed run, else those of the plan's folder."""
         plan, read = self.plan, self.read
         texts = None if plan.texts is None else Path(plan.texts)
         context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
@@ -141,7 +141,7 @@ class _Benchmark:
 
     @cached_property
     def tests(self) -> list[Test]:
-        """The tests of the definitions; a data set's own memory span goes with them."""
+        """Return the tests of the definitions, with their data set's own memory span."""
         data_sets = {each.title: each for each in self.read.data_sets}
         return [
             Test(
@@ -176,7 +176,7 @@ class _Benchmark:
         )
 
     def run(self, target: MemoryTarget, arguments: RunArguments) -> EvaluationResult:
-        """Have the conversations; logs of a run that goes on are checked before anything is asked."""
+        """Hold the conversations. The logs of a resumed run are checked before the first call."""
         accept = arguments.get("accept_damage", False)
         target.notes = [*target.notes, *_refuse_damaged_logs(self.resumed, accept=accept)]
         rows = open_dataset([_row(test) for test in self.tests])
@@ -212,7 +212,7 @@ def _resumed(arguments: RunArguments) -> Run | None:
 
 
 def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
-    """Refuse damaged logs of a run that goes on; if damage is accepted, return notes on what was cut off."""
+    """Refuse damaged logs of a resumed run; if damage is accepted, return notes on the removed parts."""
     if run is None:
         return []
     run.manifest()  # refuses a folder that leads elsewhere
@@ -221,7 +221,7 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Refuse, before anything is made or said, tests that only a judge can go on with or score."""
+    """Refuse tests that need a judge to run or to be scored, before the run starts."""
     asking = [kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS]
     if asking:
         raise ConfigurationError(f"{', '.join(asking)}: a judge is asked while it runs; name a model with --judge")
@@ -234,7 +234,7 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
 
 
 def _consulted(judge: Endpoint | None) -> Judge:
-    """Whom tests ask while they run; loaded when one asks."""
+    """Return the judge that running tests consult; it is loaded when needed."""
     if judge is None:
         from tunecheck_memory._kinds.restaurant_words import WordJudge
 

@@ -1,4 +1,4 @@
-"""How well an agent remembered, test by test: `MemoryEvaluator`, by words where they suffice, by a judge where not."""
+"""Score memory tests: by rules about words, and by a judge if rules do not suffice."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def read_test(
     reasons: object = None,
     **row: object,
 ) -> FinishedTest:
-    """The test of a row, whose columns may be values, their JSON text, or missing.
+    """Return the test of a row. Columns may hold values, JSON texts, or nothing.
 
     Raises:
-        ValueError: it says no data set, or holds something that is not data.
+        ValueError: The row names no data set, or a column is not data.
     """
     title = given(dataset)
     if not isinstance(title, str) or not title.strip():
@@ -46,7 +46,7 @@ def read_test(
 
 
 def _value(value: object, name: str) -> JSON:
-    """Data, or what JSON text holds; CSV files know no lists."""
+    """Return data, or the value of a JSON text, as CSV files have no lists."""
     value = given(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -69,7 +69,7 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Points of `{"points": 3, "most": 5}`, of `[3, 5]`, or a share from 0 to 1."""
+    """Return the points of `{"points": 3, "most": 5}`, `[3, 5]`, or a share from 0 to 1."""
     if isinstance(value, Mapping):
         value = [value.get("points"), value.get("most")]
     pair = value if isinstance(value, list) else [value, 1]
@@ -85,7 +85,7 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
 _METRIC = "memory"
 _MOST_POINTS = 1e15
 _RULES = 2
-"""Goes up where a rule changes, so that recorded verdicts are made anew."""
+"""Raise it if a rule changes, so that recorded verdicts are not reused."""
 
 _MOST_REASONS = 12
 _NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
@@ -95,25 +95,24 @@ class MemoryEvaluator(Evaluator):
     """Scores a long-term memory test from 0 to 1.
 
     Args:
-        model_config: the judge, in every form that other judges take, for tests that only a judge can score and those
-            of which words are not sure; by default there is none, and the former are not applicable.
-        threshold: from where on a test passes.
-        doubtful: ask the judge, where there is one, also of jokes, places and triggers that are not word by word right.
-        samples, combine, parameters: of the judge, as of every other.
+        model_config: The judge, in the forms that all judges accept. It scores tests that rules cannot score, or not
+            for sure. Without a judge, tests that rules cannot score are not applicable.
+        threshold: The least score of a passed test.
+        doubtful: Also ask the judge about jokes, places and triggers that are not verbatim.
+        samples, combine, parameters: Settings of the judge, as of all judges.
 
-    Called with `dataset` (the test's title, such as "Spy Meeting"), `expected` and `responses` (the replies to the
-    test's questions), and where there are such: `arguments` (the data set's in the configuration), `questions`,
-    `script`, `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, of tests that
-    count while they run) with `reasons`, `own_score` (what the rules of somebody's own kind of test gave) and
-    `own_sure` (false: the judge is asked, where there is one). The
-    verdict's `properties` say what it was scored `by`: words, points, rules or judge, and the data set.
+    Required columns: `dataset` (the test's title, such as "Spy Meeting"), `expected`, and `responses` (the replies to
+    the test's questions). Optional columns: `arguments` (of the data set in the configuration), `questions`, `script`,
+    `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, if the test counts them
+    itself) with `reasons`, `own_score` (the score by a user's own kind) and `own_sure` (False: ask the judge, if there
+    is one). The verdict's `properties` hold the data set and `by`: words, points, rules or judge.
 
     Raises:
-        ConfigurationError: an argument cannot be.
+        ConfigurationError: An argument is invalid.
 
     Raises, when called:
-        ValueError: the row is not a test: its data set or its replies are missing.
-        JudgementError, EndpointError: as every judge, where one is asked.
+        ValueError: The row is no test: its data set or its replies are missing.
+        JudgementError, EndpointError: The judge failed.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC),)
@@ -204,7 +203,7 @@ class MemoryEvaluator(Evaluator):
         return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
     def _by_words(self, test: FinishedTest, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
-        """The verdict, or the inputs of what has to be asked of the judge."""
+        """Return the verdict, or the inputs of the questions for the judge."""
         own, sure = given(own_score), given(own_sure) is not False
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
@@ -238,7 +237,7 @@ class MemoryEvaluator(Evaluator):
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
         passed = score.score >= self._threshold
-        if not passed:  # written here: a score by somebody's own rules has no reason, and gets none from its fault
+        if not passed:  # set here, as a score by a user's rules may have no reason
             fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
             properties["faults"] = to_json([fault])
         return verdict(
@@ -246,7 +245,7 @@ class MemoryEvaluator(Evaluator):
         )
 
     def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
-        """The mean of each data set, their sum (`score`) and mean (`accuracy`): each data set counts the same."""
+        """Return the mean of each data set, their sum (`score`) and their mean (`accuracy`)."""
         scores: dict[str, list[float]] = {}
         for row in rows:
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)

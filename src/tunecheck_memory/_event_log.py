@@ -1,15 +1,14 @@
-"""The event log of one session: everything that its conversation came to, in order; its state is a fold over it.
+"""The event log of one session: all events of its conversation in order. The session's state is a fold over them.
 
 One JSON object a line in `RUN/memory/<session>/events.jsonl`:
 
-    {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: what the events depend on
-    {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before something is asked of the agent or the judge
-    {"k": "done", "n": 12, "outcome": {…}}                          what it came to
-    {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            something that concerns nobody else
+    {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: the settings that events depend on
+    {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before a call to the agent or the judge
+    {"k": "done", "n": 12, "outcome": {…}}                          the outcome of the call
+    {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            an effect without a call
 
-Where a run went on with another prompt size or judge, the event from which that holds says so: `"changed": {…}`.
-A `do` without its `done`, at the end, was in flight when the process died: it is carried out again under the same key.
-The last line may be torn; it is cut off.
+If a run went on with another prompt size or judge, the first event after that has `"changed": {…}`. A `do` without a
+`done` at the end was in flight when the process died: it is repeated under the same key. A torn last line is removed.
 """
 
 import shutil
@@ -36,10 +35,10 @@ from tunecheck_memory._effects import Effect, Outcome
 
 PROMPT_SIZE, JUDGE = "prompt size", "judge"
 CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
-"""What a session may go on without: what was said keeps, and the events to come depend on the new one."""
+"""Settings that may change when a session is resumed; they apply to later events."""
 
 FOLDER, EVENTS = "memory", "events.jsonl"
-"""The folder in a run's own, and in it, below each session's, the file of its events."""
+"""The folder in the run's folder, and the name of a session's event log."""
 
 
 def session_name(trial: object) -> str:
@@ -84,9 +83,9 @@ AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A recorded effect; `outcome` is None where it was in flight, `key` where nobody was asked.
+    """A recorded effect; `outcome` is None if it was in flight, `key` is None if no call was made.
 
-    `changed` is what the session was made of otherwise from this event on.
+    `changed` holds settings that changed with this event.
     """
 
     effect: Effect
@@ -99,16 +98,16 @@ class Event(msgspec.Struct, frozen=True):
 class EventLog:
     """The log of a session at work: `recorded` are its events so far, `start_us` is when its clock began.
 
-    `begun_with` is what the first event depended on, `change` what is otherwise from the next one on. Every method that
-    writes raises RunError where it cannot.
+    `begun_with` are the settings at the first event, `change` those that change with the next one. Methods that write
+    raise RunError if they cannot.
     """
 
     def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
-        """Open the log, or begin it; `made_of` names what the events depend on, each with a hash or a setting.
+        """Open or create the log; `made_of` holds the settings that events depend on, as values or hashes.
 
         Raises:
-            ConfigurationError: it was begun with something else; the text says what.
-            RunError: it is damaged, or cannot be written.
+            ConfigurationError: The log was begun with other settings; the text says which.
+            RunError: The log is damaged, or cannot be written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +128,7 @@ class EventLog:
                     f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
                     "undo that, or start anew with --fresh"
                 )
-        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
+        except BaseException:  # noqa: BLE001 - close the file, as no log object will
             self._file.close()
             raise
         self.start_us = header.start
@@ -138,11 +137,11 @@ class EventLog:
         last = self.recorded[-1] if self.recorded else None
         in_flight = last is not None and last.outcome is None
         self._next = len(self.recorded) - in_flight
-        if last is not None and in_flight and self.change:  # it is asked for again
+        if last is not None and in_flight and self.change:  # the call is repeated
             self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
-        """Record what is about to be asked of the agent or the judge."""
+        """Record a call to the agent or the judge before it is made."""
         self._file.append(_Do(self._next, key, at_us, effect, self._told()))
 
     def done(self, outcome: Outcome) -> None:
@@ -154,7 +153,7 @@ class EventLog:
         self._next += 1
 
     def _told(self) -> dict[str, JSON] | None:
-        """The change, once: with the first event from which it holds."""
+        """Return the changed settings for the next event only."""
         change, self.change = self.change, None
         return change
 
@@ -163,15 +162,15 @@ class EventLog:
 
 
 def read_events(path: Path) -> list[Event]:
-    """The events of a log; raises ConfigurationError where it cannot be read, RunError where it is damaged."""
+    """Return the events of a log. Raise ConfigurationError if it is unreadable, RunError if it is damaged."""
     return _whole(path).events
 
 
 def refuse_damage(path: Path, *, accept: bool) -> str | None:
-    """Refuse a log that is damaged; where that is accepted, cut it off there, keep a copy, and say so.
+    """Refuse a damaged log. If damage is accepted, truncate the log there, keep a copy, and return a note.
 
     Raises:
-        RunError: it is damaged, and that is not accepted.
+        RunError: The log is damaged, and that is not accepted.
     """
     if not accept:
         _whole(path)
@@ -187,7 +186,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
 
 
 class _Log(NamedTuple):
-    """What a log holds up to its byte `end`, and what is wrong from there on."""
+    """The content of a log up to its byte `end`, and the problem there."""
 
     header: _Session | None
     events: list[Event]

@@ -1,10 +1,10 @@
-"""A finished run in the GoodAI benchmark's own layout, for its tools and for checks/goodai_replay.py.
+"""Write a finished run in the GoodAI benchmark's layout, for its tools and checks/goodai_replay.py.
 
     <folder>/<benchmark>/definitions/config.yml, <Title>/<example>.def.json
     <folder>/<benchmark>/results/<agent>/master_log.jsonl, runstats.json, <Title>/<example>_<repetition>.json
 
-Each repetition has a folder of its own, `<agent> #2` and so on. `full_log` of a result holds the test's own events.
-The master log holds the messages of other tests and the filler.
+Each repetition has its own folder: `<agent> #2` and so on. A result's `full_log` holds the test's own events; the
+master log holds all messages, filler included.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ _SYSTEM: Mapping[type[Effect], str] = {
 
 
 def _local(at_us: int) -> str:
-    """As the benchmark writes a time, without a zone; always UTC."""
+    """Return a time in the benchmark's format: UTC, without a zone."""
     return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
 
 

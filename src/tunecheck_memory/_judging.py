@@ -1,4 +1,4 @@
-"""The judges of memory tests: those that tests consult while they run, and those that score them afterwards."""
+"""The judges of memory tests: one that running tests consult, and one that scores finished tests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def prompt_file(name: str, folder: Path = _WORKSPACE) -> Path:
 class EndpointJudge:
     """Asks a model, each question by the prompt file `memory_<purpose>.prompty`.
 
-    The prompt's inputs are the request's values, lists as lines. Without a valid answer the judgement is an object
-    whose only key, `error`, says why.
+    The prompt's inputs are the request's values, lists as lines. If the answer is invalid, the judgement is
+    `{"error": reason}`.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] = _WORKSPACE) -> None:
@@ -61,7 +61,7 @@ class EndpointJudge:
 
 
 class _Question(PromptyEvaluator):
-    """A question of a running test: what counts are the values of the answer, not the verdict."""
+    """A question of a running test; it uses the values of the answer, not the verdict."""
 
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
         given = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
@@ -129,7 +129,7 @@ class MemoryJudges:
         return {name: judge.arguments for name, judge in self._judges.items()}
 
     def questions(self, test: FinishedTest) -> list[dict[str, object]]:
-        """The inputs of each question to the judge; none where no answer is expected, or none was given."""
+        """Return the inputs of each question to the judge; none if nothing is expected or replied."""
         expected = [
             each if isinstance(each, str) else "" if each is None else dumps(each).decode()
             for each in test.expected[:_MOST_QUESTIONS]
@@ -140,7 +140,7 @@ class MemoryJudges:
         if len(replies) == 1 and (kind := shipped_kind(test.title)) is not None and kind.judged_in_parts:
             expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
             replies *= len(expected)
-        elif len(replies) == 1 and len(expected) > 1:  # one reply has to hold it all
+        elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
             expected = ["\n".join(expected)]
         asked = [*test.questions, *[""] * len(expected)]
         told = "\n".join(line for line in test.script if line not in test.questions)
@@ -156,9 +156,9 @@ class MemoryJudges:
     def together(
         self, test: FinishedTest, verdicts: Sequence[Verdict]
     ) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
-        """The share of answers that are right, the reasons, and the properties of the judge's verdicts.
+        """Return the share of right answers, the reasons, and the properties of the judge's verdicts.
 
-        These are the first verdict's, with the tokens of all. A question that was never answered counts as wrong.
+        The properties are those of the first verdict, with the tokens of all. Unanswered questions count as wrong.
         """
         name = self._name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]

@@ -1,4 +1,4 @@
-"""A kind of memory test: what a data set of the configuration makes, how its tests go, and how they are scored."""
+"""The base of kinds of memory tests, and the data of tests: definitions, steps, replies, points and scores."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let the conversation go on without this test: for so many tokens, so long, or until a share of its span.
+    """Let the conversation go on without this test: for tokens, seconds, or until a share of its span.
 
-    `percentage` counts in percent of the memory span, from the test's beginning.
+    `percentage` is a percentage of the memory span, counted from the start of the test.
     """
 
     tokens: int = 0
@@ -38,15 +38,15 @@ class Wait:
 
     @property
     def is_none(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """True if there is nothing to wait for."""
         return not (self.tokens or self.seconds or self.percentage)
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Say this to the agent; `question` marks what its reply is scored by.
+    """Send a message to the agent; the reply to a `question` is scored.
 
-    `register` begins the test's callback with this message's reply.
+    `register` starts the test's callback with the reply to this message.
     """
 
     message: str
@@ -56,12 +56,12 @@ class Say:
     def __post_init__(self) -> None:
         if not isinstance(self.message, str):
             raise ValueError(f"it says {self.message!r:.60}, which is not text")
-        self.message.encode()  # half a character (a lone surrogate) cannot be sent to anybody
+        self.message.encode()  # a lone surrogate cannot be sent
 
 
 @dataclass(frozen=True, slots=True)
 class AskJudge:
-    """Ask the judge during the run: `purpose` names the question, `values` are what it is about."""
+    """Ask the judge during the run: `purpose` names the question, `values` are its inputs."""
 
     purpose: str
     values: Mapping[str, JSON]
@@ -73,7 +73,7 @@ class AskJudge:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """What a step came to: the agent's or the judge's words (None after a wait), and when, in µs since 1970 (UTC)."""
+    """The outcome of a step: the reply of agent or judge (None after a wait), and times in µs since 1970 (UTC)."""
 
     text: str | None
     sent_us: int
@@ -82,9 +82,9 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The result of a test that decides as it goes: points of at most `most`, and a reason for each."""
+    """The result of a test that counts its points itself: points, at most `most`, and reasons."""
 
-    points: int | float  # as given: an event log keeps what is an integer one
+    points: int | float  # not converted: an event log keeps integers
     most: int | float
     reasons: tuple[str, ...]
 
@@ -100,15 +100,15 @@ def is_number(value: object) -> bool:
 Step: TypeAlias = Say | Wait | AskJudge
 
 Steps: TypeAlias = Generator[Step, Replied, Points | None]
-"""A test at work: yields steps, is sent what each came to; returns its points where it counts them itself."""
+"""A running test: it yields steps, is sent their outcomes, and may return points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One test as its file describes it.
 
-    `title` is its data set's folder name ("Colours"), `example` its file's name without `.def.json`. `is_question` and
-    `waits` are as long as `script`; one longer in a temporal test, whose question is worded when it is asked.
+    `title` is the folder name of its data set ("Colours"), `example` the file name without `.def.json`. `is_question`
+    and `waits` have the length of `script`, or one more in a temporal test, which words its question at run time.
     """
 
     title: str
@@ -123,17 +123,18 @@ class Definition:
 
     @property
     def id(self) -> str:
-        """What the test is called in logs: "Colours - 0"."""
+        """Return the test's name in logs: "Colours - 0"."""
         return f"{self.title} - {self.example}"
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTest:
-    """What a finished test is scored by.
+    """The data for scoring a finished test.
 
-    `responses` are the agent's replies to the test's questions, in order; `since_question` every reply of the agent in
-    the whole conversation from the (last) question's own on, for tests with a callback, else empty; `points` what a
-    dynamic test counted itself; `args` its data set's arguments in the configuration.
+    responses: the agent's replies to the test's questions, in order.
+    since_question: all replies in the conversation from the last question on, for tests with a callback; else empty.
+    points: the points that the test counted itself, if any.
+    args: the arguments of its data set in the configuration.
     """
 
     title: str
@@ -148,9 +149,9 @@ class FinishedTest:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A test's score, from 0 to 1, and the reasons.
+    """A test's score from 0 to 1, and the reasons.
 
-    `sure` is False where rules hardly suffice: a judge is then asked, where there is one.
+    `sure` is False if rules hardly suffice; a judge is then asked, if there is one.
     """
 
     score: float
@@ -159,18 +160,18 @@ class Score:
 
 
 GROUP = "memory"
-"""The entry points by which kinds of tests are found."""
+"""The entry-point group of kinds of tests."""
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:
-    """Waits that spread so many lines evenly over the first nine tenths of the memory span; none after the last."""
+    """Return waits that spread lines evenly over the first nine tenths of the memory span; none after the last."""
     share = 90 / (lines - 1) if lines > 1 else 0
     return tuple(Wait(percentage=(line + 1) * share) for line in range(lines - 1)) + (Wait(),) * (lines > 0)
 
 
 @dataclass(frozen=True)
 class GenerationContext:
-    """What definitions are made from: the run's seed, the memory span, the user's texts and the generator model."""
+    """The inputs of definitions: the run's seed, the memory span, the user's texts and the generator model."""
 
     seed: int
     memory_span: int
@@ -184,7 +185,7 @@ class GenerationContext:
 
 @dataclass(frozen=True)
 class Scene:
-    """What an active test may look at: the clock (µs since 1970, UTC), its own random numbers, and the wording."""
+    """The context of a running test: the clock (µs since 1970, UTC), its random numbers, and the wording."""
 
     now_us: Callable[[], int]
     random: random.Random
@@ -197,8 +198,8 @@ class Kind:
     A kind keeps each argument as an attribute of the same name.
 
     `name` is what configurations say ("colours"), `title` the folder name and the ids' beginning ("Colours").
-    Two kinds that share a topic are never active at once; each kind is its own topic. `resets` says that the wording
-    has a message that makes the agent forget the test when it is over.
+    Two kinds that share a topic are never active at once; each kind is its own topic. With `resets`, the session
+    sends a message after the test that makes the agent forget it.
     """
 
     name: ClassVar[str]
@@ -206,15 +207,15 @@ class Kind:
     topics: ClassVar[frozenset[str]] = frozenset()
     resets: ClassVar[bool] = False
     consults: ClassVar[bool] = False
-    """Whether its tests ask the judge while they run."""
+    """True if its tests ask the judge while they run."""
     judged: ClassVar[bool] = False
     """True if only a judge can score its tests."""
     judge_prompt: ClassVar[str] = "memory_recall"
     """The prompt file by which a judge scores its tests."""
     judged_in_parts: ClassVar[bool] = False
-    """True if a judge is asked for each part of a single reply: any of the words that are expected there."""
+    """True if the judge checks each expected part of a single reply; one of its accepted words suffices."""
     needs_texts: ClassVar[bool] = False
-    """True if its tests are made from texts of the user's; a run without `--texts` leaves the data set out."""
+    """True if its tests need the user's texts; a run without `--texts` leaves the data set out."""
 
     @classmethod
     def argument_names(cls) -> tuple[str, ...]:
@@ -226,30 +227,30 @@ class Kind:
 
     @property
     def arguments(self) -> Mapping[str, JSON]:
-        """The arguments it was made with, for definitions, rows and fingerprints: attributes of the same names."""
+        """Return its arguments, read from attributes of the same names, for definitions, rows and fingerprints."""
         return {name: getattr(self, name) for name in self.argument_names()}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Make the first `count` tests, always the same for the same arguments and seed; by default one by one.
+        """Make the first `count` tests; equal arguments and seeds give equal tests. By default, make them one by one.
 
         Raises:
-            ConfigurationError: it needs something (texts, a generator) that is not there; the text says what to give.
+            ConfigurationError: Texts or a generator are missing; the text says what to give.
         """
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
-        """Make one test, where each can be made by itself; a kind has this method or `definitions`."""
+        """Make one test. A kind implements this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions()")
 
     def check(self, wording: Wording) -> None:
-        """Find out before anything is said whether the wording has all that the tests need; by default it has.
+        """Check before the run that the wording has all texts that the tests need. By default, do nothing.
 
         Raises:
-            ConfigurationError: something is missing; the text says what.
+            ConfigurationError: A text is missing.
         """
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """The running test: by default each line of its script and its wait; a temporal one asks its question last."""
+        """Run the test: by default, say each line of the script and wait; a temporal test asks its question last."""
         said_us: list[int] = []
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
             replied = yield Say(message, question=question, register=question and definition.uses_callback)
@@ -261,20 +262,20 @@ class Kind:
         return None
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """The question of a temporal test, worded when it is asked; `statements_us` are when each line was said.
+        """Return the question of a temporal test; `statements_us` are the times of its lines.
 
-        A kind with temporal tests has this method.
+        A kind with temporal tests implements this method.
         """
         raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests and no temporal_question()")
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
-        """For tests with a callback: whether it has seen enough of the replies since the question, its own first."""
+        """For tests with a callback: True if the replies since the question suffice, the reply to it first."""
         return True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score a finished test by rules; None if only a judge can. A test's own points are its score in any case."""
+        """Score a finished test by rules; return None if only a judge can. A test's own points take precedence."""
         return None
 
     def is_verbatim(self, given: FinishedTest) -> bool:
-        """False if a judge may know better than the rules, as the replies are worded in another way than expected."""
+        """False if the replies are worded in another way than expected, so that a judge may know better than rules."""
         return True

@@ -1,4 +1,4 @@
-"""JSON as models write it: fenced, among prose, with comments, trailing commas or forgotten quotes and commas."""
+"""Read JSON as models write it: fenced, in prose, with comments, trailing commas, or missing quotes and commas."""
 
 import json
 import re
@@ -6,14 +6,14 @@ import re
 from tunecheck.plugins import JSON, loads
 
 MAX_CHARACTERS = 200_000
-"""Longest text that is looked into; a reply that holds a list is a hundred times shorter."""
+"""Characters of a text that are read; a reply with a list has a hundredth of them."""
 
 _MAX_DEPTH = 60
 _FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
 _PASSED_OVER = re.compile(r"(?:\s+|//[^\n]*|\.\.\.|…)+")
 _WORD = re.compile(r"[^\s,:\]}\[{\"]+")
 _AFTER_TEXT = re.compile(r"[\]}]|\"[^\"\n]{0,80}\"\s{0,20}[:,\]}]")
-"""What follows a line at whose end the closing quote was forgotten: a bracket, or the next name or item."""
+"""The text after a line with a missing closing quote: a bracket, or the next name or item."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?")
 _TEXT = re.compile(r'"((?:[^"\\]+|\\.)*)("?)', re.DOTALL)
@@ -23,14 +23,13 @@ _WORDS: dict[str, JSON] = {"true": True, "false": False, "null": None, "True": T
 
 
 def read_lenient(text: str) -> JSON:
-    """The JSON value in a text: the text itself, else its first ```json block, else what its first bracket opens.
+    """Return the JSON value of a text: the text itself, else its first ```json block, else that at its first bracket.
 
-    Missing commas, quotes before a line's end and values (`"key",` reads as null) are taken as meant; comments after
-    `//`, `...` and trailing commas are passed over, and so is what follows the value. A bracket that is never closed
-    is an error: nobody knows what is missing.
+    Missing commas, quotes at the end of a line and values (`"key",` reads as null) are completed. Comments after `//`,
+    `...`, trailing commas and text after the value are ignored. An unclosed bracket is an error, as parts are missing.
 
     Raises:
-        ValueError: there is no such value.
+        ValueError: The text contains no such value.
     """
     text = text[:MAX_CHARACTERS]
     try:

@@ -1,7 +1,7 @@
-"""A benchmark's definitions: made from its configuration, kept in a folder, and read from there the next time.
+"""Make a benchmark's definitions from its configuration, keep them in a folder, and read them from there.
 
-The folder is laid out as the GoodAI benchmark's: `config.yml` and `<Title>/<example>.def.json`. `made_of.json` records
-what each data set's tests were made from. It is written last, so that an interrupted run leaves no record.
+The folder has the GoodAI benchmark's layout: `config.yml` and `<Title>/<example>.def.json`. `made_of.json` records the
+inputs of each data set's tests. It is written last, so that an interrupted run leaves no record.
 """
 
 import os
@@ -34,7 +34,7 @@ from tunecheck_memory._kind import Definition, GenerationContext, Wait, default_
 SUFFIX = ".def.json"
 
 MAX_BYTES = 16 << 20
-"""Largest file that is read; those with a book's chapters have less than a hundredth of it."""
+"""The largest file that is read; definitions with a book's chapters have less than a hundredth of it."""
 
 MAX_TOKENS = 1_000_000_000
 MAX_SECONDS = 100 * 366 * 86_400
@@ -44,7 +44,7 @@ _UNSAFE = frozenset('/\\:*?"<>|\0')
 
 
 def safe_name(text: str) -> str:
-    """The text with what no file name may hold replaced."""
+    """Replace the characters of a text that file names cannot contain."""
     name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
     return name.strip(". ") or "run"
 
@@ -55,12 +55,12 @@ _SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
 class _Wait(Written, frozen=True, omit_defaults=True):
     tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)] | None = None
     time: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
-    # As given: the hash that a run is resumed by tells 90 from 90.0.
+    # Not converted: the hash of a resumed run differs for 90 and 90.0.
     percentage_finished: Annotated[int, _SHARE] | Annotated[float, _SHARE] | None = None
 
 
 class _File(msgspec.Struct, frozen=True):
-    """The benchmark's own definitions have other keys beside these."""
+    """A definition file. The benchmark's own files have further keys."""
 
     script: list[str] | None = None
     is_question: list[bool] | None = None
@@ -72,10 +72,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def read_definition(file: Path | str) -> Definition:
-    """The definition of one file; folder and name say which test it is.
+    """Read the definition in a file; folder and file name identify the test.
 
     Raises:
-        DataError: it cannot be read, or is not a definition; names file and key.
+        DataError: The file cannot be read, or is no definition; names file and key.
     """
     path = Path(file)
     content = read_as(_content(path), _File, str(path), error=DataError)
@@ -113,10 +113,10 @@ def _content(path: Path) -> JSON:
 
 
 def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> list[Path]:
-    """Write each to its file below a folder in which nobody reads yet; gives the files.
+    """Write each definition to its file in a folder that is not in use yet; return the files.
 
     Raises:
-        DataError: a title or an example's name cannot be a file's name, or a file cannot be written.
+        DataError: A title or an example cannot be a file name, or a file cannot be written.
     """
     from tunecheck.runs import dumps_readably
 
@@ -131,10 +131,10 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
 
 
 def definition_path(folder: Path | str, definition: Definition) -> Path:
-    """Where a definition's file stands below the folder `definitions`.
+    """Return the path of a definition's file in the folder `definitions`.
 
     Raises:
-        DataError: its title or example cannot be a file's name.
+        DataError: Its title or example cannot be a file name.
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
@@ -160,7 +160,7 @@ Mode = Literal["reuse", "regenerate"]
 CONFIG, RECORD = "config.yml", "made_of.json"
 
 _TOKENS_A_LINE = 4
-"""Tokens of each message beyond its text."""
+"""Tokens of a message beside its text."""
 
 _ADVICE = "give --regenerate to make them anew, or --reuse to take them as they are"
 
@@ -168,7 +168,7 @@ _ByTitle: TypeAlias = dict[str, list[Definition]]
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A data set that is not in a memory run, and why."""
+    """A data set that was left out of a memory run, and the reason."""
 
     title: str
     reason: str
@@ -194,7 +194,7 @@ def make_definitions(
 
     Args:
         configuration: The data sets; each has its own seed and memory span.
-        folder: Where the definitions are kept.
+        folder: The folder of the definitions.
         making: The texts and the generator of new definitions.
         mode: None takes existing definitions if their record has the same data sets, arguments, spans and seeds.
             "reuse" takes them without looking at the record, "regenerate" makes all of them again.
@@ -260,7 +260,7 @@ def _check_record(configuration: Configuration, folder: Path, absent: Mapping[st
 
 
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> _ByTitle:
-    """Make all data sets but those whose texts are missing; existing definitions go once all are made."""
+    """Make all data sets except those with missing texts; old definitions are removed once all are made."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _made(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
     building = folder / f".making-{os.getpid()}"
@@ -293,7 +293,7 @@ def _made(data_set: DataSet, configuration: Configuration, making: GenerationCon
         made: object = data_set.kind.definitions(data_set.examples, own)
     except TunecheckError:
         raise
-    except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
+    except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
     try:
         return _checked(data_set.title, made)

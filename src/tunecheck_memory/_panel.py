@@ -1,4 +1,4 @@
-"""The panel of a memory run's report: its figures, how its tests were interleaved, and the log of each test."""
+"""The panel of a memory run's report: figures, a timeline of the interleaved tests, and the log of each test."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,7 +100,7 @@ def _entries(column: Iterable[JSON]) -> Iterator[LogEntry]:
     for each in column:
         try:
             yield msgspec.convert(each, LogEntry)
-        except (msgspec.ValidationError, UnicodeEncodeError):  # somebody else's run, or damage
+        except (msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
             continue
 
 
@@ -214,7 +214,7 @@ def memory_figures(run: Path) -> JSON:
 
 
 class TimelinePanel:
-    """How the tests of a run were interleaved in their conversations."""
+    """The timeline of a run's interleaved tests."""
 
     @cached_property
     def script(self) -> str:
@@ -227,7 +227,7 @@ class TimelinePanel:
         return _browser_file("timeline.css")
 
     def reader(self, folder: Path | None) -> TimelineReader:
-        """Return what reads the rows of the run in a folder."""
+        """Return a reader of the rows of the run in a folder."""
         return TimelineReader(folder)
 
 

@@ -1,4 +1,4 @@
-"""Scores by rules: each kind of test that ships scores finished tests from their replies, from 0 to 1."""
+"""Score finished tests by the rules of the shipped kinds, from 0 to 1."""
 
 import math
 import re

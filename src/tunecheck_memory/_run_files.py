@@ -1,12 +1,12 @@
-"""What a memory run leaves beside the files of every run, below `RUN/memory/`, and its figures.
+"""Write the own files of a memory run, in `RUN/memory/`, and compute its figures.
 
-session-1/events.jsonl             a session's events: the truth
-<benchmark>/definitions/…          its tests, as they were
-<benchmark>/results/<agent>/…      what came of them, in the GoodAI benchmark's layout
+session-1/events.jsonl             a session's events, from which all else follows
+<benchmark>/definitions/…          the definitions of its tests
+<benchmark>/results/<agent>/…      their results in the GoodAI benchmark's layout
 summary.json                       the figures
 
-The figures are as the GoodAI benchmark defines them, but for two things: scores stay within 0 and 1, and speed leaves
-out replies that the agent adopted ready-made.
+The figures are those of the GoodAI benchmark, except that scores stay within 0 and 1, and that speed excludes suggested
+replies that the agent adopted.
 """
 
 import math
@@ -34,7 +34,7 @@ from tunecheck_memory._target import MemoryTarget
 
 
 class MemoryFigures(msgspec.Struct, frozen=True):
-    """One data set of a memory run; `mean` and `std` are null where none of its tests has a score."""
+    """One data set of a memory run; `mean` and `std` are null if none of its tests has a score."""
 
     tests: int
     scored: int
@@ -81,7 +81,7 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
 
 
 def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
-    """Write a run's definitions into its folder, all at once, unless they are there."""
+    """Write a run's definitions into its folder in one step, unless they exist."""
     folder = benchmark / "definitions"
     if folder.is_dir():
         return
@@ -97,7 +97,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
 
 
 def _configuration_text(configuration: Configuration) -> bytes:
-    """The configuration with the kinds' topics as incompatibilities: the benchmark knows no topics."""
+    """Return the configuration with topics as incompatibilities, as the benchmark has no topics."""
     settings = configuration.settings()
     config = settings["config"]
     assert isinstance(config, dict)
@@ -111,7 +111,7 @@ def _configuration_text(configuration: Configuration) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """`score` is None where nothing could score the test; `tokens` is its span."""
+    """`score` is None if the test has none; `tokens` is its span."""
 
     title: str
     trial: int
@@ -189,7 +189,7 @@ def write_run_files(
     *,
     isolated: bool,
 ) -> tuple[MemorySummary, list[Path]]:
-    """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
+    """Write the figures and results of a finished run; return the figures and the repetitions' folders."""
     rows = [*run.rows()]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
@@ -224,7 +224,7 @@ def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacySco
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
-    """In dollars; of several conversations, which were paid for together, no cost is known."""
+    """Return the costs in dollars; None for several conversations, as their costs are not separated."""
     dollars: dict[str, float] = {}
     for name in ("target", "judge", EVALUATOR):
         spent = usage.get(name)

@@ -35,12 +35,12 @@ from tunecheck_memory._wording import FillerPool, FillerWriter, Wording
 
 @dataclass(frozen=True)
 class Test:
-    """`memory_span` is its data set's, if that differs from the run's.
+    """A test to run.
 
-    `seed` is that of its random numbers, by default its id.
+    `memory_span` is its data set's, if that differs from the run's. `seed` seeds its random numbers; default: its id.
     """
 
-    __test__ = False  # none of pytest's
+    __test__ = False  # not a pytest class
 
     definition: Definition
     kind: Kind
@@ -53,9 +53,10 @@ class Test:
 
 
 class Task:
-    """`begun_at` is the count of tokens at which it began, `reply_tokens` those of the last reply to it.
+    """A running test.
 
-    `replies` are, once it has a callback, the agent's since its question; `over` says that these were enough.
+    `begun_at` is the token count at its start, `reply_tokens` the tokens of the last reply to it. With a callback,
+    `replies` are the agent's replies since the question, and `over` is True once they suffice.
     """
 
     def __init__(self, test: Test, wording: Wording, now_us: Callable[[], int]) -> None:
@@ -90,7 +91,7 @@ class Task:
             step = self._advance()
         except TunecheckError:
             raise
-        except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
+        except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
             raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
         return step
 
@@ -120,7 +121,7 @@ class Task:
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
-    """By title, the titles that must not be at work at the same time, its own included."""
+    """Return for each title the incompatible titles, its own included."""
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
     for together in declared:
@@ -133,10 +134,10 @@ def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topi
 
 
 MAX_MESSAGE_TOKENS = 4096
-"""Largest filler message, in tokens with its answers."""
+"""The largest filler message in tokens, answers included."""
 
 _ISOLATED_FILLER = 100
-"""Tokens of filler at a time while the callback of an isolated test looks on."""
+"""Tokens of each filler message while an isolated test waits for its callback."""
 
 _SECOND = 1_000_000
 
@@ -146,11 +147,12 @@ _Doing: TypeAlias = Generator[Effect, Outcome, _T]
 
 @dataclass(frozen=True)
 class Settings:
-    """How tests are interleaved.
+    """The settings of the interleaving.
 
-    `incompatibilities` are sets of titles of data sets, of which no two are at work at once; `by_topics` adds those
-    that share a topic. `start_us` is the clock at the beginning, `seed` the filler's. `isolated` runs one test after
-    another, without introduction or waits for tokens, and resets the agent after each.
+    incompatibilities: sets of titles whose tests must not overlap; `by_topics` adds kinds with a common topic.
+    start_us: the time at the start.
+    seed: the seed of the filler.
+    isolated: run one test after another, without introduction and waits for tokens, and reset the agent after each.
     """
 
     memory_span: int
@@ -177,10 +179,10 @@ def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
 
 
 class Scheduler:
-    """A fold over the outcomes that it was sent.
+    """Decides the next effect from the outcomes so far.
 
-    `tokens` counts all that was said by both sides, `now_us` is the time of the last outcome, `draws` is the source of
-    the filler's random numbers. `waiting` holds what each waiting test waits for, in the order in which they began to.
+    `tokens` counts the tokens of both sides, `now_us` is the time of the last outcome, `draws` the source of the
+    filler's random numbers. `waiting` holds the targets of waiting tests, in the order in which the waits began.
     """
 
     def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
@@ -226,11 +228,11 @@ class Scheduler:
                 yield from self._finish(task)
 
     def _pick(self) -> _Doing[Task]:
-        # The first that has not begun and that no test at work blocks.
+        # The first test that has not begun and is not blocked by a running test.
         startable = min(
             (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
         )
-        task = self._ready() or self.tasks.get(startable)  # else time passes first, then filler
+        task = self._ready() or self.tasks.get(startable)  # if there is none, time passes first, then filler
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
@@ -241,7 +243,7 @@ class Scheduler:
         return task
 
     def _ready(self) -> Task | None:
-        """Of the tests that have waited long enough, the one whose count of tokens came first."""
+        """Return the test with the lowest token target among those that have waited long enough."""
         ready = [id_ for id_ in self.waiting if self._is_free(id_)]
         return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
 
@@ -250,7 +252,7 @@ class Scheduler:
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
     def _let_time_pass(self) -> _Doing[Task | None]:
-        """Go from one waiting test's time to the next, until a test is free; gives that test."""
+        """Jump from one waiting test's time to the next until a test is free; return that test."""
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)
             yield from self._note(Jump(self.waiting[first].at_us + _SECOND))
@@ -267,7 +269,7 @@ class Scheduler:
         return None
 
     def _turn(self, task: Task) -> _Doing[bool]:
-        """Let a test go on until it waits or ends; whether it has ended."""
+        """Let a test go on until it waits or ends; return True if it has ended."""
         while (step := task.next()) is not None:
             begun_us = self.now_us
             if isinstance(step, Say):
@@ -316,7 +318,7 @@ class Scheduler:
         while tokens > 0:
             before = self.tokens
             filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
-            # While a callback counts replies, none is suggested: the agent must really answer.
+            # While a callback counts replies, the agent must answer itself: no reply is suggested.
             suggested = None if self.callbacks else filler.suggested
             yield from self._say(Send("", filler.message, suggested=suggested, draws=filler.draws))
             tokens -= self.tokens - before
@@ -342,14 +344,14 @@ class Scheduler:
                 task.replies.append(reply)
 
     def start(self, task: Task) -> None:
-        """A test is at work: nothing that is incompatible with it may begin until it ends."""
+        """Start a test: incompatible tests are blocked until it ends."""
         title = task.test.definition.title
         self._to_begin[title].remove(task.id)
         self._at_work.add(task.id)
         self._blocks.update(self._conflicts[title])
 
     def to_wait(self, task: Task, wait: Wait) -> int:
-        """The tokens that a wait comes to now, less the reply to the test's last message."""
+        """Return the tokens of a wait, less those of the reply to the test's last message."""
         tokens = wait.tokens
         if wait.percentage > 0:
             span = task.test.memory_span or self.settings.memory_span

@@ -1,4 +1,4 @@
-"""An agent with its own memory, served by the protocol of docs/memory-agents.md, and a small one to serve."""
+"""Serve an agent with its own memory by the protocol of docs/memory-agents.md, and a small agent as an example."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, js
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A message as it came in. `at` is the time it told, else the server's own."""
+    """A received message. `at` is the time in the message, else the server's time."""
 
     conversation: str
     text: str
@@ -31,27 +31,27 @@ class AgentMessage:
 
 
 class ServedAgent(Service):
-    """An agent that can be served. It is told each message once, however often it is sent under its key."""
+    """Base of agents that can be served. A message that is repeated under its key reaches the agent once."""
 
     about = "an agent with a memory"
     paths = "/reply, /reset, /advance"
 
     @abstractmethod
     async def reply(self, message: AgentMessage) -> str:
-        """Reply; the suggested reply itself, where it is adopted."""
+        """Return the reply, which may be the suggested one."""
 
     @abstractmethod
     async def reset(self, conversation: str) -> None: ...
 
     async def advance(self, conversation: str, at: datetime) -> None:
-        """Time has passed; every message tells the time as well."""
+        """Let time pass. Every message contains the time as well."""
 
     def health(self) -> dict[str, JSON]:
-        """Counts of its own, for the health check."""
+        """Return the agent's own counts for the health check."""
         return {}
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """/reply, /reset and /advance."""
+        """Add the routes /reply, /reset and /advance."""
         server = _AgentServer(self, middleware)
         posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
         app.add_routes([web.post(path, handler) for path, handler in posts])
@@ -98,7 +98,7 @@ class _AgentServer:
     async def _once(
         self, request: web.Request, asked: list[JSON], reply: Callable[[], Awaitable[dict[str, JSON]]]
     ) -> web.Response:
-        # The time is not part of what was asked: a real clock goes on between a request and its repetition.
+        # The digest excludes the time: a real clock goes on between a request and its repetition.
         digest = hashlib.blake2b(canonical([request.path, *asked]), digest_size=16).digest()
         body, headers = await self._middleware.once(request, self._replies, digest, reply)
         return json_reply(body, headers=headers)
@@ -118,7 +118,7 @@ class _AgentBody(msgspec.Struct, frozen=True):
 
 
 async def _read(request: web.Request) -> _AgentBody:
-    """Return the body of a request; what is wrong with it is a BadRequestError."""
+    """Return the body of a request; raise BadRequestError if it is invalid."""
     try:
         return converted(read_object(await request.read()), _AgentBody)
     except msgspec.ValidationError as error:
@@ -126,10 +126,10 @@ async def _read(request: web.Request) -> _AgentBody:
 
 
 MAX_CONVERSATIONS = 256
-"""Conversations that are remembered; the least recently used one is dropped."""
+"""The most conversations in memory; the least recently used one is dropped."""
 
 MAX_CHARACTERS = 1 << 18
-"""Characters of one conversation, or message, that are remembered; the oldest are dropped."""
+"""The most characters of a conversation or message in memory; the oldest are dropped."""
 
 _MOST_NOTE = 2_000
 
@@ -143,7 +143,7 @@ _FILLING = frozenset(
     " or our say tell that the their them they this to told us was we were what when where which who why will with"
     " would you your".split()
 )
-"""Words that say nothing about what a question is about."""
+"""Words without a subject; they are ignored in questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _Note:
 
 @dataclass(slots=True)
 class _Memory:
-    """What was told in one conversation, oldest first."""
+    """The notes of one conversation, oldest first."""
 
     notes: deque[_Note] = field(default_factory=deque)
     characters: int = 0
@@ -167,11 +167,11 @@ class _Memory:
 
 
 class NoteAgent(ServedAgent):
-    """Remembers each sentence it is told, with the time; answers questions by the words they share with a sentence.
+    """Notes each sentence with its time, and answers questions with the note that shares most words.
 
-    Rare words count more than common ones, and of notes that fit alike the newest is told. A question about something
-    "2 hours ago" is answered with what was told nearest to that time. Suggested replies are adopted, and what they
-    answer is not noted. All of it lives in this process and is bounded.
+    Rare words count more than common ones; among equal notes, the newest is the answer. For a question about "2 hours
+    ago", the note nearest to that time is the answer. Suggested replies are adopted, and their messages are not noted.
+    The memory is in this process and bounded.
     """
 
     name = "recall"
@@ -222,13 +222,13 @@ class NoteAgent(ServedAgent):
 
 
 def _words(text: str) -> set[str]:
-    """The words that say what a text is about, in one spelling for one and many."""
+    """Return the subject words of a text, without a plural's s."""
     words = (word.lower() for word in _WORD.findall(text))
     return {word.removesuffix("s") for word in words if word not in _FILLING}
 
 
 def _fitting(notes: Iterable[_Note], asked: set[str]) -> list[_Note]:
-    """The notes that fit a question best, oldest first."""
+    """Return the notes that fit a question best, oldest first."""
     shared = [(note, asked & _words(note.text)) for note in notes]
     common = Counter(word for _, words in shared for word in words)
     fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]

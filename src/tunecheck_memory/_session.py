@@ -1,4 +1,4 @@
-"""A session: one long conversation at work. Carries out what the scheduler asks for, and logs it first.
+"""Run a session, which is one long conversation: execute and log the scheduler's effects.
 
 schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
     ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
@@ -27,18 +27,18 @@ from tunecheck_memory._kind import AskJudge
 from tunecheck_memory._session_state import SessionState, TestState
 
 _YIELD_EVERY = 64
-"""Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
+"""The event loop gets a turn after this many events, as an agent in the same process never waits."""
 
 _SHOWN = 160
 
 
 class Judge(Protocol):
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Return the judgement as a JSON object's text; `key` is the same if the same question is asked again.
+        """Return the judgement as a JSON object's text; a repeated question has the same `key`.
 
         Raises:
-            ConfigurationError: the judge does not know this question.
-            EndpointError: the call to a model failed for good.
+            ConfigurationError: The judge does not know this question.
+            EndpointError: The call to a model failed for good.
         """
 
 
@@ -47,15 +47,15 @@ class SessionStoppedError(RunError): ...
 
 @dataclass(eq=False, kw_only=True)
 class Session:
-    """One conversation; `run` has it from the beginning, or goes on where its log ends.
+    """One conversation; `run` starts it, or continues it where its log ends.
 
     Args:
-        schedule: makes the generator of effects, always the same.
-        agent: what the log holds it observes without being asked.
-        make_judge: makes whom dynamic tests consult, when the first of them does.
-        key: the idempotency key of the n-th event.
-        ended: told of each test that is over.
-        costs, judge_costs: count the calls to the agent and to the judge.
+        schedule: Makes the generator of effects; it must be deterministic.
+        agent: The tested agent; it observes the exchanges in the log without calls.
+        make_judge: Makes the judge for running tests when the first one asks.
+        key: Returns the idempotency key of the n-th event.
+        ended: Called with the state of each test that ends.
+        costs, judge_costs: Count the calls to the agent and to the judge.
     """
 
     schedule: Callable[[], Schedule]
@@ -75,16 +75,16 @@ class Session:
         self._number = 0
 
     def stop(self) -> None:
-        """Begin nothing more; an exchange under way may finish, and is recorded. `run` then raises."""
+        """Start no further calls. A call in flight may finish and is recorded; `run` then raises."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Have the conversation to its end.
+        """Hold the conversation to its end.
 
         Raises:
-            ConfigurationError: what was recorded is not what these tests and settings come to.
-            RunError: the agent or the judge failed for good, or the log cannot be written.
-            SessionStoppedError: it was asked to stop.
+            ConfigurationError: The log does not match these tests and settings.
+            RunError: The agent or the judge failed for good, or the log cannot be written.
+            SessionStoppedError: `stop` was called.
         """
         self.clock.set(self.log.start_us)
         schedule = self.schedule()
@@ -150,7 +150,7 @@ class Session:
         return outcome
 
     async def _waited(self, until_us: int) -> int:
-        # Real time may be long, and the run may be stopped meanwhile.
+        # A real clock may wait long, and the run may be stopped meanwhile.
         jump = asyncio.ensure_future(self.clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
         try:

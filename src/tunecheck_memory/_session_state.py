@@ -1,4 +1,4 @@
-"""The state of a session: what each test has come to, folded event by event from its log."""
+"""The state of a session: the state of each test, computed event by event from the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tunecheck_memory._kind import Points
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Messages and tokens that were said before a place in a conversation, and the time (µs since 1970, UTC)."""
+    """A place in a conversation: the messages and tokens before it, and the time (µs since 1970, UTC)."""
 
     message: int
     tokens: int
@@ -26,20 +26,20 @@ class Moment:
 
 @dataclass(slots=True)
 class Spent:
-    """Calls of the agent, and their time."""
+    """Calls and their total latency."""
 
     made: CallsMade = field(default_factory=CallsMade)
     latency_ms: float | None = None
 
     def add(self, outcome: Outcome) -> None:
-        if outcome.adopted:  # nobody was asked
+        if outcome.adopted:  # no call was made
             return
         self.made = self.made.plus(outcome.made)
         if outcome.latency_ms is not None:
             self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
     def data(self) -> dict[str, JSON]:
-        """Calls, tokens, and of the rest what there is."""
+        """Return calls and tokens, and other counts that are not 0."""
         counted = asdict(self.made)
         always: dict[str, JSON] = {name: counted.pop(name) for name in ("input_tokens", "output_tokens", "calls")}
         return always | {name: value for name, value in counted.items() if value}
@@ -47,13 +47,14 @@ class Spent:
 
 @dataclass(slots=True)
 class TestState:
-    """`spent` is what a test's own exchanges took, `judged` what its questions to the judge took.
+    """The state of one test.
 
-    `share` is what the whole conversation took since the test before it ended; `characters` are those of the whole
-    conversation while it lasted.
+    `spent` counts the calls of its own exchanges, `judged` its calls to the judge, `share` all calls of the
+    conversation since the previous test ended. `characters` counts those of the whole conversation while the test
+    lasted.
     """
 
-    __test__ = False  # pytest: the name is the benchmark's word
+    __test__ = False  # not a pytest class
 
     id: str
     begun: Moment
@@ -76,9 +77,9 @@ class TestState:
 
 
 class SessionState:
-    """All tests of a session, folded from its events in order; `count` counts the tokens of a text.
+    """The state of all tests of a session, computed from its events in order; `count` counts the tokens of a text.
 
-    `generated_tokens` and `generated_ms` leave out replies that were adopted or whose time nobody measured.
+    `generated_tokens` and `generated_ms` exclude adopted replies and replies without a measured time.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
@@ -96,7 +97,7 @@ class SessionState:
 
     @classmethod
     def of(cls, events: Iterable[Event], count: Callable[[str], int]) -> SessionState:
-        """The state after these events of a log."""
+        """Return the state after these events of a log."""
         state = cls(count)
         for event in events:
             if event.outcome is not None:

@@ -1,4 +1,4 @@
-"""The memory target: an agent that answers many rows in one long conversation, a session for each repetition."""
+"""The memory target: an agent answers many rows in one long conversation. Each repetition is a session."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ if TYPE_CHECKING:
 
 
 class MemoryTarget(EndpointTargetBase):
-    """Answers a row, which names a test, when that test is over in the row's session.
+    """Answers a row, which names a test, when that test ends in the row's session.
 
-    The first row of a session starts it; what it comes to is logged event by event in the run's folder, from where
-    it goes on after it was cut off. Rows of one repetition are one session.
+    The rows of one repetition are one session; its first row starts it. Events are logged in the run's folder, and an
+    interrupted session continues from there.
 
     Args:
-        endpoint: the agent: a model, or an agent with a memory of its own.
-        tests: all tests of a session.
-        settings: how they are interleaved.
-        judge: makes whom the dynamic tests of a session consult, `judge_endpoint` is the model behind it, if there is
-            one; `judged_by` says who that is, for the manifest.
-        max_prompt_size: tokens of conversation that the agent is sent at most.
-        clock: `virtual`, `mirrored` (the agent is told when time passes) or `real` (it is waited for).
-        prepare: called with the run's folder before the first session begins.
-        notes: remarks for the run.
+        endpoint: The agent: a model, or an agent with its own memory.
+        tests: All tests of a session.
+        settings: The settings of the interleaving.
+        judge: Makes the judge that running tests consult.
+        judged_by: A description of the judge for the manifest.
+        judge_endpoint: The judge's model, if there is one.
+        max_prompt_size: The most tokens of the conversation that the agent is sent.
+        clock: `virtual`, `mirrored` (the agent is informed when time passes) or `real` (the session waits).
+        prepare: Called with the run's folder before the first session starts.
+        notes: Remarks for the run.
 
     Raises:
-        ConfigurationError: the prompt size leaves no room, or the agent could not heed it.
+        ConfigurationError: The prompt size leaves no room, or the agent cannot have one.
     """
 
     tracks_each_call = True
@@ -93,7 +94,7 @@ class MemoryTarget(EndpointTargetBase):
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Wait for the end of the row's test; raises RunError where the conversation cannot go on."""
+        """Wait for the end of the row's test. Raise RunError if the conversation cannot go on."""
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
@@ -102,7 +103,7 @@ class MemoryTarget(EndpointTargetBase):
             if running is None:
                 running = self._running[trial] = self._start(trial, context)
             state = await running.ended(test.id)
-        except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
+        except ConfigurationError as error:  # stop the run: as a row's error it would not
             raise RunError(str(error)) from error
         return output_columns(state, test, session_name(trial))
 
@@ -135,11 +136,11 @@ class MemoryTarget(EndpointTargetBase):
         return running
 
     def state_of(self, events: Iterable[Event]) -> SessionState:
-        """What the tests of a session came to, by its events."""
+        """Return the state of a session after these events."""
         return SessionState.of(events, self._settings.tokenizer.count)
 
     def final_state(self, trial: int, events: Iterable[Event]) -> SessionState:
-        """The state of a session that is over, worked out from its events only where another process had it."""
+        """Return the state of a finished session, computed from its events if another process ran it."""
         running = self._running.get(trial)
         return self.state_of(events) if running is None else running.session.state
 
@@ -147,7 +148,7 @@ class MemoryTarget(EndpointTargetBase):
         return session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """The test's share of what the whole conversation took."""
+        """Return the test's share of the conversation's tokens."""
         made = share_of(output, "share")
         return made.input_tokens, made.output_tokens
 
@@ -194,7 +195,7 @@ class MemoryTarget(EndpointTargetBase):
 
 
 class _Running:
-    """A session at work in the background."""
+    """A session that runs in the background."""
 
     session: Session
 
@@ -223,7 +224,7 @@ class _Running:
         raise RunError(f"the conversation is over, and {test} is not")
 
     async def close(self) -> None:
-        """End it where it is; what it asked for and was not answered is asked again when it goes on."""
+        """Cancel the session. Calls in flight are repeated when it is resumed."""
         self._task.cancel()
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
@@ -252,7 +253,7 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
 
 
 def _wording_hash(wording: Wording) -> str:
-    """Of every text and the menu, wherever the files lie."""
+    """Return a hash of all texts and the menu, independent of the files' places."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
     texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}
     lines = texts["restaurant"]
@@ -267,25 +268,25 @@ OUTPUT_COLUMNS = frozenset(
 
 
 def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
-    """A finished test's columns.
+    """Return a finished test's columns.
 
     response: the last reply to a question.
-    responses, questions: all of them, in order.
-    since_question: every reply in the conversation from the question's own on; only of a test with a callback.
-    points, reasons: `{"points", "most"}` and why, where the test counted itself.
-    own_score: what the rules of somebody's own kind of test give, with its `reasons`; None of all others.
-    own_sure: whether those rules are sure of it.
-    log: the test's own events: `{"what", "message", "tokens", "at", …}`, where `message` and `tokens` count what was
-        said in the whole conversation before it; statements and questions say their `size` in tokens with the reply,
-        and the model's `reasoning` where there was any.
+    responses, questions: all replies and questions, in order.
+    since_question: all replies in the conversation from the question on, for tests with a callback.
+    points, reasons: `{"points", "most"}` and the reasons, if the test counts its points itself.
+    own_score, own_sure: the score by a user's own kind and whether its rules are sure, with `reasons`; else None.
+    log: the test's own events: `{"what", "message", "tokens", "at", …}`. `message` and `tokens` count those of the
+        whole conversation before the event; statements and questions have their `size` in tokens with the reply, and
+        the model's `reasoning` if there was any.
     session: the conversation's name.
     began, ended: `{"message", "tokens", "at"}`.
-    tokens, characters: of the whole conversation while the test lasted: how far it had to remember.
-    needles: statements, as opposed to questions.
-    usage: what its own messages took; share: what the conversation took since the test before it ended, so that the
-        shares of all tests come to the whole; simulated replies are left out.
-    judged: what its questions to the judge took; None where no model was asked.
-    latency_ms: sum over its own messages.
+    tokens, characters: those of the whole conversation while the test lasted, the distance to remember over.
+    needles: the number of statements.
+    usage: the calls of its own messages.
+    share: the calls of the conversation since the previous test ended; the shares of all tests add up to the total.
+        Simulated replies are excluded.
+    judged: its calls to the judge; None without a judge model.
+    latency_ms: the sum over its own messages.
     """
     assert state.ended is not None
     definition, points, own = test.definition, state.points, _own_score(state, test)
@@ -316,8 +317,8 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
 
 
 def _own_score(state: TestState, test: Test) -> Score | None:
-    """The score by a kind's own rules; what these raise becomes the row's error."""
-    if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator has the rules that ship
+    """Return the score by a user's own kind, or None; its exceptions become the row's error."""
+    if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator applies shipped rules
         return None
     given = FinishedTest(
         title=test.definition.title,
@@ -336,7 +337,7 @@ def _own_score(state: TestState, test: Test) -> Score | None:
 
 
 def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
-    """The calls that one of the columns `share` and `judged` tells of."""
+    """Return the calls in the column `share` or `judged`."""
     share = output.get(column)
     counts = share if isinstance(share, dict) else {}
     told = {each.name: whole_number(counts.get(each.name)) for each in fields(CallsMade)}

@@ -1,4 +1,4 @@
-"""Counting tokens: what waits, filler and memory spans are measured in."""
+"""Count tokens, the unit of waits, filler and memory spans."""
 
 import importlib
 import sys
@@ -18,7 +18,7 @@ _CORE = f"{_PACKAGE}._bindings"
 
 
 class Tokenizer(Protocol):
-    """Whatever counts tokens. `name`, for instance "cl100k_base", stands in a run's records."""
+    """A counter of tokens. Its `name`, such as "cl100k_base", is recorded with the run."""
 
     @property
     def name(self) -> str: ...
@@ -27,10 +27,10 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
-    """The tokenizer of this name.
+    """Return the tokenizer of this name.
 
     Raises:
-        ConfigurationError: there is none of this name.
+        ConfigurationError: The name is unknown.
         MissingExtraError: `bpe-openai` is not installed.
     """
     if name not in ENCODINGS:
@@ -43,10 +43,10 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
 
 
 def _load_core() -> ModuleType:
-    """The part of bpe-openai that counts, without the package's `__init__`.
+    """Load the counting part of bpe-openai without the package's `__init__`.
 
-    That takes half a second to read every encoding a second time, as tables for Python. A later import of the package
-    finds this part loaded.
+    The `__init__` takes half a second to build tables of every encoding for Python. A later import of the package finds
+    this part loaded.
     """
     package = util.find_spec(_PACKAGE)
     spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
@@ -66,7 +66,7 @@ class _Core(Protocol):
 
 
 class _Encoding:
-    """What looks like a special token within a text is text."""
+    """An encoding that counts special tokens in a text as plain text."""
 
     def __init__(self, name: str, counter: _Counter) -> None:
         self.name = name
@@ -75,12 +75,12 @@ class _Encoding:
     def count(self, text: str) -> int:
         try:
             return self._count(text)
-        except UnicodeEncodeError:  # half a character (a lone surrogate) counts as the mark that replaces it
+        except UnicodeEncodeError:  # a lone surrogate counts as its replacement character
             return self._count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 class CountingOnce:
-    """Remembers the last counts: scheduler, agent and session state each count the same message."""
+    """Caches the last counts, as scheduler, agent and session state count the same message."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name

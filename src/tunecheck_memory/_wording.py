@@ -1,4 +1,4 @@
-"""What the session itself says: introduction, filler, farewells to finished tests, and the lines of dynamic kinds."""
+"""The session's own texts: introduction, filler, farewells to finished tests, and lines of dynamic kinds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
-"""The wording that ships."""
+"""The shipped wording."""
 
-# What must stand in a text: without it the agent would not be told what it is asked about.
+# Placeholders that a text must contain, as the agent needs their values.
 _WithLine: TypeAlias = Annotated[str, Meta(pattern=r"\{line\}")]
 _WithMenu: TypeAlias = Annotated[str, Meta(pattern=r"\{menu\}")]
 _WithList: TypeAlias = Annotated[str, Meta(pattern=r"\{list\}")]
@@ -37,7 +37,7 @@ _SECTIONS = ("filler", "restaurant", "jokes")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with `{name}` replaced by its value; nothing within a value is replaced, other braces stay."""
+    """Replace `{name}` in a template by its value; values and other braces are not changed."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
@@ -81,7 +81,7 @@ class JokesWording(Written, frozen=True):
 
 
 class Wording(Written, frozen=True):
-    """All texts that stand in no definition; `reset` is by title."""
+    """All texts outside definitions; `reset` holds farewells by title."""
 
     introduction: str
     filler: FillerWording
@@ -90,22 +90,22 @@ class Wording(Written, frozen=True):
     jokes: JokesWording
 
     def farewell(self, title: str) -> str | None:
-        """What makes the agent forget a finished test; `*` in `reset` stands for titles that it does not name."""
+        """Return the message that makes the agent forget a finished test; `*` in `reset` is the default."""
         return self.reset.get(title) or self.reset.get("*")
 
 
 def load_wording(path: Path | str | None = None) -> Wording:
-    """The wording of a YAML file in the format of the one that ships; what it leaves out is taken from there.
+    """Read a wording from a YAML file; missing texts are taken from the shipped one.
 
     Raises:
-        ConfigurationError: the file cannot be read, or an entry is unknown or no text; names file and line.
+        ConfigurationError: The file cannot be read, or an entry is unknown or invalid; names file and line.
     """
     shipped = _read(OWN, {})
     return shipped if path is None else _read(path, msgspec.to_builtins(shipped))
 
 
 def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
-    """The texts of a file over those that ship; a menu's file is looked for beside it."""
+    """Merge the texts of a file over the shipped ones; a menu's path is relative to the file."""
     document = read_yaml(path)
     texts = document.value
     if isinstance(texts, dict):
@@ -121,12 +121,12 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
 
 
 SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
-"""The pool that ships."""
+"""The shipped pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """`suggested` is the reply that an agent may take as its own, `draws` the places of the message's entries."""
+    """A filler message, the reply that the agent may adopt, and the drawn places of its entries in the pool."""
 
     message: str
     suggested: str
@@ -135,7 +135,7 @@ class Filler:
 
 @dataclass(frozen=True)
 class FillerPool:
-    """Questions with their answers, in the order of their file, which the draws depend on."""
+    """Questions with their answers, in the order of their file, on which draws depend."""
 
     pairs: Sequence[tuple[str, str]]
     name: str = "filler"
@@ -146,13 +146,13 @@ class FillerPool:
 
 
 def load_filler(path: Path | str | None = None) -> FillerPool:
-    """The pool of a file, by default the one that ships.
+    """Read a pool from a file, by default the shipped one.
 
-    A file holds lines with `question` and `answer`, or is the reference's `trivia.json`, one object whose list `Data`
-    holds `Question` and `AnswerValue`.
+    The file is JSON Lines with `question` and `answer`, or the reference's `trivia.json`: one object with a list `Data`
+    of `Question` and `AnswerValue`.
 
     Raises:
-        DataError: the file cannot be read, or an entry of it is none; names file and line or place.
+        DataError: The file cannot be read, or an entry is invalid; names file and line or place.
     """
     file = Path(path) if path is not None else SHIPPED_FILLER
     with told_as(DataError, file):
@@ -197,7 +197,7 @@ def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[s
 
 
 class _Entry(NamedTuple):
-    """A line, what it weighs, and what its answer does in the middle and at the end of a list."""
+    """Token counts of a line, and of its answer followed by a comma (`inner`) or by a bracket (`last`)."""
 
     line: str
     tokens: int
@@ -208,9 +208,9 @@ class _Entry(NamedTuple):
 class FillerWriter:
     """Writes filler messages of a wanted size.
 
-    A message is large enough when its preface, its lines, each counted by itself, and its answers as a Python list come
-    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where encodings
-    never join two tokens: none is counted as a whole again for each entry.
+    The reference's rule: the preface, the lines and the answers as a Python list must have the wanted number of tokens
+    in sum. The list is counted in pieces that end after a comma, where encodings never join tokens, so that an entry
+    does not require a new count of the whole list.
     """
 
     def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:

@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: long-term memory tests of agents."""
+"""Register long-term memory tests of agents: commands, evaluator, endpoint kind and kinds of tests."""
 
 from tunecheck.plugins import Extension, Plugin
 

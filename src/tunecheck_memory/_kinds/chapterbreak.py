@@ -1,12 +1,12 @@
-"""Chapter break: the chapters of a book are read out, and the true beginning of the next one is to be found.
+"""Chapter break: the agent hears pages of a book and must find the true beginning of the next chapter.
 
-The texts come from a folder of the user's. A `.txt` file is one book in UTF-8. A chapter begins with a heading: a line
-that starts with the word "Chapter" in any case, or with "#". What stands before the first heading is left out. Each
-chapter but the first gives a passage: what comes before it, its beginning, and the beginnings of other chapters of the
-book, or of other books where those are too few, as wrong options. Headings do not stand in the options.
+The texts come from the user's folder. A `.txt` file is one book in UTF-8. A chapter begins with a heading: a line that
+starts with the word "Chapter" in any case, or with "#". Text before the first heading is ignored. Each chapter except
+the first gives a passage: the text before it, its beginning, and as wrong options the beginnings of other chapters of
+the book, or of other books if there are too few. Options contain no headings.
 
-A `.jsonl` file holds a passage a line: `{"context": "…", "next": "…", "others": ["…", …]}` with five other
-beginnings or more, and perhaps `"split": "…"`. The names `ctx`, `pos` and `negs` are understood as well.
+A `.jsonl` file holds a passage in each line: `{"context": "…", "next": "…", "others": ["…", …]}` with at least five
+other beginnings, and optionally `"split": "…"`. `ctx`, `pos` and `negs` are accepted as other names.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, whole
 
 OPTIONS = 6
-"""How many beginnings there are to choose from."""
+"""The number of options."""
 
 CONTEXT_CHARACTERS = 36_000
-"""As much of what comes before is read out, about ten thousand tokens."""
+"""The most characters of context, about ten thousand tokens."""
 
 OPTION_CHARACTERS = 1_000
-"""As much of a beginning is shown."""
+"""The most characters of an option."""
 
 _HEADING = re.compile(r"^[ \t]*(?:#|chapter\b)[^\n]*\n?", re.MULTILINE | re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
@@ -57,7 +57,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
 
 def pages_of(text: str, size: int) -> list[str]:
-    """The text in pages of at most `size` characters that end with a sentence where one does; nothing is lost."""
+    """Split a text into pages of at most `size` characters that end with a sentence if possible; nothing is lost."""
     pages: list[str] = []
     start = 0
     while len(text) - start > size:
@@ -71,7 +71,7 @@ def pages_of(text: str, size: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Passage:
-    """A context, the beginning of what comes next, and texts that begin otherwise, in groups: the best ones first."""
+    """A context, the true next beginning, and groups of wrong ones; earlier groups are preferred."""
 
     where: str
     context: str
@@ -79,7 +79,7 @@ class _Passage:
     others: Sequence[Sequence[str]]
 
     def wrong_options(self, random: Random, count: int) -> list[str]:
-        """Draw other beginnings; a group is used once the groups before it are used up."""
+        """Draw wrong beginnings; a group is used if the groups before it are too small."""
         chosen: list[str] = []
         for group in self.others:
             beginnings = dict.fromkeys(map(_head, group))
@@ -148,7 +148,7 @@ def _read_book(file: Path) -> _Book:
 
 
 def _passages_in(book: _Book, books: Sequence[_Book]) -> Iterator[_Passage]:
-    """Yield a passage for each chapter but the first; later chapters go first: the agent may have read earlier ones."""
+    """Yield a passage for each chapter except the first; later chapters are preferred, as earlier ones are known."""
     elsewhere = [text for other in books if other is not book for text in other.chapters]
     for number in range(1, len(book.chapters)):
         later, earlier = book.chapters[number + 1 :], book.chapters[:number]
@@ -158,7 +158,7 @@ def _passages_in(book: _Book, books: Sequence[_Book]) -> Iterator[_Passage]:
 
 
 def _tail(text: str) -> str:
-    """The end of a long text, from the beginning of a sentence on."""
+    """Return the end of a long text, from the beginning of a sentence on."""
     if len(text) <= CONTEXT_CHARACTERS:
         return text.strip()
     start = len(text) - CONTEXT_CHARACTERS
@@ -167,7 +167,7 @@ def _tail(text: str) -> str:
 
 
 def _head(text: str) -> str:
-    """The beginning of a text, to the end of a sentence."""
+    """Return the beginning of a text, up to the end of a sentence."""
     return pages_of(text.strip(), OPTION_CHARACTERS)[0].strip()
 
 
@@ -183,7 +183,7 @@ _QUESTION = "Which of the texts is the true beginning of the next chapter? Answe
 SPLITS = ("all", "goodai", "pg19", "ao3")
 
 _CHARACTERS_A_TOKEN = 3.6
-"""Of English prose, a little less than there are: a page is to stay below its size in tokens."""
+"""Characters of a token in English prose, slightly underestimated so that a page stays below its size."""
 
 
 class ChapterBreak(Kind):
@@ -203,7 +203,7 @@ class ChapterBreak(Kind):
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """See Kind; the texts are shuffled by the seed, and each is used once."""
+        """Make the tests; the seed shuffles the passages, and each is used once."""
         if making.texts is None:
             raise ConfigurationError("chapterbreak needs texts: give the folder that holds them with --texts")
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)

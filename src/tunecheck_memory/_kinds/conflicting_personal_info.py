@@ -1,4 +1,4 @@
-"""Conflicting personal information: what the user says of himself changes in passing; a model writes the content."""
+"""Conflicting personal information: a fact about the user changes in passing; a model writes the content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
 
 ATTEMPTS = 5
-"""How often content is asked for until it can be read."""
+"""The most requests for readable content."""
 
 _MOST_CHARACTERS = 20_000
 
@@ -31,7 +31,7 @@ Answer with one JSON object and nothing else:
 
 
 class ConflictingPersonalInfo(Kind):
-    """Three to five statements that a generator endpoint writes about one of our subjects, and its question."""
+    """Three to five statements and a question that a generator endpoint writes about a subject."""
 
     name = "conflicting_personal_info"
     title = "Conflicting Personal Info"
@@ -39,11 +39,11 @@ class ConflictingPersonalInfo(Kind):
     judge_prompt = "memory_conflicting_info"
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """See Kind; each test asks the generator once, more often where its reply cannot be used.
+        """Make the tests; each asks the generator until a reply is usable.
 
         Raises:
-            ConfigurationError: there is no generator.
-            EndpointError: a call to it failed for good, or none of its replies can be used.
+            ConfigurationError: There is no generator.
+            EndpointError: A call to it failed for good, or none of its replies is usable.
         """
         generator = making.generator
         if generator is None:
@@ -56,13 +56,13 @@ class ConflictingPersonalInfo(Kind):
             try:
                 return [await self._definition(str(number), making, generator) for number in range(count)]
             finally:
-                await generator.close()  # its connections belong to this event loop
+                await generator.close()  # connections belong to this event loop
 
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(write())
-        with ThreadPoolExecutor(1) as pool:  # beside a running event loop no other can run on its thread
+        with ThreadPoolExecutor(1) as pool:  # a thread can run only one event loop
             return pool.submit(asyncio.run, write()).result()
 
     async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
@@ -86,7 +86,7 @@ class ConflictingPersonalInfo(Kind):
 
 
 def read_content(text: str) -> tuple[list[str], str, str]:
-    """The statements, question and answer of a generator's reply."""
+    """Return statements, question and answer of a generator's reply."""
 
     value = read_lenient(text[:_MOST_CHARACTERS])
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""How to think: a rule of thumb of the user's own, and much later a problem that is to be solved by it.
+"""How to think: the user states a rule of thumb, and much later a problem to solve by it.
 
-The rules are invented, so that common sense alone gives another answer; each problem's answer is worked out here.
+The rules are invented, so that common sense gives another answer. The answers are computed here.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class _Rule(NamedTuple):
 
 
 class HowToThink(Kind):
-    """A rule, then a problem that is to be solved by it."""
+    """A rule, then a problem to solve by it."""
 
     name = "how_to_think"
     title = "How to think"

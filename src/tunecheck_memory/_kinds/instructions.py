@@ -1,4 +1,4 @@
-"""Kinds that tell the agent what to do later: at its Nth reply, or whenever something happens."""
+"""Kinds with instructions for later: for the Nth reply, or for each occasion of one sort."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tunecheck_memory._kinds.replies import (
 from tunecheck_memory._kinds.scripts import read_data, read_words, share, whole
 
 FEWEST, MOST = 2, 8
-"""The reply that must hold the saying is one of these; the one to the instruction counts as the first."""
+"""The range of the reply that must contain the saying; the reply to the instruction is number one."""
 
 _QUESTIONS = (
     "When you answer the messages that follow, put the saying by {author} at the end of your {nth} reply. "
@@ -37,7 +37,7 @@ class ProspectiveMemory(Kind):
     resets = True
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
-        """Once the reply that must hold the saying was given, whatever the earlier ones held."""
+        """True once the reply that must contain the saying was given."""
         return len(replies) >= expected_reply(definition)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
@@ -50,10 +50,10 @@ class ProspectiveMemory(Kind):
         return replace(made, uses_callback=True)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """1 if the quote is in the nth reply since the request, and in no other; the request's own reply is the first.
+        """Score 1 if only the nth reply since the request contains the quote; the reply to the request is the first.
 
-        Words are compared in small letters, without punctuation. The reply to the request may repeat the quote when it
-        announces it.
+        Words are compared in lower case without punctuation. The reply to the request may repeat the quote to announce
+        it.
         """
         quote, turn = expected_quote(given)
         since = texts(given.since_question)
@@ -68,7 +68,7 @@ class ProspectiveMemory(Kind):
 
 
 def expected_reply(definition: Definition) -> int:
-    """The number of the reply that must hold the saying, from 1; 1 where the definition does not say."""
+    """Return the number of the reply that must contain the saying, from 1; 1 by default."""
     match definition.expected:
         case [[*_, int(number)], *_]:
             return number
@@ -76,7 +76,7 @@ def expected_reply(definition: Definition) -> int:
 
 
 def _ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 4th, …"""
+    """Return 1st, 2nd, 3rd, 4th, …"""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"
 
@@ -88,7 +88,7 @@ _ORDERS = (
 
 
 class _Trigger(msgspec.Struct, frozen=True):
-    """`occasion` completes "each time that I …"; `lines` are ways in which it happens."""
+    """`occasion` completes "each time that I …"; `lines` are messages with this occasion."""
 
     occasion: str
     lines: tuple[str, ...]
@@ -118,7 +118,7 @@ class TriggerResponse(Kind):
         return scripted_test(self, example, [order], lines, [trigger.response] * len(lines))
 
     def score(self, given: FinishedTest) -> Score | None:
-        """The share of replies in which the agreed sentence stands.
+        """Score the share of replies with the agreed sentence.
 
         A reply has the sentence if it has its words in order, or if ROUGE-L F1 (Lin 2004, with stems) of one of its
         sentences is above the threshold. A reply that refuses to say the sentence does not count.
@@ -140,7 +140,7 @@ class TriggerResponse(Kind):
 
 
 def expected_quote(given: FinishedTest) -> tuple[str, int]:
-    """The quote in small letters without punctuation, and the number of the reply that must have it."""
+    """Return the quote in lower case without punctuation, and the number of the reply that must contain it."""
     match given.expected:  # [[quote, author, number of the reply]]
         case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
             return quote, turn
@@ -158,7 +158,7 @@ def letters(text: str) -> str:
 
 
 THRESHOLD = 0.75
-"""ROUGE-L F1, with stems, from which on a sentence is the agreed one; `rouge_score_threshold` in the configuration."""
+"""The least ROUGE-L F1 with stems of the agreed sentence; `rouge_score_threshold` in the configuration."""
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[:;])\s+")
@@ -175,7 +175,7 @@ _REFUSES = re.compile(
     r"|\W*(?:but |however,? |yet |and )?i(?:'d| would)? (?:won't|will not|can't|cannot|rather not|don't want)\b)",
     re.I,
 )
-"""What follows a sentence that is told of, and not said: "… but I refuse"."""
+"""The text after a sentence that is mentioned but not said: "… but I refuse"."""
 
 
 _MOST_REPLIES = 200

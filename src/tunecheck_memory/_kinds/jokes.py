@@ -1,4 +1,4 @@
-"""Jokes: several are told hours apart, and one is asked for by how long ago it was."""
+"""Jokes: the user tells several, hours apart, and asks for one by the time since then."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _MINUTE_US = 60_000_000
 class Jokes(Kind):
     """`jokes_told` jokes, each followed by `minutes_low` to `minutes_high` minutes; `joke_prefix` stands before each.
 
-    The question is worded when it is asked: only then is it known how long ago the joke was told.
+    The question is worded at run time, when the time since the joke is known.
     """
 
     name = "jokes"
@@ -38,7 +38,7 @@ class Jokes(Kind):
         self.joke_prefix = text("joke_prefix", joke_prefix, longest=500)
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """Ask for the joke by the hours and minutes since it was said, days counted as hours."""
+        """Return the question with the hours and minutes since the joke; days count as hours."""
         wanted, lines = str(definition.expected[0]) if definition.expected else "", definition.script
         if wanted in lines:
             told = lines.index(wanted)
@@ -58,7 +58,7 @@ class Jokes(Kind):
         return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well."""
+        """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others."""
         reply, joke = last_reply(given), expected_text(given)
         prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
         lines = [line.removeprefix(prefix if isinstance(prefix, str) else "") for line in texts(given.script)]
@@ -81,7 +81,7 @@ class Jokes(Kind):
 
 
 LIKENESS = 0.8
-"""How many of a joke's words a passage has, in order, to be that joke."""
+"""The least share of a joke's words, in order, in a passage that tells it."""
 
 
 _QUOTED = re.compile(r'"([^"\n]{8,600})"')
@@ -108,14 +108,14 @@ _SEVERAL = re.compile(
     r"|[2-9])\b[^.!?\n]{0,40}\bjokes\b|\bone (?:was|is|involv\w+|about|mention\w+)\b[^\n]{0,300}\banother\b",
     re.I,
 )
-"""A reply that tells of several jokes, in its own words or theirs."""
+"""Signs that a reply tells several jokes."""
 
 
 _DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
 
 
 _OTHER_WORDS = 5
-"""From how many words on a quoted text may be a joke; shorter ones are words that are explained."""
+"""The fewest words of a quoted text that may be a joke; shorter ones are explained words."""
 
 
 _MOST_PASSAGES = 200
@@ -126,7 +126,7 @@ _MOST_OTHERS = 20
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A quoted text, a line of a list, or a sentence; `apart` says that it stands out as a text of its own."""
+    """A quoted text, a line of a list, or a sentence; `apart` is True for the first two."""
 
     text: str
     apart: bool
@@ -152,7 +152,7 @@ def _passage(text: str, before: str, *, apart: bool) -> _Passage:
 
 
 def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
-    """Whether it is a joke other than the right one: one that was told, or a text that stands out."""
+    """True if a passage is another joke: one that the user told, or a separate text."""
     if _like(joke, passage.text) or passage.new or passage.denied:
         return False
     if any(_like(other, passage.text) for other in others):
@@ -163,6 +163,6 @@ def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
 
 
 def _like(joke: str, text: str) -> bool:
-    """Whether a text has the joke's words in order, and not many more between them."""
+    """True if a text has nearly all of the joke's words in order."""
     wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
     return bool(wanted and said) and rouge_l(wanted, said).recall >= LIKENESS

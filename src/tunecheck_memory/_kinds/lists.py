@@ -1,4 +1,4 @@
-"""Kinds whose answer is a list in JSON: all names of the user, the items of a shopping list."""
+"""Kinds with a JSON list as the answer: all names of the user, the items of a shopping list."""
 
 import re
 from random import Random
@@ -20,14 +20,14 @@ class NameList(NamesKind):
     _asks_all = True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Names in a JSON list: the share of right ones, of as many as there are in the longer of both lists."""
+        """Score the right names as a share of the longer list, the reply's or the expected one."""
         reply, expected = last_reply(given), expected_texts(given)
         said = _inner_list(_read(reply))
         said = [_alone(each) for each in said] if isinstance(said, list) else said
         if not isinstance(said, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
         wanted = [name.strip().lower() for name in expected]
-        # An object's names count, as the benchmark's loop over it does.
+        # The keys of an object count, as in the benchmark, which loops over it.
         named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
         if not wanted and not named:
             return Score(1.0, ("both are empty",))
@@ -58,13 +58,13 @@ _SHOPPING_QUESTION = (
 )
 
 _REMOVES, _REPEATS = 0.25, 0.2
-"""How often a line takes something off a list that is not empty, and how often it adds to what is on it."""
+"""The probability that a line removes an item, and that it adds to an item on the list."""
 
 _MOST_AT_ONCE = 4
 
 
 class Shopping(Kind):
-    """`item_changes` additions and removals, and the question for the list; it never ends up empty."""
+    """`item_changes` additions and removals, and the question for the list, which is never empty."""
 
     name = "shopping"
     title = "Shopping"
@@ -81,7 +81,7 @@ class Shopping(Kind):
         return scripted_test(self, example, statements, [_SHOPPING_QUESTION], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """A shopping list: a third for items that are there, a third for quantities, a third for no item too many.
+        """Score a shopping list: a third each for present items, right quantities, and no extra items.
 
         An expected item is in the reply if the name of a listed item holds its name ("toilet paper rolls"). An item
         counts once, with the sum of its quantities.
@@ -103,7 +103,7 @@ class Shopping(Kind):
 
 
 def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
-    """Change the list, and say so."""
+    """Change the list; return the message about it."""
     drawn = random.random()
     if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
         item = random.choice(list(shopping))
@@ -121,11 +121,11 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
 
 
 MAX_ITEMS = 2_000
-"""Longest list that is compared."""
+"""The most items of a list that are compared."""
 
 
 _ESCAPED = re.compile(r'[\[{]\s*(?:\{\s*)?\\"')
-"""A list whose quotes are all escaped, as within a text."""
+"""A list with escaped quotes, as within a string."""
 
 
 _LIST = re.compile(r"[\[{].*[\]}]", re.DOTALL)
@@ -141,7 +141,7 @@ _EXAMPLE = re.compile(
 def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
     """Count expected items in the reply, those in the right quantity, and items that are not expected.
 
-    The longest expected name that an item's name holds is the one that it means.
+    An item means the longest expected name that its own name contains.
     """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
@@ -200,18 +200,18 @@ def _read(reply: str) -> JSON:
 
 
 def _inner_list(said: JSON) -> JSON:
-    """The list in an object around it: `{"shopping_list": […]}`."""
+    """Return the list in a wrapping object: `{"shopping_list": […]}`."""
     lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
     return lists[0] if len(lists) == 1 else said
 
 
 def _alone(entry: JSON) -> JSON:
-    """The text in an object that has no more: `{"name": "Ann"}`."""
+    """Return the value of an object with one key: `{"name": "Ann"}`."""
     return next(iter(entry.values())) if isinstance(entry, dict) and len(entry) == 1 else entry
 
 
 def _is_example(reply: str) -> str:
-    """What says that a list is made up, if anything does."""
+    """Return the word that marks a list as an example, or an empty text."""
     around = _LIST.sub(" ", reply)
     found = _EXAMPLE.search(around) if declines(around) else None
     return found[0] if found else ""

@@ -14,7 +14,7 @@ from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, read_as
 
 DRINKS = "Beverages"
-"""The section whose entries are not dishes."""
+"""The section of drinks."""
 
 _MOST_TEXT = 200_000
 _Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]*\S[^\r\n]*$", max_length=500)]
@@ -29,10 +29,10 @@ class Menu:
 
     @classmethod
     def read(cls, value: JSON, source: str) -> Menu:
-        """The menu that a file holds: `{"Starters": ["Tomato Soup", …], …, "Beverages": […]}`.
+        """Read the menu of a file: `{"Starters": ["Tomato Soup", …], …, "Beverages": […]}`.
 
         Raises:
-            ConfigurationError: it is not a menu, or no mix-up can be made with it; names `source` and the section.
+            ConfigurationError: The value is no menu, or is too small for a mix-up; names `source` and the section.
         """
         sections = read_as(value, dict[_Line, list[_Line]], source)
         for section, entries in sections.items():
@@ -48,7 +48,7 @@ class Menu:
 
     @classmethod
     def of_text(cls, text: str) -> Menu:
-        """The menu that `text` shows. Lines that are none of a menu's are passed over."""
+        """Read the menu in a text. Other lines are ignored."""
         sections: dict[str, list[str]] = {}
         entries: list[str] = []
         for line in text[:_MOST_TEXT].splitlines():
@@ -60,7 +60,7 @@ class Menu:
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
-        """All entries; the first has the number 1."""
+        """Return all entries; the first has the number 1."""
         return tuple(entry for entries in self.sections.values() for entry in entries)
 
     @cached_property
@@ -87,7 +87,7 @@ class Menu:
         return item.lower() in self.text.lower()
 
     def like(self, item: str) -> tuple[str, Sequence[str]] | None:
-        """The first entry that has the item in it, with all entries of its section."""
+        """Return the first entry that contains the item, with all entries of its section."""
         return next(
             ((entry, entries) for entries in self.sections.values() for entry in entries if item in entry), None
         )

@@ -1,4 +1,4 @@
-"""Kinds that tell invented facts in one message, and ask for some of them later: a country, a machine, a table."""
+"""Kinds with invented facts in one message and later questions: a country, a machine, a table."""
 
 import math
 from random import Random
@@ -65,7 +65,7 @@ class InstructionRecall(Kind):
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
         machine = f"{values['maker']} {values['machine']}"
-        # Each step draws its own words: "turn the red dial" twice in one manual would make the next step ambiguous.
+        # Each step draws its own words: a repeated step would make "the next step" ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
         values["machine"] = machine
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
@@ -87,8 +87,8 @@ _TABLE_QUESTION = (
 class KeyValuePairs(Kind):
     """`num_kv_pairs` pairs of random identifiers, `nested_levels` objects deep, and the question for one value.
 
-    Without levels it is one flat object. With levels each pair stands in objects within objects, as evenly shared out
-    as they can be; the question names the keys from the innermost to the outermost.
+    Without levels it is one flat object. With levels, pairs are spread evenly over nested objects; the question names
+    the keys from the innermost to the outermost.
     """
 
     name = "kv"
@@ -119,7 +119,7 @@ def _identifier(random: Random) -> str:
 def _grouped(
     random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
 ) -> tuple[dict[str, JSON], list[str], JSON]:
-    """The entries in objects within objects, the keys from the one asked for to the outermost, and its value."""
+    """Nest the entries; return the object, the keys from the wanted one to the outermost, and its value."""
     key, value = entries[asked]
     path = [key]
     for level in range(levels, 0, -1):

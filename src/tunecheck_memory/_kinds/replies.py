@@ -1,4 +1,4 @@
-"""Replies of finished tests, for the kinds' scores: their texts within bounds, words in them, and what they deny."""
+"""Read replies of finished tests for scores: bounded texts, words in them, and denials."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,16 +7,16 @@ from tunecheck.plugins import JSON
 from tunecheck_memory import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
-"""As much of a reply as is looked at; the longest recorded one has 8,000."""
+"""The most characters of a reply that are read; the longest recorded one has 8,000."""
 
 MAX_EXPECTED = 2_000
-"""Longest list of expectations; a test has three."""
+"""The most expected texts; a test has three."""
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "`": "'", "\u00a0": " "})
 
 
 class UndecidedError(Exception):
-    """Words do not suffice to score a test; the text says why. A person or a model may know more."""
+    """Rules cannot score a test; the text says why. A person or a model may."""
 
 
 class NoExpectationError(UndecidedError):
@@ -25,19 +25,19 @@ class NoExpectationError(UndecidedError):
 
 
 def last_reply(given: FinishedTest) -> str:
-    """The reply to the last question."""
+    """Return the reply to the last question."""
     return replies(given)[-1]
 
 
 def replies(given: FinishedTest) -> list[str]:
-    """The replies to the questions, at least one."""
+    """Return the replies to the questions, at least one."""
     if not (answers := texts(given.responses)):
         raise UndecidedError("there is no reply to score")
     return answers
 
 
 def texts(values: Sequence[JSON]) -> list[str]:
-    """The texts among values from outside, each in bounds."""
+    """Return the texts among untrusted values, each truncated."""
     if not isinstance(values, (list, tuple)):
         return []
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
@@ -55,7 +55,7 @@ def expected_texts(given: FinishedTest) -> list[str]:
 
 
 def expected_text(given: FinishedTest) -> str:
-    """The last of the expected texts, which answers the last question."""
+    """Return the last expected text, which answers the last question."""
     expected = expected_texts(given)
     if not expected or not expected[-1].strip():
         raise NoExpectationError
@@ -72,7 +72,7 @@ _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
-    """Whether a text says that it is not what stands there: "not at dawn", "rather than Bob", "Bob is no longer"."""
+    """True if a text denies the words at this place: "not at dawn", "rather than Bob", "Bob is no longer"."""
     before = _BREAK.split(text[max(0, start - 60) : start])[-1]
     return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
 
@@ -85,12 +85,12 @@ _DECLINES = re.compile(
 
 
 def declines(text: str) -> bool:
-    """Whether a text says that its writer does not know, or has nothing to know it from."""
+    """True if a text says that its writer does not know or has no access."""
     return _DECLINES.search(text.translate(_QUOTES)) is not None
 
 
 def named(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
-    """Where a text has a word or a phrase as words of their own."""
+    """Yield the places of a word or phrase in a text as whole words."""
     return re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE)
 
 
@@ -99,7 +99,7 @@ def mentions(word: str, text: str, *, cased: bool = False) -> bool:
 
 
 def plain_words(text: str) -> str:
-    """The text with straight quotes and without the stars and underscores of emphasis."""
+    """Return the text with straight quotes and without marks of emphasis."""
     return re.sub(r"[*_#]+", "", text.translate(_QUOTES))
 
 

@@ -27,11 +27,11 @@ _NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
 
 
 class OrderFailedError(Exception):
-    """The guest's words take the test to its end; the text is the reason."""
+    """The guest's reply ends the test; the text is the reason."""
 
 
 def read_yes(text: str, key: str) -> bool:
-    """Whether the judge answered yes under this key."""
+    """True if the judge answered yes under this key."""
     value = _object(text).get(key)
     if isinstance(value, bool):
         return value
@@ -54,7 +54,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
-    """What the guest ordered according to the judge: drinks by their names, dishes by their entries in the menu."""
+    """Return the order according to the judge: drinks by name, dishes by their entries in the menu."""
     try:
         reply = converted(_object(text), _Order)
     except msgspec.ValidationError:
@@ -82,7 +82,7 @@ def _named(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
 
 
 def _number(value: JSON) -> int:
-    """The number, or 0, which no dish has."""
+    """Return the number, or 0, which no dish has."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if isinstance(value, int) or value.is_integer() else 0
     matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
@@ -106,16 +106,16 @@ def _shown(text: str) -> str:
 
 _MOST_POINTS = 5.0
 _MOST_REPLY = 20_000
-"""How much of a reply the judge is shown."""
+"""The most characters of a reply that the judge sees."""
 
 
 class Restaurant(Kind):
-    """A dialogue that a judge follows: its definitions are empty, each test decides as it goes.
+    """A dialogue that a judge follows. Definitions are empty: each test chooses its next step from the replies.
 
-    A point each for playing the guest and ordering a drink, for ordering dishes of the menu, for choosing others when
-    one is out, for noticing that a wrong one is brought, and for recalling the drink. The first that fails is the end.
+    Each of these steps earns a point, and the first failure ends the test: playing the guest and ordering a drink,
+    ordering dishes of the menu, choosing others when one is out, noticing a wrong dish, and recalling the drink.
 
-    The judge is asked with these purposes; each reply is one JSON object:
+    The judge's purposes, each with a reply of one JSON object:
 
     * `restaurant_follows_role`: the waiter's `line`, the `reply` → `{"follows_role": bool}`
     * `restaurant_extraction`: `line`, `reply`, `menu` (as the guest saw it), `wanted` ("drinks" or "dishes") →
@@ -130,15 +130,15 @@ class Restaurant(Kind):
     consults = True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """The points are the score: a visit counts them while it runs."""
+        """Refuse to score: a visit counts its points while it runs."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
     def check(self, wording: Wording) -> None:
-        menu = wording.restaurant.menu  # read when it is first asked for
+        menu = wording.restaurant.menu  # reads the menu
         assert menu.dishes
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
-        """An empty script: everything is said as the visit goes."""
+        """Return an empty script: the messages depend on the replies."""
         return Definition(self.title, example)
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
@@ -188,7 +188,7 @@ class _Visit:
         return order
 
     def _another(self, order: list[str]) -> Generator[Step, Replied, str]:
-        """A dish is out: the order has others in its place afterwards."""
+        """Say that a dish is out; replace it in the order by the guest's choice, and return it."""
         out = self._random.choice(order)
         line, reply = yield from self._ask(self._words.unavailable, item=out)
         others = yield from self._ordered("dishes", line, reply)
@@ -201,7 +201,7 @@ class _Visit:
         return out
 
     def _mixed_up(self, order: Sequence[str], out: str) -> Generator[Step, Replied, str]:
-        """A wrong dish is brought: which one it stands in for."""
+        """Serve a wrong dish; return the one that it replaces."""
         missing, served = self._swapped(order, out)
         line, reply = yield from self._ask(self._words.served, list=_listed(served))
         failed = "The agent did not notice the wrong dish."
@@ -211,7 +211,7 @@ class _Visit:
         return missing
 
     def _swapped(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
-        """A dish of the order, and the order with another of its section in its place."""
+        """Return a dish of the order, and the order with another dish of its section in its place."""
         shuffled = list(order)
         self._random.shuffle(shuffled)
         for dish in shuffled:
@@ -231,7 +231,7 @@ class _Visit:
         return said.message, (replied.text or "")[:_MOST_REPLY]
 
     def _judged(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
-        """Ask the judge for a yes; `failed` is the reason where it says no."""
+        """Ask the judge a question; `failed` is the reason if it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
         if not read_yes(replied.text or "", purpose):
             raise OrderFailedError(failed)
@@ -247,6 +247,6 @@ class _Visit:
 
 
 def _listed(items: Sequence[str]) -> str:
-    """The items as in speech: "a, b and c"."""
+    """Return the items as in speech: "a, b and c"."""
     *before, last = items
     return f"{', '.join(before)} and {last}" if before else last

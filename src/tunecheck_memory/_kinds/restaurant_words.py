@@ -1,4 +1,4 @@
-"""A judge of restaurant visits that goes by words alone: no model, the same answer every time."""
+"""A deterministic judge of restaurant visits that uses words instead of a model."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _spoken(reply: str) -> str:
 
 
 def _order(said: str, menu: Menu, drinks: bool) -> list[dict[str, JSON]]:
-    """The ordered items: those in sentences that order; all, if the reply is brief; else one that is off the menu."""
+    """Return the items in ordering sentences; else all items of a brief reply; else one off the menu."""
     names = _Names(menu.drinks if drinks else menu.dishes)
     sentences = [*_sentences(said, names)]
     ordering = [sentence for sentence in sentences if sentence.orders]
@@ -146,7 +146,7 @@ def _item(name: str, menu: Menu, number: int | None, drink: bool) -> dict[str, J
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """One sentence or line: True if it orders something new, and the numbers of the menu's entries in it."""
+    """One sentence: its text, True if it orders something new, and the numbers of the menu's entries in it."""
 
     text: str
     orders: bool
@@ -182,7 +182,7 @@ class _Names:
                     self._names[number, 1] = name[-1]
 
     def find(self, text: str) -> list[int]:
-        """The numbers of the entries in a text, in its order; each word names one entry at most."""
+        """Return the numbers of the entries in a text, in its order; each word names at most one entry."""
         said = _stems(text)[:_MOST_WORDS]
         left, places = said, {}
         while best := process.extractOne(
@@ -197,7 +197,7 @@ class _Names:
         return [*sorted(places, key=places.__getitem__), *(number for number in numbered if number in self._entries)]
 
     def said(self, number: int, text: str) -> str:
-        """An entry in the guest's words: the sort in parentheses, then the name."""
+        """Return an entry in the guest's words: the sort in parentheses, then the name."""
         name, _, sorts = self._entries[number].partition("(")
         words = list(dict.fromkeys(_stems(text)))
         chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
@@ -213,7 +213,7 @@ def _recalls(drink: str, said: str) -> bool:
 
 
 def _stems(text: str) -> list[str]:
-    """The telling words of a text, without a plural's s."""
+    """Return the significant words of a text, without a plural's s."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _SMALL]
     return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 

@@ -1,7 +1,7 @@
-"""Routes in words: their moves ("head east for 4 kilometers", "2 km NW"), and where these lead.
+"""Read routes in words: their moves ("head east for 4 kilometers", "2 km NW"), and their displacement.
 
-A route is read as legs: numbered steps, sentences or arrows; from where it starts to where it is said to end. Every
-part of a reply that reads like a route is one.
+A route consists of legs: numbered steps, sentences or arrows, from its start to its stated end. A reply may contain
+several routes.
 """
 
 import math
@@ -48,9 +48,9 @@ _LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
 
 
 class Move(NamedTuple):
-    """A distance in a direction, and where it stands in the text; one of both is None where the text does not say it.
+    """A distance in a direction, and its place in the text; distance or direction is None if the text lacks it.
 
-    The direction is in eighths of a turn from east.
+    The direction is in eighths of a turn from east, counterclockwise.
     """
 
     kilometers: float | None
@@ -63,7 +63,7 @@ class Move(NamedTuple):
         return self.kilometers is not None and self.eighths is not None
 
     def vector(self) -> tuple[float, float]:
-        """East and north, in kilometers; nothing where it is not complete."""
+        """Return east and north in kilometers; zeros if the move is incomplete."""
         if self.kilometers is None or self.eighths is None:
             return (0.0, 0.0)
         angle = self.eighths * math.pi / 4
@@ -71,7 +71,7 @@ class Move(NamedTuple):
 
 
 def _marks(text: str) -> list[Move]:
-    """All distances and directions of a text, each by itself, in order."""
+    """Return all distances and directions of a text separately, in order."""
     marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
     taken = {mark.start for mark in marked}
     for match in _BARE_NUMBER.finditer(text):
@@ -111,7 +111,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
-    """Whether a single letter stands next to a distance: else it is an initial or a name."""
+    """True if a single letter is next to a distance; otherwise it is an initial or a name."""
     at = bisect_left(distances, mark.start, key=lambda each: each.start)
     for each in distances[max(0, at - 1) : at + 1]:
         gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
@@ -121,10 +121,10 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
 
 def moves(text: str) -> list[Move]:
-    """The distances of a text, each with the direction that belongs to it, and what is left without the other."""
+    """Return the moves of a text: distances with their directions, and those without the other part."""
     marked = _marks(text)
     pairs: list[Move] = []
-    waiting: Move | None = None  # a direction whose distance may follow
+    waiting: Move | None = None  # a direction that may get a distance
     at = 0
     while at < len(marked):
         mark, *rest = marked[at : at + 3]
@@ -145,7 +145,7 @@ def moves(text: str) -> list[Move]:
 
 
 def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
-    """Whether a distance belongs to a direction after it, and not to the one before it."""
+    """True if a distance belongs to the direction after it, not to the one before."""
     if not rest or rest[0].eighths is None:
         return False
     if before is None:
@@ -192,7 +192,7 @@ _MOST_MOVES = 60
 
 
 class Place(NamedTuple):
-    """Where a known place is named in a text; `number` is its place in the list."""
+    """A known place in a text; `number` is its index in the list of places."""
 
     number: int
     start: int
@@ -200,7 +200,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The names of all places that a route may name: the start first, the destination last."""
+    """The names of all places of a route: the start first, the destination last."""
 
     def __init__(self, names: Sequence[str]) -> None:
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
@@ -219,13 +219,13 @@ class Places:
         return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
 
     def masked(self, text: str) -> str:
-        """The text with signs in place of names, as long as they: "West End" is not a direction."""
+        """Mask names in the text by signs of the same length: "West End" is not a direction."""
         return self._pattern.sub(lambda found: "§" * len(found[0]), text)
 
 
 @dataclass(slots=True)
 class Route:
-    """Moves one after another; `complete` where each says distance and direction, `arrives` at the destination."""
+    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination."""
 
     legs: list[Move] = field(default_factory=list)
     complete: bool = True
@@ -233,17 +233,17 @@ class Route:
     at: int | None = None
 
     def displacement(self) -> tuple[float, float]:
-        """Where it leads, east and north, in kilometers."""
+        """Return the displacement, east and north, in kilometers."""
         vectors = [leg.vector() for leg in self.legs]
         return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
 
 
 _Leg: TypeAlias = tuple[Move, int | None]
-"""A move, and the place that it leads to, where that is said."""
+"""A move, and the place that it leads to, if the text names it."""
 
 
 def read_routes(text: str, places: Places) -> list[Route]:
-    """All routes in a text, in order; a text that only tells where places lie has none."""
+    """Return all routes in a text, in order. Statements about the positions of places are no routes."""
     routes: list[Route] = [Route()]
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
@@ -264,7 +264,7 @@ def read_routes(text: str, places: Places) -> list[Route]:
 
 
 def _starts_at(text: str, places: Places) -> bool:
-    """Whether it begins with the start: "Hospital -> …", "From the Hospital, …", "Hospital to Library: …"."""
+    """True if a text begins at the start: "Hospital -> …", "From the Hospital, …", "Hospital to Library: …"."""
     named = places.find(text)
     if not named or named[0].number != 0:
         return False
@@ -275,10 +275,9 @@ def _starts_at(text: str, places: Places) -> bool:
 
 
 def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
-    """Where the destination lies from the start, in kilometers east and north, by what a text tells of places.
+    """Return the destination's position relative to the start, in kilometers east and north, or None if unknown.
 
-    For replies that say no more than "the Library is 4 km east of the Hospital, the Park …"; None where that is not
-    enough to know.
+    It is computed from statements such as "the Library is 4 km east of the Hospital".
     """
     known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
     for step, _ in islice(_units(text), _MOST_UNITS):
@@ -302,7 +301,7 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[floa
 
 
 def _units(text: str) -> Iterator[tuple[str, int | None]]:
-    """Each step of a list with its number, and each sentence of prose without one."""
+    """Yield each step of a list with its number, and each sentence of prose without a number."""
     step: list[str] | None = None
     number: int | None = None
     blank = False
@@ -329,7 +328,7 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
 
 
 class _PlacedMove(NamedTuple):
-    """A move in a sentence; `fact` says that it tells where a place lies, `about` which, and `base` from where."""
+    """A move in a sentence. If `fact` is True, it states the position of the place `about` relative to `base`."""
 
     move: Move
     fact: bool
@@ -349,7 +348,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
         return _from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
-        # A direction that the step says again, with its distance, is not a leg of its own; one to elsewhere is.
+        # A direction that is repeated with its distance is no leg; a direction to another place is.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:
@@ -363,7 +362,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 def _from_facts(
     text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
-    """The leg of a step that says in two parts where it goes: "Head north to the Museum, which is 3 km away"."""
+    """Return the leg of a step with two parts: "Head north to the Museum, which is 3 km away"."""
     ways = [each for each in open_ if each.move.eighths is not None and each.moving]
     known = [each for each in facts if each.move.is_complete]
     lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
@@ -383,7 +382,7 @@ def _from_facts(
 
 
 def _destination(text: str, named: Iterable[Place]) -> int | None:
-    """The first of these places that is not named as where one comes from ("leave the Park")."""
+    """Return the first of these places that is not an origin ("leave the Park")."""
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)
 
@@ -400,7 +399,7 @@ def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
         since = all_moves[number - 1].end if number else 0
         until = all_moves[number + 1].start if number + 1 < len(all_moves) else len(sentence)
         between = masked[since : move.start]
-        # "… is 1 km north of the Park and 1 km south of the Museum" goes on telling where it lies.
+        # "… is 1 km north of the Park and 1 km south of the Museum" states two facts.
         fact = _FACT.search(between) is not None or (fact and _MOVING.search(between) is None)
         before = [place for place in named if since <= place.start and place.end <= move.start]
         inside = [place for place in named if move.start <= place.start and place.end <= move.end]

@@ -1,9 +1,8 @@
-"""Sally-Anne: stories in which somebody misses what happens, and a question about who believes what.
+"""Sally-Anne: stories in which a person misses an event, and a question about a belief.
 
-A story has one thing in one room, and containers that are closed: where it is moved is seen by those in the room at
-that moment, and by nobody else. Nobody comes back to the room after a move that he missed, so that what he believes
-never depends on what he might have found out since. What each one believes, and believes that others believe, is kept
-as the story goes on; questions are asked only where somebody has a belief.
+A story has one thing in one room, and closed containers. Only the people in the room see a move of the thing. A person
+who missed a move does not return to the room, so that beliefs never depend on later discoveries. The story tracks
+beliefs, and beliefs about the beliefs of others; questions concern existing beliefs only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,24 +17,24 @@ from tunecheck_memory._kinds.replies import expected_text, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_data, read_words
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
-"""What may be asked: where the thing is or was, where somebody believes that it is, or either."""
+"""The types of questions: the thing's place, a person's belief about it, or either."""
 
 _FALSE_BELIEFS = 0.6
-"""How often a question about a belief is about a wrong one, where there is one."""
+"""The probability that a question about a belief concerns a false one, if there is one."""
 
 _FEWEST_EVENTS, _MOST_EVENTS = 2, 4
-"""How many times something happens between the thing's placement and the first exit, and after it."""
+"""The least and the most random events in a story."""
 
 
 class _Scenery(msgspec.Struct, frozen=True):
     rooms: tuple[str, ...]
     things: tuple[str, ...]
-    containers: tuple[str, ...]  # single words, for they are the answers
+    containers: tuple[str, ...]  # single words, as they are answers
     tastes: tuple[str, ...]
 
 
 class Question(NamedTuple):
-    """What is asked, and the container that answers it; `false_belief` says that somebody is wrong about it."""
+    """A question, and the container that answers it; `false_belief` is True if it concerns a false belief."""
 
     text: str
     answer: str
@@ -49,7 +48,7 @@ class Story(NamedTuple):
 
 @dataclass
 class _World:
-    """Where everybody and the thing are, and who believes what; a belief about a belief has two names."""
+    """The places of people and thing, and beliefs; the key of a belief about a belief has two names."""
 
     room: str
     thing: str
@@ -69,19 +68,19 @@ class _World:
         self.lines.append(f"{person} left the {self.room}.")
 
     def put(self, person: str | None, place: str) -> None:
-        """Somebody moves the thing; at the beginning it is just there."""
+        """Move the thing; at the beginning, without a person, place it."""
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
         self.missed |= {people[0] for people in self.beliefs} - self.present
-        witnesses = sorted(self.present)  # in a fixed order, for the order of beliefs decides what a draw picks
+        witnesses = sorted(self.present)  # a fixed order keeps draws reproducible
         for one in witnesses:
             self.beliefs[(one,)] = place
             self.beliefs |= {(one, other): place for other in witnesses if other != one}
 
 
 def tell_story(random: Random, question_type: str) -> Story:
-    """A story of two or three people, and a question of this type about it."""
+    """Make a story of two or three people, and a question of this type."""
     scenery = read_data("scenery", _Scenery)
     people = random.sample(read_words("first_names"), random.choice((2, 3)))
     room, *others = random.sample(scenery.rooms, 3)
@@ -96,7 +95,7 @@ def tell_story(random: Random, question_type: str) -> Story:
 
 @dataclass
 class _Turns:
-    """What happens in a story once the thing is in its place: somebody misses a move, and some more happens."""
+    """The events of a story after the thing is placed: a person misses a move, and random events follow."""
 
     random: Random
     world: _World
@@ -125,7 +124,7 @@ class _Turns:
             self.world.leave(self.random.choice(sorted(self.world.present)))
 
     def _come_back(self) -> None:
-        """Only who has missed nothing, for the story does not say what others would find out."""
+        """Let a person come back who has missed nothing."""
         free = [each for each in self.people if each not in self.world.present | self.world.missed]
         if free:
             self.world.enter(self.random.choice(free))
@@ -175,7 +174,7 @@ _QUESTION = (
 
 
 class SallyAnne(Kind):
-    """A story of our own for each test; `question_type` is any, world_model or theory_of_mind."""
+    """A generated story for each test; `question_type` is any, world_model or theory_of_mind."""
 
     name = "sallyanne"
     title = "SallyAnne"
@@ -190,7 +189,7 @@ class SallyAnne(Kind):
         return scripted_test(self, example, statements, [question], [story.question.answer])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case."""
+        """Score 1 if the reply is `{"answer": "word"}` with the right word in any case."""
         reply, place = last_reply(given), expected_text(given)
         try:
             said = read_lenient(reply)

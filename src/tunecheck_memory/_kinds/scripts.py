@@ -1,4 +1,4 @@
-"""What kinds are made of: checked arguments, scripts with even waits, data files, facts, invented names."""
+"""Building blocks of kinds: checked arguments, scripts with even waits, data files, facts, invented names."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def scripted_test(
     *,
     waits: Sequence[Wait] | None = None,
 ) -> Definition:
-    """A test that says its statements, then asks its questions; its waits are even unless they are given."""
+    """Return a test with statements, then questions; its waits are even unless given."""
     count = len(statements) + len(questions)
     return Definition(
         title=kind.title,
@@ -90,7 +90,7 @@ _ENDS = ("k", "l", "m", "n", "nth", "r", "s", "sk", "th", "x", "a", "o")
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A statement, the question for it, and its answer; a template of them has values in braces."""
+    """A statement, its question and its answer; in templates, values stand in braces."""
 
     fact: str
     question: str
@@ -101,13 +101,13 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def _invented_name(random: Random) -> str:
-    """A name of two or three syllables that means nothing."""
+    """Return an invented name of two or three syllables."""
     middle = "".join(random.choice(_MIDDLES) + random.choice(_VOWELS) for _ in range(random.choice((1, 1, 2))))
     return f"{random.choice(_STARTS)}{random.choice(_VOWELS)}{middle}{random.choice(_ENDS)}"
 
 
 def draw_values(random: Random, lists: Mapping[str, Sequence[str]], names: Sequence[str]) -> dict[str, str]:
-    """One word of each list, and an invented name for each of `names`, no two alike."""
+    """Draw a word of each list, and a different invented name for each of `names`."""
     values = {key: random.choice(words) for key, words in lists.items()}
     invented: dict[str, None] = {}
     while len(invented) < len(names):

@@ -1,4 +1,4 @@
-"""Spy meeting: three coded messages, and the question when and where to meet and what to bring."""
+"""Spy meeting: three coded messages, and the question for time, place and thing to bring."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _QUESTION = (
 
 
 class SpyCode(msgspec.Struct, frozen=True):
-    """A coded message, and the words of which one tells that it was understood."""
+    """A coded message, and words that show that it was understood; one of them suffices."""
 
     message: str
     words: tuple[str, ...]
@@ -30,12 +30,12 @@ def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
 
 
 def spy_words() -> list[tuple[str, ...]]:
-    """The words of all messages: those of messages that were not sent are wrong in an answer."""
+    """Return the words of all messages. Words of messages that were not sent are wrong in a reply."""
     return [code.words for codes in spy_codes().values() for code in codes]
 
 
 class SpyMeeting(Kind):
-    """A time, a place and a thing, each told in veiled words by somebody else, in any order."""
+    """Coded messages for a time, a place and a thing, by three senders in any order."""
 
     name = "spy_meeting"
     title = "Spy Meeting"
@@ -53,7 +53,7 @@ class SpyMeeting(Kind):
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """A third for each message of which the reply has a word; one less where it has a word of another message.
+        """Score a third for each message with a word in the reply, less a third for a word of another message.
 
         Words count in any case and number, but not if they are denied ("not at dawn"). If all messages are understood,
         one word of another message costs nothing. The rules are not sure if a message is not understood, unless the
@@ -61,7 +61,7 @@ class SpyMeeting(Kind):
         """
         reply, expected = last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
-        # A test chose from the messages of the benchmark or from those of our own kind: by whose words are expected.
+        # The expected words show whether the messages are the benchmark's or those of this kind.
         choices: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
         codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
         others = [words for words in codes if known.isdisjoint(words)]
@@ -95,13 +95,13 @@ CODES: tuple[tuple[str, ...], ...] = (
     ("bribe", "credentials", "paperwork", "passport"),
     ("motorbike", "motorcycle", "car", "fast vehicle"),
 )
-"""The words that tell that a message of the benchmark was understood: of those not sent, each costs a point."""
+"""Words that show that a message of the benchmark was understood; a word of an unsent message costs a point."""
 
 
 _OTHER_SENSE = re.compile(
     r"\b(?:is|are) key\b|\bkey (?=\w+s\b|to\b)|\bpick(?:ed|s)? (?=(?:up|out|it|you|me|them|one)\b)", re.IGNORECASE
 )
-"""Words of messages in another sense than theirs: "context is key", "pick up"."""
+"""Words of messages in another sense: "context is key", "pick up"."""
 
 
 _MODIFIER = re.compile(r"(?:fast|quick|quiet|small|large|old)\s+")

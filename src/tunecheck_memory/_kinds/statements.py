@@ -1,4 +1,4 @@
-"""Kinds in which the user says something that changes, and asks what holds now: colours and names."""
+"""Kinds with statements that change, and a question for the current one: colours and names."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Colours(Kind):
 
 
 USER_NAME = "name of the user"
-"""The topic of tests in which the user gives a name."""
+"""The topic of tests with names of the user."""
 
 _NAME_STATEMENTS = (
     "From now on my name is {name}.",
@@ -113,7 +113,7 @@ _BEFORE = re.compile(r"[^.!?;()\n]{0,12}\b(?:previously|formerly|originally|init
 
 
 def _is_past(text: str, word: re.Match[str]) -> bool:
-    """Whether a word is said to have held before: "you used to be Bob", "you were Bob before"."""
+    """True if a text puts a word in the past: "you used to be Bob", "you were Bob before"."""
     lead, follows = text[max(0, word.start() - 80) : word.start()], text[word.end() : word.end() + 30]
     return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
 
@@ -141,7 +141,7 @@ _CLAUSE_END = re.compile(
     rf"[^.!?;,()\n]{{0,40}}\b(?:{_COLOUR_NAMES})\b)",
     re.IGNORECASE,
 )
-"""Where a clause ends: at a comma, a bracket, or a word of time; a comma between colours goes on with the list."""
+"""The end of a clause: a comma, a bracket, or a word of time; a comma between colours continues the list."""
 
 
 _NOW = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
@@ -165,7 +165,7 @@ _LATER = re.compile(r"\bthen\b|\blater\b", re.I)
 
 
 _LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_COLOUR_NAMES})\b", re.I)
-"""What follows a colour that changed to another one: "from blue to red"."""
+"""The text after a colour that changed to another one: "from blue to red"."""
 
 
 _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.I)
@@ -175,7 +175,7 @@ _MOST_CLAUSES = 400
 
 
 def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
-    """Each colour that is not denied, with how much its clause speaks for it."""
+    """Yield each colour that is not denied, with a weight from the words of its clause."""
     colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(wanted)})\b", re.I)
     for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
         favourite = False

@@ -1,4 +1,4 @@
-"""Kinds that tell of a town on a grid, and ask for the way between its places."""
+"""Kinds about a town on a grid, and the way between its places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_rout
 from tunecheck_memory._kinds.scripts import read_words, whole
 
 LONGEST_TOWN = 40
-"""Most places of one town; the list of names has as many and more."""
+"""The most places of one town; the list of names has more."""
 
 _LONGEST_LEG = 5
 
@@ -25,7 +25,7 @@ _OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
 
 
 class Leg(NamedTuple):
-    """From one place so many kilometres in a direction to the next."""
+    """The way from one place to the next: kilometres in a direction."""
 
     start: str
     kilometres: int
@@ -37,16 +37,16 @@ class Leg(NamedTuple):
         return Leg(self.end, self.kilometres, _OPPOSITE[self.direction], self.start)
 
     def told(self, sentence: str) -> str:
-        """A sentence with {start}, {kilometres}, {direction} and {end} filled in."""
+        """Fill {start}, {kilometres}, {direction} and {end} into a sentence."""
         return sentence.format(**self._replace(direction=self.direction.lower())._asdict())
 
     def instruction(self) -> str:
-        """`From Mill, go 4km East to Chapel.`: the form in which expected routes are written."""
+        """Return `From Mill, go 4km East to Chapel.`, the form of expected routes."""
         return f"From {self.start}, go {self.kilometres}km {self.direction} to {self.end}."
 
 
 class TownKind(Kind):
-    """Base of the kinds that tell of a town with `known_locations` places along a walk."""
+    """Base of the kinds about a town with `known_locations` places along a walk."""
 
     topics = frozenset({"places of a town"})
     resets = True
@@ -61,7 +61,7 @@ class TownKind(Kind):
 
 
 def walk(random: Random, places: int) -> list[Leg]:
-    """A walk through so many places, no two of which are at the same point."""
+    """Draw a walk through a number of places at different points."""
     names = random.sample(read_words("places"), places)
     here, been = (0, 0), {(0, 0)}
     legs: list[Leg] = []
@@ -73,7 +73,7 @@ def walk(random: Random, places: int) -> list[Leg]:
 
 
 def _next_point(random: Random, here: tuple[int, int], been: set[tuple[int, int]]) -> tuple[tuple[int, int], int, str]:
-    """A point where nobody has been; further away than usual where all near ones are taken."""
+    """Draw a free point and the way to it; it is further away if all near points are taken."""
     longest = _LONGEST_LEG
     while True:
         free = [
@@ -113,7 +113,7 @@ class Locations(TownKind):
         return scripted_test(self, example, statements, [question], [asked.instruction()])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
+        """Score 1 if the reply's directions and distances add up to the expected displacement."""
         reply, expected = last_reply(given), expected_text(given)
         steps = _expected_steps(expected)
         if len(steps) == 1:
@@ -155,7 +155,7 @@ class LocationsDirections(TownKind):
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """The route in the reply leads from the start to the destination, whichever way it takes.
+        """Score 1 if the route in the reply leads from the start to the destination, by any way.
 
         A route that leaves out a distance or a direction leads nowhere.
         """
@@ -183,13 +183,13 @@ _NEAR_KM = 0.05
 
 
 def _expected_steps(expected: str) -> list[re.Match[str]]:
-    """The lines "From A, go 4km East to B." of what was expected."""
+    """Return the expected lines "From A, go 4km East to B."."""
     lines = expected.split("\n")[:_MOST_STEPS]
     return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
 
 
 def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
-    """Where the steps lead; each must say one way."""
+    """Return the displacement of the steps; each must have one move."""
     ways = [moves(step[2]) for step in steps]
     if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
         raise NoExpectationError
@@ -214,7 +214,7 @@ def _compared(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
 
 
 def _one_way(reply: str, step: re.Match[str]) -> Score:
-    """One way with both its ends known: other ways in the reply, "the Mill lies west", are told from it."""
+    """Score a way between two known places; statements about other places are not counted."""
     wanted = _displacement([step])
     if step[1].lower() == step[3].lower():
         raise NoExpectationError
@@ -227,7 +227,7 @@ def _one_way(reply: str, step: re.Match[str]) -> Score:
 
 
 def _in_two_parts(text: str, places: Places) -> list[Route]:
-    """A way whose direction and distance stand apart: "Direction: East. Distance: 4 km"."""
+    """Return a way with separate direction and distance: "Direction: East. Distance: 4 km"."""
     routes = moves(places.masked(text))
     ways = {move.eighths for move in routes if move.eighths is not None}
     lengths = {move.kilometers for move in routes if move.kilometers is not None}
