@@ -11,6 +11,8 @@ import pytest
 from tunecheck import Decision, compare, select
 from tunecheck.statistics._proportions import wilson
 
+pytestmark = pytest.mark.timeout(1_200)
+
 FAMILIES = 200
 Passed = Any
 """A boolean array: which rows a run passed."""
