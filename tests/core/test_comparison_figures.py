@@ -141,7 +141,7 @@ def test_the_primary_metric_is_tested_by_itself_and_the_others_among_themselves(
 def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -> None:
     difference = Estimate(-0.05, -0.1, -0.001, 100, 0.95, "Tango")
     found = decide(difference, 0.052, 0.052, None, verdicts=False, bounds=None, higher_is_better=True)
-    assert found == ("no difference shown", "the interval just leaves out 0, and the test does not")
+    assert found == ("no difference shown", "the interval excludes 0, but the test does not reach significance")
 
 
 def test_a_margin_asks_whether_the_worse_end_of_the_interval_is_within_it(tmp_path: Path) -> None:

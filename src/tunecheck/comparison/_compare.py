@@ -190,7 +190,7 @@ def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list
 
 
 class _Against:
-    """One run against the base: measured at once, judged when all runs are measured."""
+    """One run against the base. Its verdicts wait until all runs are measured."""
 
     def __init__(self, pair: RunPair, names: Mapping[str, str]) -> None:
         self._pair, self._names = pair, names
@@ -211,7 +211,7 @@ class _Against:
         return [metric for metric in self.measured.values() if metric.tested]
 
     def finish(self, adjusted: Iterator[float | None], *, lists_rows: bool) -> RunComparison:
-        """Everything of this run; takes the corrected p-values of its tests."""
+        """Return the complete comparison, given the corrected p-values of its tests in order."""
         pair, judged = self._pair, dict(self.measured)
         for metric in self.tested:
             judged[metric.name] = judge(metric, next(adjusted), pair.sides(metric.key).bounds)
@@ -252,7 +252,7 @@ class _Against:
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Of runs that stopped early, which figures allow for it."""
+    """Yield notes on early stopping: which figures allow for it, and which claim too much."""
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
@@ -265,7 +265,7 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
 
 
 def _history(compared: Sequence[_Against], runs: Runs) -> list[History]:
-    """Each tested metric over the base and all runs, over the rows that all of them have a number for."""
+    """Follow each tested metric over all runs, on the rows that have a number in every run."""
     if len(compared) == 1:
         return [History(each.name, each.kind, (each.base, each.new)) for each in compared[0].tested]
     everywhere = (each for each in compared[0].tested if all(each.name in other.measured for other in compared))
@@ -273,7 +273,7 @@ def _history(compared: Sequence[_Against], runs: Runs) -> list[History]:
 
 
 def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
-    """What `select` says of the same runs; None where they have no row in common, of which there is a note."""
+    """Return the selection among the same runs; None if no row is in all of them."""
     try:
         return selection_of(runs, against)
     except ConfigurationError:

@@ -1,4 +1,4 @@
-"""What a comparison says: of each metric, of the rows behind it, and of all runs together."""
+"""The result of a comparison: decisions, metrics, the rows behind them, and all runs together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class RowChange(Result):
 
 @dataclass(frozen=True, slots=True)
 class Counts(Result):
-    """What became of a run's rows at one evaluator."""
+    """Rows of a run by what an evaluator did: scored them, did not apply to them, or failed."""
 
     scored: int
     not_applicable: int
@@ -54,7 +54,7 @@ class OneSided(Result):
 
 @dataclass(frozen=True, slots=True)
 class RawFigures(Result):
-    """What a judge's verdicts say, before they are corrected for its errors."""
+    """A judge's rates before they are corrected for its errors."""
 
     base: Estimate
     new: Estimate
@@ -69,18 +69,17 @@ class MetricComparison(Result):
     `kind` is "binary" where each row, or each trial of it, passes or fails, else "score" or "count". Only where
     `tested` is there a verdict with p-values: `p_value` is that of `test`, `p_adjusted` the same after Holm's
     correction: over the runs of the `primary` metric, which is tested by itself, or over all other metrics of all runs.
-    A metric of which no row `moved` is no test, and counts in no correction. `b` rows passed in the base only, `c` in
-    the new run only; None for scores, and for shares of trials. The pairs of `one_sided` are in no figure.
-    `non_inferiority` is whether the new run is shown to be worse by less than the margin; None without a margin.
+    If no row `moved`, the metric is not a test and does not count in the correction. `b` rows passed in the base only,
+    `c` in the new run only; None for scores, and for shares of trials. No figure counts the pairs of `one_sided`.
+    `non_inferiority` says whether the new run is shown to be worse by less than the margin; None without a margin.
 
-    Where a model judges, `judge` says what became of its errors: figures are `corrected` by its calibration (those of
+    If a model judges, `judge` says how its errors were treated: figures are `corrected` by its calibration (those of
     its verdicts are `raw`), `scores` are not, it is `uncalibrated`, or the runs have `different` judges, and no figure
     of a difference.
 
-    `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
-    or that fail for another reason; of several trials of a row, all passed in the one run and none in the other.
-    `flaky` are rows whose trials do not agree in one of the runs. `totals` counts them all, the lists may hold the
-    first only.
+    `regressed` and `fixed` rows went from pass to fail and back: all their trials passed in one run and none in the
+    other. `changed` rows have another number, or fail for another reason. The trials of `flaky` rows disagree in one of
+    the runs. `totals` counts all of them; the lists may hold the first only.
     """
 
     name: str
@@ -141,9 +140,9 @@ class Part(Result):
     """A part of the rows, those with one value of a column, on one metric; or a figure that weighs parts.
 
     `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
-    Where `moved` is false no row changed: it is no test. `verdict` is None where nothing is shown. `title` heads the
-    parts of a column that a plug-in figures out. A column is `named` if the run was grouped by it; the others were
-    found in the data.
+    If `moved` is false, no row changed and the part is not a test. `verdict` is None if no difference is shown. `title`
+    heads the parts that a plug-in computes. A column is `named` if the run was grouped by it; the others were found in
+    the data.
     """
 
     column: str
@@ -283,7 +282,7 @@ class RowOverRuns(Result):
 
 @dataclass(frozen=True, slots=True)
 class RowsOverRuns(Result):
-    """What became of the rows over all runs, by the verdicts on one metric, over the rows that every run has.
+    """The history of each row over all runs, by its verdicts on one metric. Every run has these rows.
 
     `right` and `never right` are so in every run. `fixed` and `broken` went to the other side once and stayed there.
     `back and forth` changed more than once. `flaky` are all others: their trials disagree in the last run, or in some
@@ -393,7 +392,7 @@ class Comparison(Result):
         return self.against[-1].metric(name)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: what became of each metric, its difference as a chart, and the figures."""
+        """Return the notebook's HTML: the decision, differences as a chart, and the figures."""
         from tunecheck.comparison._view import comparison_view
         from tunecheck.views import html
 

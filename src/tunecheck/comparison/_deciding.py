@@ -1,4 +1,4 @@
-"""A run that stops once it is decided against its base: whose rows pair, in which order, and what they show so far."""
+"""Early stopping: ask rows in random order until the run is decided against its base."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a run decides against its base: better or worse, or with a margin whether it is no worse by that much.
+    """The question of early stopping: better or worse than the base, or with a margin, at most that much worse.
 
-    `metrics` are evaluators, or metrics as metrics.json names them; None stands for all that both runs have, of which
-    better or worse goes by the first.
+    `metrics` are evaluators, or metrics as metrics.json names them; None means all metrics of both runs; better
+    or worse goes by the first of them.
     """
 
     base: RunLike
@@ -106,7 +106,7 @@ class Deciding:
         return decision
 
     def _label(self, row: Row, target: Target | None) -> Hashable:
-        """What rows share that are answered one after another, or are not independent."""
+        """Return the label that dependent rows, or rows asked one after another, share."""
         item, column = self._items[row.index], self._dataset.defaults.group_key
         group: JSON = None if target is None else target.group_key(row)
         if group is None and column is not None:
@@ -126,7 +126,7 @@ class Deciding:
 
     @property
     def outcome(self) -> Outcome:
-        """Of all metrics together: one that is worse decides, and none must be left open for the better end."""
+        """The outcome of all metrics: worse if one is worse, open if one is open."""
         outcomes = {test.outcome for test in self._tests}
         return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
 
@@ -134,7 +134,7 @@ class Deciding:
 def default_metrics(
     table: RunTable, evaluators: Collection[str], primary: str | None = None, *, better: bool
 ) -> list[str]:
-    """What a run is held against its base by: each evaluator that both have; which is better, by one of them.
+    """Choose the metrics to decide by: each evaluator of both runs; for `better`, one of them.
 
     That is the one that the data declares as its primary, else the one that most rows have a figure of.
 
@@ -181,7 +181,7 @@ def _bounds(column: MetricColumn) -> tuple[float, float] | None:
 
 @dataclass(slots=True)
 class _Test:
-    """One metric: the base's number of each item, and the test, whose scores lie between 0 and 1 and rise."""
+    """One metric with the base's number of each item and its test. Scores are scaled to 0 to 1, higher is better."""
 
     name: str
     column: MetricColumn
@@ -215,7 +215,7 @@ class _Test:
         self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
 
     def base_score(self, item: int | None) -> float | None:
-        """What the base has for an item; None where it has nothing."""
+        """Return the base's score of an item, or None."""
         value = math.nan if item is None else float(self._values[item])
         return None if math.isnan(value) else self._score(value)
 
@@ -236,7 +236,7 @@ class _Test:
             self.outcome, self._pairs = outcome, self._test.pairs
 
     def _new_score(self, state: RowState) -> float | None:
-        """What this run has for a row; None where its evaluator failed or does not apply."""
+        """Return this run's score of a row; None if its evaluator failed or does not apply."""
         column = self.column
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:
@@ -258,7 +258,7 @@ class _Test:
             self.outcome, self._pairs = self._test.complete(), self._test.pairs
 
     def decided(self) -> DecidedMetric:
-        """What it has come to, in the metric's unit."""
+        """Return the outcome and its figures in the metric's unit."""
         test, up = self._test, self.column.higher_is_better
         interval = test.interval()
         means: tuple[float | None, float | None] = (None, None)

@@ -20,7 +20,7 @@ def corrected(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
 
 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
-    """Of tested metrics of all runs: the primary one's over the runs, the others' among themselves."""
+    """Correct the tests of all runs: the primary metric over the runs, all other metrics among themselves."""
     adjusted: list[float | None] = [None] * len(metrics)
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]

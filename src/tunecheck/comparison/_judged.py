@@ -109,7 +109,7 @@ def rate_of(
 
 
 def _worth(rate: Estimate) -> float:
-    """As many independent rows as would tell the rate as well: fewer than there are, where they come in clusters."""
+    """Return the effective number of rows: fewer than there are if rows come in clusters."""
     from tunecheck.statistics._distributions import effective_rows
 
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
@@ -122,7 +122,7 @@ def _worth(rate: Estimate) -> float:
 
 
 def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """A measured metric in the light of its judge's errors: corrected, marked as uncalibrated, or refused."""
+    """Correct a metric for its judge's known errors. Uncalibrated judges are marked, different judges refused."""
     before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if before is None or after is None:
         return metric
@@ -182,7 +182,7 @@ def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
 
 
 def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Two judges see two things: their rates are shown, and nothing is said of the difference."""
+    """Keep both rates but no difference: the runs have different judges."""
     held, none = metric.non_inferiority, metric.difference
     why = "each run has a judge of its own"
     return replace(
@@ -200,7 +200,7 @@ def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
 
 
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
-    """How far both judges agree on rows that people labelled for both, or how to find that out."""
+    """Describe how far both judges agree on labelled rows, or how to find out."""
     from tunecheck.statistics._agreement import Agreement
 
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]

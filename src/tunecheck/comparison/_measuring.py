@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Mask = NDArray[numpy.bool_]
 
 _UNTESTED_RESAMPLES = 500
-"""Of metrics that are only shown; their interval is read, nothing hangs on its third digit."""
+"""Resamples for metrics that are shown without a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
 def measure(
     chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
-    """The metric's figures and its test; there is no verdict before all metrics are tested."""
+    """Measure a metric: its figures and its test. The verdict follows when all metrics are tested."""
     import numpy
 
     from tunecheck.statistics._decisions import non_inferiority, smallest_difference
@@ -219,7 +219,7 @@ def compared(
 
 
 def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
-    """What the new run has decided of a metric, if it stopped early against this base."""
+    """Return the early decision on a metric, if the new run stopped early against this base."""
     stopped = new.info.stopped
     if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
         return None
@@ -289,8 +289,8 @@ COARSE = 0.2
 A metric without a range: of a standard deviation of its differences, 0.8, which is large: Cohen, "Statistical power
 analysis for the behavioral sciences" (1988), section 2.2."""
 
-AT_THE_EDGE = "the interval just leaves out 0, and the test does not"
-"""Said of a difference whose interval excludes 0 and that is not shown: for the correction, or for its own test."""
+AT_THE_EDGE = "the interval excludes 0, but the test does not reach significance"
+"""The remark on a difference whose interval excludes 0 while the test or its correction does not show it."""
 
 _LARGE = 0.8
 
@@ -321,7 +321,7 @@ def decide(
     if units < FEWEST:
         return TOO_LITTLE, counted(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return TOO_LITTLE, f"{counted(units, what)} show only a large difference"
+        return TOO_LITTLE, f"with {counted(units, what)}, only a large difference is detectable"
     if not difference.excludes_zero:
         return NO_DIFFERENCE, ""
     return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE

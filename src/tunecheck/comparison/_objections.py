@@ -100,7 +100,7 @@ class _Weighed:
 
     @cached_property
     def choice(self) -> Choice:
-        """What the primary metric says by itself."""
+        """The choice by the primary metric alone."""
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:

@@ -25,7 +25,7 @@ class NothingPairsError(ConfigurationError):
 class Pairing:
     """`base` and `new` are the items of each pair, in the order of the base; the others are those in one run only.
 
-    `by_content` pairs have another id in each run; `by_id_alone` is said where contents could not be compared.
+    `by_content` pairs have another id in each run; `by_id_alone` means that contents could not be compared.
     `changed` items have an id that the other run has with other content.
     """
 

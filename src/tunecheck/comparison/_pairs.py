@@ -67,7 +67,7 @@ class RunPair:
 
 
 class Runs:
-    """Runs in order, one of them the base, against which each other is held; any two may be held against each other."""
+    """Runs in order, one of them the base. Any two of them can be compared."""
 
     def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
         self.tables = tables

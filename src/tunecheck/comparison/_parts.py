@@ -1,4 +1,4 @@
-"""Where a metric differs: its parts, by the columns that runs are grouped by, and the figures of plug-ins."""
+"""Slices of a metric by the values of a column, and the figures of plug-ins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DRAWS = 2_000
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """Compare the metric over the rows of each value of a column: those that the runs were grouped by, then others.
 
-    Of a column that was found in the data, only values with enough rows are slices.
+    A column that was found in the data gives slices only for values with enough rows.
     """
     if metric.judge == "different":
         return ()
@@ -92,7 +92,7 @@ def _tags_of_label(label: str | None) -> list[str]:
 
 
 def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """What plug-ins figure out of two runs by a metric, such as a leaderboard's weighted means."""
+    """Return the plug-ins' figures of two runs, such as a leaderboard's weighted means."""
     return tuple(part for each in plugins.figures() for part in each.of_pair(pair, metric))
 
 

@@ -1,4 +1,4 @@
-"""What became of each row over several runs: right, never right, fixed, broken, back and forth, or flaky."""
+"""The history of each row over several runs: right, never right, fixed, broken, back and forth, or flaky."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "
 
 @dataclass(frozen=True, slots=True)
 class RowHistories:
-    """Of each row the number of its outcome in `OUTCOMES`, and the run since which it is so; -1 of no run."""
+    """The index of each row's outcome in `OUTCOMES`, and the run since which it holds (-1: none)."""
 
     outcomes: NDArray[numpy.int8]
     since: NDArray[numpy.int64]
 
 
 def row_histories(passed: Floats) -> RowHistories:
-    """What became of rows; `passed` is the share of each row's trials that passed in each run: shape (rows, runs).
+    """Classify rows; `passed` is the share of each row's trials that passed in each run: shape (rows, runs).
 
-    Only runs in which all trials of a row agree say that it changed. A row is fixed, or broken, since the first of
-    those in which it stayed as it is in the last run; one that changed more than once went back and forth, unless its
-    trials disagree in some run: such a one is flaky, as are those that disagree in the last run, or in some run while
-    all others agree.
+    A row changes between two runs if all its trials passed in one and failed in the other. One change: fixed or broken,
+    dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
+    run, in some run while the others agree, or while it went back and forth.
     """
     import numpy
 

@@ -20,7 +20,7 @@ _ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
 def choose(against: Sequence[RunComparison]) -> Decision:
     """Return the decision to act on: a candidate that ships before an undecided one, the highest first.
 
-    Of equal candidates the later one is chosen.
+    If candidates are equal, the later one is chosen.
     """
 
     def rank(each: RunComparison) -> tuple[int, float]:
@@ -80,6 +80,7 @@ def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[
         yield f"{counted(left_out, 'row')} of {runs.base.info.id} in no figure: not every run has a figure for them"
     for table in runs.tables:
         if table.info.stopped is not None:
-            yield f"{table.info.id}: {stopped_text(table.info.stopped)}: of such a run these intervals claim too much"
+            said = "the intervals of a run that stopped early are too narrow"
+            yield f"{table.info.id}: {stopped_text(table.info.stopped)}: {said}"
     for each in against:
         yield from each.notes

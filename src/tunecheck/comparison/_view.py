@@ -74,7 +74,7 @@ def _name(text: str, style: Style = "") -> Words:
 
 
 def comparison_view(comparison: Comparison, rows: int = 3) -> View:
-    """The last run against the base, and all runs beside each other; `rows` of each list are shown."""
+    """Return the page of a comparison: the last run against the base, then all runs; `rows` of each list."""
     title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
     checks = [_check(each.decision) for each in comparison.against]
     return View(title, [*_comparison_parts(comparison, rows)], [*comparison_notes(comparison)], checks)
@@ -127,7 +127,7 @@ def _runs_table(comparison: Comparison) -> Table:
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
-    """What a reader must know before any figure."""
+    """Yield what limits every figure: rows that the runs do not share, and a regression."""
     for against in comparison.against:
         shared = shared_text(against, comparison.base)
         if shared:
@@ -198,13 +198,13 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
 
 
 def _figures(kind: Kind, compared: MetricComparison | Part) -> Sequence[str]:
-    """How many rows, both figures, and their difference."""
+    """Return the number of rows, both figures, and their difference."""
     values = (value_text(kind, side.value) for side in (compared.base, compared.new))
     return f"{compared.difference.n:,}", *values, shown_difference(kind, compared.difference, unit=False)
 
 
 def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
-    """Where the leading metric differs, a table for each column; and the figures of plug-ins."""
+    """Yield a table of slices for each column, and one for each plug-in's figures."""
     metric = against.metrics[against.part_metric]
     judged = ", as the judge says" * (metric.judge == "corrected")
     tables: dict[str, list[Part]] = {}
@@ -224,7 +224,7 @@ def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
 
 
 def _causes_table(against: RunComparison, comparison: Comparison) -> Table:
-    """How many of the paired rows failed for which cause in each run, and in only one of them."""
+    """Count the paired rows by cause of failure: in each run, and in only one of them."""
     heads = ("why rows failed", "base", "new", "change", "base only", "new only", "Holm", "")
     rows: list[list[Cell]] = []
     for each in against.causes[:_MOST_CAUSES]:
@@ -300,14 +300,14 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
 
 
 def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """What the row's faults count as, in the base and in the new run, each once and in their order."""
+    """Return the kinds of faults of a row in the base and in the new run, each once."""
     sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
     base, new = (list(dict.fromkeys(fault_groups(faults, reason or "").values())) for faults, reason in sides)
     return base, new
 
 
 def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
-    """What became of rows over all runs, and the first rows of each outcome with their verdict in each run."""
+    """Count the outcomes of rows over all runs, and show the first rows of each with their verdicts."""
     said = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
     said += [f"{found.counts[outcome]:,} {outcome}" for outcome in ("fixed", "broken")]
     said += [f"{count:,} {outcome}" for outcome in ("back and forth", "flaky") if (count := found.counts[outcome])]
@@ -332,7 +332,7 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
 
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
-    """What a reader must know of the rows that are in no figure, and of the runs themselves."""
+    """Yield notes on rows that no figure counts, and on the runs."""
     against, pairs = comparison.against[-1], comparison.pairs
     stopped = comparison.new.stopped is not None
     for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):

@@ -115,7 +115,7 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
 
 
 def judge_text(metric: MetricComparison) -> str:
-    """What became of the judge's errors; empty where no model judges, or each run has a judge of its own."""
+    """Say how the judge's errors were treated; empty if no model judges or the judges differ."""
     said = OF_JUDGE[metric.judge]
     if metric.raw is None:
         return said
@@ -124,7 +124,7 @@ def judge_text(metric: MetricComparison) -> str:
 
 
 def margin_text(metric: MetricComparison) -> str:
-    """Whether the run is shown to be no worse by the margin, in words; empty without a margin, or if it is better."""
+    """Say whether the run is at most the margin worse; empty without a margin, or if it is better."""
     tested = metric.non_inferiority
     if tested is None or metric.verdict == "better":
         return ""
@@ -135,7 +135,7 @@ def margin_text(metric: MetricComparison) -> str:
 
 
 def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
-    """What is to be said of the figures of a run that may stop early; `run_id` is the run that did."""
+    """Yield the sentences about a run that may stop early; `run_id` is its id."""
     if not decision.stopped:
         yield f"not decided early: all {counted(decision.of, 'row')} were asked, and all figures are an ordinary run's"
         return
@@ -151,7 +151,7 @@ def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
 
 
 def shared_text(against: RunComparison, base: RunInfo) -> str:
-    """What the two runs share, where rows of either are in no figure; else empty, as of a run that stopped early."""
+    """Say how many rows the runs share; empty if they share all, or if one stopped early."""
     pairs, stopped = against.pairs, base.stopped or against.new.stopped
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
@@ -161,13 +161,13 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
 
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:
-    """What sentences call runs: the name that each was given, where no other of them has it too, else the whole id."""
+    """Return the names of runs in sentences: the given name if it is unique among them, else the id."""
     names = [_BEGUN.sub("", each) for each in ids]
     return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
 
 
 def decision_lines(decision: Decision) -> Iterator[tuple[str, Choice | Effect]]:
-    """What a decision says: the answer with its choice, each objection with its effect, and the next step."""
+    """Yield the answer with its choice, each objection with its effect, and the next step."""
     names = short_names([decision.candidate, decision.base])
     head = _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
     yield f"{head}. {'; '.join(decision.because)}", decision.decision
@@ -191,7 +191,7 @@ _CHOICES = MappingProxyType(
 
 
 def needed_text(pairs: int, rows: int | None) -> str:
-    """How many more rows it takes, to two figures: it is an estimate."""
+    """Say how many more rows would decide; an estimate, to two digits."""
     if rows is None:
         return "no number of rows like these would decide it; another margin would"
     more = max(1, rows - pairs)
@@ -200,7 +200,7 @@ def needed_text(pairs: int, rows: int | None) -> str:
 
 
 def regression_text(selection: Selection, last: str) -> str:
-    """That the last run lost what the best one had; empty where that is not shown."""
+    """Say that the last run regressed since the best one; empty if that is not shown."""
     best = selection.regressed_since
     if best is None:
         return ""
@@ -212,7 +212,7 @@ def regression_text(selection: Selection, last: str) -> str:
 
 
 def row_text(change: RowChange, kind: Kind) -> str:
-    """What became of a row: the faults that came and went, or both numbers."""
+    """Describe how a row changed: faults that came and went, or both numbers."""
     said = [f"now: {'; '.join(change.come)}"] if change.come else []
     said += [f"no more: {'; '.join(change.gone)}"] if change.gone else []
     if kind != "binary" and change.base != change.new:
@@ -221,7 +221,7 @@ def row_text(change: RowChange, kind: Kind) -> str:
 
 
 def line_of(values: Sequence[Estimate]) -> str:
-    """A line over iterations, a bar each; between the ends of all intervals, so that chance looks like little."""
+    """Draw a sparkline with one bar per run, scaled to the widest interval so that noise looks small."""
     bounds = [bound for each in values for bound in (each.value, each.low, each.high) if bound is not None]
     if not bounds:
         return ""

@@ -1,4 +1,4 @@
-"""From result rows to a table of numbers: what each row is called, and what became of it."""
+"""Build a table of numbers from result rows: their ids, their contents and their metrics."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class TableBuilder:
                 self.causes[number] = cause
 
     def _content(self, row: ResultRow) -> dict[str, JSON]:
-        """What a row asks; `a.b` beside `a` only says a part of it once more (Azure's)."""
+        """Return the inputs of a row. Azure repeats a part of `a` as `a.b`, which is left out."""
         inputs = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
         skipped = self._answers | {TRIAL, SOURCE_ID}
         return {name: value for name, value in inputs.items() if name not in skipped and not _is_part(name, inputs)}
@@ -222,7 +222,7 @@ def _is_short(value: JSON) -> bool:
 
 
 def _places(name: str) -> tuple[str, str, str]:
-    """Where a column that groups rows may be: in the data, in the row itself, in the target's output."""
+    """Return the keys of a grouping column: in the data, in the row itself, in the target's output."""
     return f"inputs.{name}", name, f"outputs.{name}"
 
 

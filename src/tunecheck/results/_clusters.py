@@ -22,9 +22,9 @@ Labels = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """A label for each item: those with an equal one are not independent; one without (None) is, of all others.
+    """A label for each item: items with equal labels are dependent, items labelled None are independent.
 
-    `by` says what they have in common, `how` who says so.
+    `by` names the column of the labels, `how` where it came from.
     """
 
     by: str
@@ -33,7 +33,7 @@ class Clusters:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of clusters."""
         return _values(self.labels) + self.labels.count(None)
 
     def __str__(self) -> str:

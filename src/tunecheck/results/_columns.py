@@ -60,7 +60,7 @@ class EvaluatorPart:
 
     @classmethod
     def of(cls, name: str, declared: EvaluatorEntry, *, nulls_are_errors: bool) -> EvaluatorPart:
-        """The part of an evaluator of which no row has been seen."""
+        """Return the empty part of an evaluator, before any row is read."""
         arguments, judge = declared.arguments or {}, declared.judge
         columns = EvaluatorColumns(
             name, [], None, bytearray(), bool(declared.metrics), arguments, declared.fingerprint, judge

@@ -23,9 +23,9 @@ from tunecheck.runs._verify import changed_since
 
 @dataclass(frozen=True, slots=True)
 class AboutToRun:
-    """Rows that are about to be judged, to pair with a run before anybody is asked.
+    """Rows that a run is about to judge; they are paired with a base before the endpoint is called.
 
-    `mapping` has the layers of the column mapping where the data holds the answers, None where somebody is asked.
+    `mapping` has the layers of the column mapping if the data holds the answers; None if an endpoint answers.
     `cluster` is the column by which they are not independent, where another than the data's is named.
     """
 
@@ -74,7 +74,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """Each run's rows as a table, their content being what was asked.
 
     A column that holds the answers of one of the runs is in no row's content, of none of them: two iterations whose
-    answers stand in the data are the same rows. `cluster` names the column by which rows are not independent, or
+    answers are columns of the data have the same rows. `cluster` names the column by which rows are not independent, or
     `none`; without it, it is the one that the data declares, or one that is found.
 
     Raises:
@@ -149,7 +149,7 @@ def _left_out(builder: TableBuilder) -> tuple[str, ...]:
 
 
 def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
-    """Find what a name stands for; errors as of `read_runs`."""
+    """Open the run that a name stands for; errors as of `read_runs`."""
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
         declared = run.dataset.defaults

@@ -30,7 +30,7 @@ class MainFigure:
 
 @dataclass(slots=True)
 class RunLine:
-    """What a list says of a run. A damaged run has a `problem`. `cost` has the amount by currency."""
+    """One line of a list of runs. A damaged run has a `problem`. `cost` has the amount by currency."""
 
     id: str
     status: str = "damaged"
@@ -79,7 +79,7 @@ def data_of(manifest: RunFile) -> str:
 
 
 def answered_by(manifest: RunFile) -> str:
-    """Who gave the answers: an endpoint with its model, or nobody."""
+    """Describe the source of the answers: an endpoint with its model, or the data."""
     target = manifest.target
     if not target:
         return "as the data holds them"

@@ -1,4 +1,4 @@
-"""Where result rows come from: a run folder, Azure AI Evaluation's file, rows in memory, rows yet to be asked."""
+"""Sources of result rows: a run folder, Azure AI Evaluation's file, rows in memory, rows yet to be asked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 class RowSource(Protocol):
-    """Where result rows come from; they can be read again."""
+    """A source of result rows; it can be read again."""
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
         """Yield each row's values by column, or those of some rows by their number from 0.

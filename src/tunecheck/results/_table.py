@@ -25,7 +25,7 @@ PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
 
 
 class State:
-    """What became of a row at one evaluator."""
+    """States of a row at one evaluator."""
 
     ABSENT, SCORED, NOT_APPLICABLE, ERROR = range(4)
 
@@ -73,7 +73,7 @@ class MetricColumn:
 
     @property
     def figures(self) -> int:
-        """How many rows have a number."""
+        """The number of rows that have a number."""
         return sum(value == value for value in self.values)  # NaN alone differs from itself
 
     def fill(self, rows: int) -> None:
@@ -85,7 +85,7 @@ class MetricColumn:
 
 @dataclass(slots=True)
 class EvaluatorColumns:
-    """One evaluator: its columns' names, the one that speaks for it, and what became of each row.
+    """One evaluator: the names of its columns, its main column, and the state of each row.
 
     `declared` is whether the run says what the evaluator's metrics mean; `arguments` and `fingerprint` what it was, and
     `judge` which judge, where a model judges.

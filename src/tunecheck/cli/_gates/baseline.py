@@ -1,4 +1,4 @@
-"""`--no-worse-than RUN --margin M`, `--better-than RUN`: a run held against another one, row by row."""
+"""`--no-worse-than RUN --margin M`, `--better-than RUN`: gates that compare a run with another one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the run must be no worse than, or with `better` better than, which is worse by less than a margin of 0.
+    """The run to compare with, and how much worse the new run may be. `better` asks for an improvement (a margin of 0).
 
     `name` finds it again. The metrics of the `settings` are those that are tested, None for every evaluator that both
     runs have. `power` is what the gate can show with these rows.
@@ -51,9 +51,9 @@ class Base:
         return "--better-than" if self.better else "--no-worse-than"
 
     def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
-        """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
+        """Compare a finished run with the base; return an outcome for each metric, and notes.
 
-        Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
+        If the runs cannot be compared, the outcome says so: the run's files are already written.
         """
         from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._pairing import NothingPairsError
@@ -74,7 +74,7 @@ class Base:
         return [*outcomes, *self._objected(comparison)], notes
 
     def _objected(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield what the decision has against this run, beside the metrics that are gated."""
+        """Yield the decision's objections as an outcome beside those of the gated metrics."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
             gate, said = f"no objection against {self.id}", "; ".join(each.text for each in effective)
@@ -157,7 +157,7 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
-    """See that what says against which run, by how much and until when is given together."""
+    """Check that the options of gates against a run are complete and fit together."""
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     against = base or options.better_than
     if undecided not in (None, "fail", "pass"):
@@ -184,7 +184,7 @@ def gated_metrics(
 ) -> dict[str, str] | None:
     """The metrics that `--fail-under` names, in order, with the evaluator of each; None where it names none.
 
-    A figure that rows have no number of (they are not among the `columns`), such as a count, stands for its evaluator.
+    A figure that is not among the `columns` of rows, such as a count, stands for its evaluator.
     """
     gated: dict[str, str] = {}
     for gate in gates:
@@ -206,10 +206,10 @@ def read_base(
     resumed: str | None,
     repeat: int,
 ) -> Base | None:
-    """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
+    """Read and check the base before the endpoint is called; `rows` are those that are about to be judged.
 
     Each of them is judged `repeat` times. `resumed` is the folder of the run that goes on, which cannot be its own
-    base. None where the run is held against none.
+    base. None if no gate names a run.
     """
     name = options.no_worse_than or options.better_than
     if name is None:
@@ -258,7 +258,7 @@ def read_base(
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """See that no gate is on a figure of the whole run, such as a weighted overall one, of which no row tells."""
+    """Refuse gates on a figure of the whole run, such as a weighted mean, which rows do not have."""
     decided = {*evaluators, *(base.settings.metrics or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}

@@ -37,10 +37,10 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """What came of a gate: `found` is None where there was nothing to count.
+    """The outcome of a gate: `found` is None if there was nothing to count.
 
-    Of a comparison with another run, `found` is the difference, `said` the same for people, and `comparison` has its
-    figures. `decision` is set if a decision's objections fail the gate. One that is `undecided` is not met either:
+    For a comparison with another run, `found` is the difference, `said` the same in words, and `comparison` holds
+    its figures. `decision` is set if a decision's objections fail the gate. One that is `undecided` is not met either:
     these rows neither show what it asks for, nor rule it out.
     """
 
@@ -86,7 +86,7 @@ class Gate:
         return f"{self.metric}{group} {self.operator} {self.required:g}"
 
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
-        """See before the run that the gate's names can mean something."""
+        """Check before the run that the gate names an evaluator and a group that exist."""
         if self.metric.startswith(CAUSE_METRIC):
             self._check_cause()
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
@@ -103,7 +103,7 @@ class Gate:
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:
-        """See before the run that a share is held against a share: `match>=95` would never hold, `match<=5` always."""
+        """Refuse numbers beyond 1 for a share: `match>=95` would never hold, `match<=5` always."""
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
         percent, share = (
@@ -141,7 +141,7 @@ class Gate:
         primaries: Mapping[str, str | None],
         judges: Mapping[str, Correction] | None = None,
     ) -> GateOutcome:
-        """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
+        """Check the gate on a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
 
         The pass rate of one of the `judges` is the one that is corrected for its errors, over all rows; of a group it
         is as the verdicts are.
@@ -193,7 +193,7 @@ class Gate:
 
 
 def _judged(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
-    """The corrected pass rate of a judge, None where there is none, and what is to be said of it."""
+    """Return the corrected pass rate of a judge, or None, and a remark on it."""
     found = judge.corrected
     if found is None or found.value is None or group:
         why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
@@ -205,7 +205,7 @@ def _judged(judge: Correction, rate: float, *, group: bool) -> tuple[float | Non
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate as it is written: `metric>=number`, `metric[group]>=number`; a percentage will do for the number."""
+    """Parse a gate: `metric>=number` or `metric[group]>=number`; the number may be a percentage."""
     match = _GATE.fullmatch(text)
     required = math.nan
     if match is not None:
@@ -220,7 +220,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
-    """How all gates together end; `undecided` says whether one that is undecided counts as met (`pass`) or not."""
+    """Return how all gates together end; `undecided` says how an undecided gate counts: `pass` or `fail`."""
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:
         return "not met"

@@ -7,7 +7,7 @@ from tunecheck.cli._options import GATING, CommandOptions, flag, option
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions(CommandOptions):
-    """Of commands whose exit code goes by what their run shows."""
+    """Options of commands whose exit code depends on gates."""
 
     fail_under: list[str] | None = option(
         "Exit with 3 unless this holds, e.g. 'function_call_match>=0.8', 'rouge.rouge>0.5', "
@@ -23,8 +23,8 @@ class GateOptions(CommandOptions):
         most=1,
     )
     no_worse_than: str | None = option(
-        "Exit with 3 unless this run is shown to be worse than RUN by less than --margin: by the main metric of "
-        "each evaluator, or of those that --fail-under names.",
+        "Require evidence that this run is at most --margin worse than RUN, by the main metric of each evaluator or "
+        "of those that --fail-under names. Exit 3 if not met, 4 if undecided.",
         "RUN",
         GATING,
     )
@@ -35,19 +35,16 @@ class GateOptions(CommandOptions):
         least=0,
     )
     better_than: str | None = option(
-        "Exit with 3 if this run is shown to be worse than RUN, with 4 unless it is shown to be better: by the first "
-        "evaluator, or by those that --fail-under names.",
+        "Require evidence that this run is better than RUN, by the first evaluator or by those that --fail-under "
+        "names. Exit 3 if it is worse, 4 if undecided.",
         "RUN",
         GATING,
     )
     confidence: float | None = option(
-        "Of what the gates against a run show; by default 0.95.", "C", GATING, least=0.5, most=0.9999
+        "Confidence of gates against a run; by default 0.95.", "C", GATING, least=0.5, most=0.9999
     )
     undecided: str | None = option(
-        "What a gate against a run is if these rows neither show nor rule out such a loss: fail (exit with 3) or pass; "
-        "by default exit with 4.",
-        "HOW",
-        GATING,
+        "How to treat an undecided gate: fail (exit 3) or pass (exit 0); by default exit 4.", "HOW", GATING
     )
     allow_changed_evaluator: bool = flag(
         "Let gates against a run judge although an evaluator is not the same in both runs.", GATING

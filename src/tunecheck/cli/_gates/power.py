@@ -1,4 +1,4 @@
-"""What a gate against a run can show with the rows that there are, before anybody is asked."""
+"""The power of a gate against a run, before the endpoint is called."""
 
 from __future__ import annotations
 
