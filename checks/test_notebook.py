@@ -53,7 +53,7 @@ def test_a_run_a_comparison_and_a_selection_show_a_sentence_a_chart_and_a_table(
         assert "<table" in shown
     assert "40 rows" in html(said["outputs"][0])
     assert "f1: better" in html(said["outputs"][1])
-    assert "Ship second: " in html(said["outputs"][2])
+    assert "Ship second. " in html(said["outputs"][2])
 
 
 def test_a_run_says_how_far_it_is_and_takes_the_line_away(said: Any) -> None:

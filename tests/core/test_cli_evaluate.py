@@ -105,7 +105,7 @@ def test_the_summary_says_what_agents_would_score_that_look_at_nothing(
 ) -> None:
     said = " ".join(here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer").out.split())
     # Every other row asks for a call.
-    assert "by calls alone, calling nothing passes 50.0%, always calling at most 50.0%" in said
+    assert "baselines: never calling a function passes 50.0%, always calling at most 50.0%" in said
 
 
 def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> None:

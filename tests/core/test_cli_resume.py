@@ -253,7 +253,7 @@ def test_reuse_of_a_run_from_python_judges_its_answers_and_asks_nobody(
     assert said.json()["metrics"]["bleu.scored_count"] == 1
     unclear = here(capsys, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
     assert unclear.code == 2
-    assert "say who answers, --endpoint or --response-column" in unclear.err
+    assert "name the source of the answers with --endpoint or --response-column" in unclear.err
 
 
 def test_score_judges_recorded_answers_with_other_evaluators_in_a_new_run(

@@ -53,7 +53,8 @@ def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
 
 def skill_text(idle: int, calling: int, rows: int) -> str:
     """Return the pass rates of two baselines: an agent that never calls, and one that always calls."""
-    return f"by calls alone, calling nothing passes {idle / rows:.1%}, always calling at most {calling / rows:.1%}"
+    never, always = idle / rows, calling / rows
+    return f"baselines: never calling a function passes {never:.1%}, always calling at most {always:.1%}"
 
 
 def check_output(option: str, name: str | None) -> None:

@@ -58,7 +58,7 @@ def _print_conversion(report: ConversionReport) -> None:
     if left_out > _MOST_SHOWN:
         print(f"  and {left_out - _MOST_SHOWN:,} more")
     print(f"written {report.out}")
-    kept = "kept as it was, it says something else" if report.sidecar_kept else "its defaults"
+    kept = "kept: its content differs" if report.sidecar_kept else "its defaults"
     print(f"        {report.sidecar} ({kept})")
 
 

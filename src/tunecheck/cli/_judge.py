@@ -120,7 +120,7 @@ def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
     judge = None if options.judge is None else load_named(options.judge, trust)
     made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, trust)
     if judge is not None and not asks_models(made[name]):
-        raise ConfigurationError(f"--judge: {name!r} asks no model; leave --judge out")
+        raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
     if options.prices is not None:
         give_prices(made, read_prices(Path(options.prices)))
     return made[name]
@@ -131,7 +131,7 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError("mapping 'target.…': no answers are asked for here: they are in the labelled rows")
+        raise ConfigurationError("mapping 'target.…': the answers are in the labelled rows: map their columns")
     return {**layers.get("default", {}), **layers.get(name, {})}
 
 

@@ -126,7 +126,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
             acting.append(each.flag)
     if acting:
         raise UntrustedError(
-            f"{owner} sets what only you may set ({', '.join(acting)}): give these options yourself, or accept all of "
+            f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept all of "
             f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
         )
 

@@ -62,11 +62,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     if options.endpoint is not None:
-        raise ConfigurationError("--endpoint asks for answers, --response-column says where they are: give one of them")
+        raise ConfigurationError("--endpoint and --response-column exclude each other: give one of them")
     if "response" in (options.mapping or {}):
-        raise ConfigurationError("--response-column and --mapping response=… say the same twice: give one of them")
+        raise ConfigurationError("--response-column and --mapping response=… both name the response: give one of them")
     if (options.repeat or 1) > 1:
-        raise ConfigurationError("--repeat asks each row again, --response-column asks nobody: leave one of them out")
+        raise ConfigurationError("--repeat needs an endpoint, --response-column makes no calls: leave one of them out")
     columns = dataset.scan().columns
     if column not in columns:
         raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")

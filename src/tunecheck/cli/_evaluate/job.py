@@ -86,7 +86,7 @@ class Job:
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
             remarks.append(f"--seed has no effect here: {self.label} is not simulated")
         if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
-            remarks.append("--judge has no effect here: none of the evaluators asks a model")
+            remarks.append("--judge has no effect here: no evaluator calls a model")
         return remarks
 
     def run(self) -> EvaluationResult:
@@ -159,10 +159,10 @@ def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
         options = _reused(options, options.reuse, trust, invocation)
     if options.all:
         if options.resume is None:
-            raise ConfigurationError("--all is for --resume RUN: it asks what a run left out that stopped early")
+            raise ConfigurationError("--all needs --resume RUN: it asks the rows that an early stop left out")
         options = replace(options, until_decided=False)
     if options.until_decided and options.run is not None:
-        raise ConfigurationError("--until-decided spares calls, and `score` judges answers that are there")
+        raise ConfigurationError("--until-decided is for `evaluate`: `score` calls no endpoint")
     if options.dataset is None and options.run is None:
         raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
     return options
@@ -179,7 +179,8 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
             raise ConfigurationError(
-                f"run {run.id} was not started from the command line: say who answers, --endpoint or --response-column"
+                f"run {run.id} was not started from the command line: "
+                "name the source of the answers with --endpoint or --response-column"
             )
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
