@@ -109,7 +109,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
     """Return a value as an instance of `kind` without the parts that do not fit, such as of a file that was edited.
 
     Raises:
-        ConfigurationError: Nothing of it fits.
+        ConfigurationError: No part of it fits.
     """
 
     def fits(part: object) -> bool:

@@ -20,7 +20,7 @@ from tunecheck._version import __version__, is_shipped
 
 
 class _Plain:
-    """A class whose instances keep their state in `__dict__` alone."""
+    """A class with all state of its instances in `__dict__`."""
 
 
 def fingerprint(thing: object) -> str | None:
@@ -80,7 +80,7 @@ def _class(kind: type, seen: set[int]) -> JSON:
 
 
 def _member(name: str, member: object, seen: set[int]) -> JSON:
-    """Return a method or a constant as it is in memory: its file may have changed since the import."""
+    """Return a method or a constant from memory: its file may have changed since the import."""
     # A static or class method and a property hold the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
     if isinstance(function, FunctionType):

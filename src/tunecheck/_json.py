@@ -155,7 +155,7 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
 
 
 def _taken_apart(value: object, path: _Steps) -> object:
-    """Return the mapping, list or number that a Struct or a numpy value stands for."""
+    """Return a Struct or a numpy value as a mapping, list or number."""
     try:
         if isinstance(value, msgspec.Struct):
             return msgspec.to_builtins(value, enc_hook=plain)

@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
     """Return two texts of at most `most` characters each that show their difference.
 
-    Of two long texts, the common beginning is cut except for a few letters, then the middle of the rest.
+    Long texts lose their common beginning except for a few letters, then the middle of the rest.
     """
     if max(len(first), len(second)) <= most:
         return first, second

@@ -41,7 +41,7 @@ def assert_no_regression(
         run: the run to test: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
         base: the run that it is compared with; also Azure's evaluation_results.json, or BFCL's scores.
         metric: an evaluator, or a metric as metrics.json names it, or several; by default all evaluators. An evaluator
-            stands for its pass rate, if it has one, as in every gate; else for its main metric.
+            means its pass rate, if it has one, as for every gate; else its main metric.
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
             be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
             be enough to show that.

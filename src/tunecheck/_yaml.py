@@ -66,7 +66,7 @@ def load_yaml(path: Path | str) -> JSON:
 
 
 def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
-    """Return the value of a YAML text; `name` stands for the file in errors.
+    """Return the value of a YAML text; `name` is the file in errors.
 
     Raises:
         ConfigurationError: the text is not plain YAML; names line and column.

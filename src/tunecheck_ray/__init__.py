@@ -1,11 +1,11 @@
-"""Many machines: the rows of a run are answered and judged by Ray tasks, and journaled by the driver.
+"""Many machines: Ray tasks answer and judge the rows of a run, and the driver journals them.
 
 _chunks        rows for a task, and the journal records that come back
-_driver        the driver of a run: it journals what comes back
+_driver        the driver of a run: it journals these records
 _chunk_engine  a task's engine
-_runner        the driver's side of Ray: chunks in flight, lost tasks, rows that kill their process
-_tasks         what runs in a Ray worker
-_services      the actor that holds limits, budget and judges' answers, and how tasks reach it
+_runner        Ray on the driver: chunks in flight, lost tasks, rows that kill their process
+_tasks         Ray workers: one chunk per task
+_services      the actor with limits, budget and judges' answers, and its clients in tasks
 """
 
 from tunecheck.plugins import attach_stub

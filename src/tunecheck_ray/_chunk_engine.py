@@ -1,6 +1,6 @@
-"""A task's engine: answers and judges the rows of a chunk, and streams what it journals.
+"""A task's engine: answers and judges the rows of a chunk, and streams its journal records.
 
-Its own journal is a temporary file, in which the engine finds again what it has recorded.
+Its own journal is a temporary file; the engine reads its recorded calls from there.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _SIGN_OF_LIFE_S = 2.0
 
 
 class Outbox:
-    """Collects what an engine produces, from any thread, until it is taken as a portion.
+    """Collects an engine's output, from any thread, until it is taken as a portion.
 
-    `room` is how many calls of a sort (Answer: the target's, ModelCall: the judges') may be in flight, those included
-    whose records the driver has not read yet. So if the driver dies, no more calls than these are made again.
+    `room` is the most calls of a kind in flight (Answer: the target's; ModelCall: the judges'). Calls count until the
+    driver has read their records. So if the driver dies, at most this many calls are made again.
     """
 
     def __init__(self, room: int) -> None:
@@ -86,7 +86,7 @@ class Outbox:
     def portions(self) -> Iterator[Portion]:
         """Yield portions as they come, and an empty one now and then, until the end.
 
-        The driver has a portion when the next one is asked for.
+        A request for the next portion means that the driver has the last one.
         """
         while True:
             with self._news:
@@ -102,7 +102,7 @@ class Outbox:
 
 
 class StreamedJournal(Journal):
-    """A journal whose records are also sent."""
+    """A journal that also streams its records."""
 
     def __init__(self, path: Path, outbox: Outbox) -> None:
         super().__init__(path)
@@ -189,8 +189,8 @@ class ChunkRunner:
     """Runs one chunk after another in one event loop, so that connections outlive chunks.
 
     Args:
-        plan: what the run does; its rows are those of each chunk.
-        facts: returns what was found out about the endpoints' APIs, for the last portion of a chunk.
+        plan: the plan of the run; its rows are those of each chunk.
+        facts: returns facts about the endpoints' APIs, for the last portion of a chunk.
         budget: makes the budget that a chunk's calls keep to; None: no limit.
         calls: the judges' answers that tasks share.
         stopped: returns when the run is to stop.
@@ -212,10 +212,10 @@ class ChunkRunner:
         self._loop = LoopThread("chunks")
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
-        """Yield what a chunk's engine produces, as it is made.
+        """Yield the output of a chunk's engine in portions.
 
         Raises:
-            RunError: the run must stop: the budget is spent, say, or a limit of refused calls is reached.
+            RunError: The run must stop, such as for its budget or for refused calls.
         """
         outbox = Outbox(_UNREAD * self._plan.concurrency)
         ended = self._loop.submit(self._ended(outbox, self._run(chunk, outbox)))
@@ -251,7 +251,7 @@ class ChunkRunner:
                 portion.facts = dict(self._facts())
 
     async def _until_stopped(self, engine: Engine) -> None:
-        """Run the engine; stop it in order when the run is to stop."""
+        """Run the engine; stop it in order when the run stops."""
         watching = asyncio.ensure_future(self._stopped())
 
         def stop(done: asyncio.Future[object]) -> None:
@@ -265,7 +265,7 @@ class ChunkRunner:
             watching.cancel()
 
     def _known(self, chunk: Chunk, path: Path, opened: contextlib.ExitStack) -> CachedResults:
-        """Write the chunk's records into its journal, for the engine to find."""
+        """Write the chunk's known records into its journal."""
         if not chunk.known:
             return CachedResults()
         with contextlib.closing(Journal(path)) as journal:
@@ -279,13 +279,13 @@ class ChunkRunner:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The exception inside nested groups."""
+    """Return the exception inside nested groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def run_error(error: BaseException) -> RunError:
-    """An exception of a task as the run's."""
+    """Return a task's exception as an error of the run."""
     cause = first_cause(error)
     return cause if isinstance(cause, RunError) else RunError(f"{type(cause).__name__}: {cause}")

@@ -1,6 +1,6 @@
-"""Rows that are answered and judged elsewhere: chunks go out, journal records come back.
+"""Rows for other machines: chunks go out, journal records come back.
 
-driver: rows that are not finished ──Chunk──► task: an engine of its own ──Portion──► driver: the run's journal
+driver: unfinished rows ──Chunk──► task: an engine of its own ──Portion──► driver: the run's journal
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Chunk:
 
 @dataclass(slots=True)
 class Portion:
-    """What a task has produced since its last portion.
+    """Output of a task since its last portion.
 
-    `records` are journal records with the indices of the rows they are about; `begun` and `finished` are row indices.
+    `records` are journal records with the indices of their rows; `begun` and `finished` are row indices.
     """
 
     records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Portion:
     notes: list[str] = field(default_factory=list)
     remarks: dict[str, dict[str, int]] = field(default_factory=dict)
     facts: dict[str, JSON] = field(default_factory=dict)
-    """What was found out about the APIs of the endpoints; only in the last portion of a chunk."""
+    """Facts about the APIs of the endpoints; only in the last portion of a chunk."""
 
     def __bool__(self) -> bool:
         return bool(self.records or self.begun or self.finished or self.notes or self.remarks or self.facts)
@@ -54,9 +54,9 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class SharedSettings:
-    """What all tasks of a run share: rates by endpoint (requests and tokens a minute) and the budget.
+    """Settings for all tasks of a run: rates by endpoint (requests and tokens per minute) and the budget.
 
-    `spent` is what the run has spent before; `max_cost` None: no limit.
+    `spent` is the cost before this start; `max_cost` None: no limit.
     """
 
     rates: Mapping[str, tuple[float | None, float | None]]
@@ -65,13 +65,13 @@ class SharedSettings:
 
 
 class Runner(Protocol):
-    """Runs chunks somewhere else."""
+    """Runs chunks on other machines."""
 
     def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
         """Take chunks from the source and yield what their tasks produce, until no row is left.
 
         Raises:
-            RunError: the run cannot go on.
+            RunError: The run cannot go on.
         """
         ...
 
@@ -80,12 +80,12 @@ class Runner(Protocol):
         ...
 
     def status(self) -> str:
-        """A remark for the progress line."""
+        """Return a remark for the progress line."""
         ...
 
 
 class ChunkSource:
-    """The rows of a run that are not finished, handed out as chunks. A group of rows is never split."""
+    """Hands out the unfinished rows of a run as chunks. A group of rows is never split."""
 
     def __init__(self, plan: Plan, cached: CachedResults) -> None:
         self._plan = plan
@@ -97,22 +97,22 @@ class ChunkSource:
 
     @property
     def evaluators(self) -> list[str]:
-        """The names of the run's evaluators."""
+        """Return the names of the run's evaluators."""
         return [evaluator.name for evaluator in self._plan.evaluators]
 
     @property
     def has_target(self) -> bool:
-        """True if rows are answered; False if the data holds the answers."""
+        """Return True if rows are answered; False if the data holds the answers."""
         return self._plan.target is not None
 
     @property
     def concurrency(self) -> int:
-        """Calls that a task makes at once."""
+        """Return how many calls a task makes at once."""
         return self._plan.concurrency
 
     @property
     def left(self) -> int:
-        """At most so many rows are still to be handed out."""
+        """Return the most rows that are still to be handed out."""
         return max(0, (self._plan.row_count or 0) - self.taken - self.finished)
 
     def take(self, size: int) -> Chunk | None:
@@ -134,7 +134,7 @@ class ChunkSource:
         return Chunk(tuple(rows), known) if rows else None
 
     def _known(self, row: Row) -> tuple[bytes, ...] | None:
-        """The records that the run has of a row; None if the row is finished."""
+        """Return the records of a row; None if the row is finished."""
         target, columns, records = self._plan.target, dict[str, JSON](), list[object]()
         if target is not None:
             input_hash = target.input_hash(row)
@@ -152,7 +152,7 @@ class ChunkSource:
         return (*_encoded(records), *self._cached.calls_of(row.index))
 
     def _verdicts(self, row: Row, columns: Mapping[str, JSON]) -> tuple[RowVerdicts, bool]:
-        """The recorded verdicts on an answered row, and whether one is missing."""
+        """Return the recorded verdicts on an answered row, and whether one is missing."""
         verdicts: RowVerdicts = {}
         missing = False
         for evaluator in self._plan.evaluators:
@@ -168,7 +168,7 @@ class ChunkSource:
         return verdicts, missing
 
     def _grouped(self) -> Iterator[tuple[Row, ...]]:
-        """Whole groups, each when its last row was read; rows of open groups wait in memory."""
+        """Yield whole groups when their last row is read; rows of open groups wait in memory."""
         plan = self._plan
         last = {group: row.index for row in plan.rows() if (group := _group(row, plan)) is not None}
         open_groups: dict[str, list[Row]] = {}
@@ -197,6 +197,6 @@ def _encoded(records: list[object]) -> tuple[bytes, ...]:
 
 
 def died(row: Row, stage: str, how: str) -> bytes:
-    """The record of a row whose process died in a stage: `target`, or an evaluator's name."""
+    """Return the record of a row whose process died in a stage: `target`, or an evaluator's name."""
     failure = Failure("WorkerDied", f"the process that worked on this row died: {how}")
     return dumps(Error(row.index, row.id, stage, failure.type, failure.message))

@@ -1,4 +1,4 @@
-"""The driver of a run whose rows tasks answer and judge, and the recipe that a task is made from.
+"""The driver of a run on tasks, and the recipe of a task.
 
 Execution ──ChunkSource──► Runner ──Portion──► RemoteEngine ──► journal; then an ordinary engine reads the journal
 """
@@ -20,9 +20,9 @@ from tunecheck_ray._chunks import ChunkSource, Portion, Runner, SharedSettings
 
 @dataclass(frozen=True)
 class TaskRecipe:
-    """Makes in another process what a task of a run needs. It is pickled, without secrets.
+    """Makes a task's execution in another process. It is pickled, without secrets.
 
-    `make` builds the execution there; `facts` is what the run knows of the endpoints' APIs.
+    `make` builds the execution there; `facts` holds known facts about the endpoints' APIs.
     """
 
     run_id: str
@@ -50,7 +50,7 @@ class RunsOnTasks:
 
 
 class RemoteEngine:
-    """Has a runner work on the rows of a run that are not finished, and journals what comes back."""
+    """Has a runner work on the unfinished rows of a run, and journals the records that come back."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class RemoteEngine:
         """Journal portions until no row is left.
 
         Raises:
-            RunError: the run was stopped.
+            RunError: The run was stopped.
         """
         async for portion in self._runner.run(self._source, self._shared):
             try:
@@ -133,15 +133,15 @@ class TaskServices(Protocol):
 
     @property
     def calls(self) -> SharedCalls | None:
-        """The judges' answers that are shared."""
+        """Return the judges' shared answers."""
         ...
 
     def limits(self, endpoint: str) -> SharedLimits:
-        """The buckets for the calls to an endpoint, by the name it has in the run."""
+        """Return the buckets for the calls to an endpoint, by its name in the run."""
         ...
 
     def budget(self) -> Budget:
-        """A budget for the calls of one chunk."""
+        """Return a budget for the calls of one chunk."""
         ...
 
     async def stopped(self) -> None:
@@ -150,7 +150,7 @@ class TaskServices(Protocol):
 
 
 def chunk_runner(recipe: TaskRecipe, services: TaskServices) -> ChunkRunner:
-    """Make what runs chunks in a task.
+    """Make the runner of chunks in a task.
 
     Raises:
         TunecheckError: A file or package of the run is missing here, or differs from that on the driver.

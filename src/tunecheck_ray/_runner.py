@@ -1,7 +1,7 @@
 """The driver's side of `--on ray`: keeps chunks in flight, and gives the rows of a lost task to a new one.
 
-Ray's own retries stay off: they would run a task from its start. A task that is taken for lost and still runs changes
-nothing: nobody reads what it yields, and the services grant it nothing more.
+Ray's own retries stay off: they would run a task from its start. A lost task that still runs changes nothing: the
+driver ignores its portions, and the services grant it nothing more.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env
 
 
 def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsOnTasks:
-    """Return what makes the engine of `--on ray` or `--on ray:ADDRESS`; `recipe` makes the execution in a task.
+    """Return the maker of the engine of `--on ray` or `--on ray:ADDRESS`; `recipe` makes the execution in a task.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ConfigurationError: the address is empty.
+        ConfigurationError: The address is empty.
     """
     _ray()
     share = options.task_cpus if isinstance(options, RayOptions) else None
@@ -80,7 +80,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
 
 @dataclass(eq=False)
 class _Flight:
-    """A chunk that a task works on, and what was heard of it."""
+    """A chunk that a task works on, and the news from the task."""
 
     name: str
     chunk: Chunk
@@ -107,10 +107,10 @@ class _Flight:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address where nothing listens; Ray itself would try for minutes.
+    """Refuse an address without a listener; Ray itself would try for minutes.
 
     Raises:
-        RunError: no connection within five seconds.
+        RunError: There is no connection within five seconds.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
@@ -201,7 +201,7 @@ class RayRunner:
         )(run_chunk)
 
     def _look(self) -> None:
-        """See how many tasks fit on the cluster as it is now."""
+        """Count the tasks that fit on the cluster now."""
         if time.monotonic() - self._looked > _LOOKED_EVERY_S:
             self._looked = time.monotonic()
             self._fits = max(1, int(self._ray.cluster_resources().get("CPU", 1) / self._share))
@@ -233,12 +233,12 @@ class RayRunner:
         return bool(self._flights)
 
     def _size(self, source: ChunkSource) -> int:
-        """Rows of the next chunk: fewer as fewer are left, so that all tasks end together."""
+        """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together."""
         fair = math.ceil(source.left / (self._fits * _TOGETHER))
         return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * source.concurrency, math.ceil(fair * _TOGETHER)))))
 
     def _wait(self) -> list[_Flight]:
-        """The flights that have news, or none for too long."""
+        """Return the flights that have news, or have had none for too long."""
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
         if self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)[0]:
@@ -251,7 +251,7 @@ class RayRunner:
         ]
 
     def _read(self, flight: _Flight, source: ChunkSource) -> list[Portion]:
-        """Take all that a task has yielded; when it has ended, see to its rows."""
+        """Take the portions of a task; if the task has ended, handle its rows."""
         portions: list[Portion] = []
         if flight.heard < time.monotonic() - SILENCE_S and not self._is_ready(flight):
             self._ray.cancel(flight.stream, force=True)
@@ -279,7 +279,7 @@ class RayRunner:
         return bool(self._ray.wait([flight.stream], timeout=0, fetch_local=False)[0])
 
     def _ended(self, flight: _Flight, how: str | None, source: ChunkSource, *, stop: bool = False) -> list[Portion]:
-        """See to the rows of a task that has ended; `how` is what ended it early."""
+        """Handle the rows of a task that has ended; `how` is the reason of an early end."""
         self._flights.remove(flight)
         if how is None and self._stopping is None and len(flight.finished) < len(flight.chunk.rows):
             how = "the task ended before its rows"
@@ -293,7 +293,7 @@ class RayRunner:
         return [*self._hand_on(flight, how, source)]
 
     def _hand_on(self, flight: _Flight, how: str, source: ChunkSource) -> Iterator[Portion]:
-        """Queue the rows of a lost task again; yield the errors of rows that are to blame."""
+        """Queue the rows of a lost task again; yield errors for rows that are to blame."""
         rest = [row for row in flight.chunk.rows if row.index not in flight.finished]
         if flight.chunk.isolated:
             row = rest[0]
@@ -315,7 +315,7 @@ class RayRunner:
                 self._again.append(Chunk(tuple(rows), known, isolated=rows is not together and len(rows) == 1))
 
     def _blame(self, row: Row, flight: _Flight, how: str, source: ChunkSource) -> Iterator[Portion]:
-        """A row has killed a process that ran nothing else: find the stage, and record its error."""
+        """Find the stage in which a row killed a process of its own, and record its error."""
         known, only = flight.known(row.index), flight.chunk.only
         if only is None and (_is_answered(known) or not source.has_target):
             self._again.extend(Chunk((row,), {row.index: known}, True, name) for name in source.evaluators)
@@ -341,7 +341,7 @@ def _is_answered(known: tuple[bytes, ...]) -> bool:
 
 
 def _left_out(workspace: Path) -> list[str]:
-    """What of the workspace is not sent to a cluster: runs, environments, secrets."""
+    """Return the files of the workspace that are not sent to a cluster: runs, environments, secrets."""
     found = list(_NOT_SHIPPED)
     for folder in filter(Path.is_dir, workspace.iterdir()):
         is_environment = (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
@@ -351,7 +351,7 @@ def _left_out(workspace: Path) -> list[str]:
 
 
 class _WithoutRay(io.TextIOBase):
-    """A stream that leaves out what Ray's own threads print: the output is the command's, and may be JSON."""
+    """A stream without the output of Ray's own threads: the command's output may be JSON."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -370,7 +370,7 @@ class _WithoutRay(io.TextIOBase):
 
 
 def _take_signals_back() -> None:
-    """Ray puts handlers of its own below Python's, which would end the driver at once."""
+    """Remove the signal handlers that Ray sets below Python's: they would end the driver at once."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.getsignal(number))

@@ -1,7 +1,7 @@
-"""What all tasks of a run share: request and token limits, the budget, and the judges' answers.
+"""Services for all tasks of a run: request and token limits, the budget, and the judges' answers.
 
-One named actor holds it on the driver's node. A call waits there for its place in the limits and reserves what it may
-cost before it is sent. A task that was given up gets nothing more.
+One named actor on the driver's node holds them. Before a call is sent, it waits there for its place in the limits and
+reserves its expected cost. A task that was given up gets nothing more.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TaskServer:
         self._buckets[name, kind].give_back(units)
 
     async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float] | str:
-        """Reserve what a call may cost: its ticket and the amount, or why there is no room for it."""
+        """Reserve the expected cost of a call; return its ticket and the amount, or why there is no room for it."""
         await self._while_wanted(task)
         held = self._budget.reserved(name, expected)
         try:
@@ -74,7 +74,7 @@ class TaskServer:
         return self._tickets, reservation.amount
 
     async def settle(self, ticket: int, cost: float | None) -> None:
-        """Say what a call cost; None: nothing."""
+        """Set the actual cost of a call; None: nothing."""
         if ticket in self._reserved:
             _, held, reservation = self._reserved.pop(ticket)
             reservation.cost = cost
@@ -106,7 +106,7 @@ class TaskServer:
                 del self._answers[key]
 
     async def give_up(self, task: str) -> None:
-        """A task is lost: it gets nothing more. What its calls in flight may cost counts as spent."""
+        """Give nothing more to a lost task. The expected cost of its calls in flight counts as spent."""
         self._given_up.add(task)
         for ticket, (holder, _, reservation) in list(self._reserved.items()):
             if holder == task:
@@ -116,7 +116,7 @@ class TaskServer:
             await self.share(key, None)
 
     async def lost(self) -> float:
-        """What calls of lost tasks may have cost, whose answers were never seen."""
+        """Return the expected cost of calls of lost tasks whose answers never came."""
         return self._lost
 
     async def stop(self) -> None:
@@ -129,7 +129,7 @@ class TaskServer:
 
     async def _while_wanted(self, task: str) -> None:
         if task in self._given_up:
-            await asyncio.Event().wait()  # for ever: nobody reads what this task yields
+            await asyncio.Event().wait()  # for ever: the driver ignores this task's portions
 
 
 class _SharedBucket:
@@ -204,7 +204,7 @@ class TaskName:
 
 
 class ActorServices:
-    """The services as a task sees them."""
+    """The services, as a task reaches them."""
 
     def __init__(self, services: ActorHandle[TaskServer], task: TaskName, settings: SharedSettings) -> None:
         self._services, self._task, self._settings = services, task, settings

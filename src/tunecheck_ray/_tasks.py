@@ -1,7 +1,7 @@
-"""What runs in a Ray worker: one chunk a task, its portions streamed to the driver as they are made.
+"""The code in a Ray worker: one chunk per task, with its portions streamed to the driver.
 
-A chunk of a row that has killed its process twice runs in a process of its own below the task, so that the task can say
-by which signal that process died.
+A row that has killed its process twice runs alone in a process below the task. So the task can report the signal that
+ended that process.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SILENCE_S = 30.0
 
 @dataclass(frozen=True)
 class RayJob:
-    """What every task of a run is given, pickled once.
+    """The input of every task of a run, pickled once.
 
-    `services` and `namespace` name the actor. `workspace` is the folder to work in; None: the one Ray has unpacked.
+    `services` and `namespace` name the actor. `workspace` is the working folder; None: the one that Ray has unpacked.
     """
 
     recipe: TaskRecipe
@@ -55,7 +55,7 @@ class TaskEnd:
 
 
 def run_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
-    """Yield what a chunk produces. It is called by Ray."""
+    """Yield the portions of a chunk. Ray calls this function."""
     yield Portion()  # the driver counts silence from here
     try:
         opened = _opened(job)
@@ -79,7 +79,7 @@ class _Opened:
 
 @functools.lru_cache(maxsize=1)
 def _opened(job: bytes) -> _Opened:
-    """What the tasks of one run share in this process."""
+    """Return the objects that the tasks of one run share in this process."""
     import ray
 
     given: RayJob = pickle.loads(job)  # noqa: S301 - from the driver, which Ray lets run code here

@@ -1,4 +1,4 @@
-"""What tunecheck_ray brings: the runner behind `--on ray`."""
+"""The plug-in of tunecheck_ray: the runner behind `--on ray`."""
 
 from tunecheck.plugins import Extension, Plugin
 

@@ -95,7 +95,7 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - carried over to the calling thread as it is
+        except BaseException as error:  # noqa: BLE001 - the calling thread raises it
             failure.append(error)
         finally:
             ended.set()
@@ -191,7 +191,7 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
-    except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
+    except Exception as error:  # noqa: BLE001 - an error in a caller's function must not end a costly run
         note = f"progress could not be shown: {type(error).__name__}: {error}"
         if note not in tally.notes:
             tally.notes.append(note)

@@ -227,7 +227,7 @@ class ReportedUsage:
     _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
 
     def add_calls(self, made: CallsMade) -> CallsMade:
-        """Add calls as they are made; return the part that was not counted yet."""
+        """Add calls; return the part that was not counted yet."""
         return self._add(self._by_call, made)
 
     def add_answer(self, made: CallsMade) -> CallsMade:
@@ -256,7 +256,7 @@ class EndpointCosts:
         charge: Callable[[float], float],
         reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls of the run under `name`; `charge` counts a call of which only the cost is known."""
+        """`count` counts calls of the run under `name`; `charge` counts a call with a known cost and unknown usage."""
         self._name = name
         self._price = price
         self._budget = budget

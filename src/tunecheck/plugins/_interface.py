@@ -1,7 +1,7 @@
-"""What a plug-in brings, and the protocols that it satisfies.
+"""`Plugin`, the extensions that it brings, and their protocols.
 
-Extensions whose protocol is a class of the core name that class in the field's description: an evaluator is any
-callable, an endpoint kind a subclass of `tunecheck.endpoints.Endpoint`.
+Fields of `Plugin` name the core's class if an extension must be one: an evaluator is any callable, an endpoint kind a
+subclass of `tunecheck.endpoints.Endpoint`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Extension:
     """One thing that a plug-in brings: where it is loaded from, and a one-line help.
 
-    `loader` is `package.module:attribute`, in the plug-in's own package; it is imported when the extension is used.
+    `loader` is `package.module:attribute`, in the plug-in's own package. Tunecheck imports it at its first use.
     """
 
     loader: str
@@ -108,7 +108,7 @@ class _Brought:
 
 @dataclass(frozen=True, slots=True)
 class Plugin(_Brought):
-    """What a package brings to Tunecheck.
+    """The extensions of a package.
 
     Args:
         name: The plug-in's name, that of its entry point.
@@ -148,7 +148,7 @@ class MakeTarget(Protocol):
 class RunSource(Protocol):
     """Opens files of another program as a run, or adds what it knows to one that is `opened` (a run folder).
 
-    It returns `opened` for paths that are not its own: None if nobody has opened it.
+    It returns `opened` for paths that are not its own. `opened` is None if no other source has opened the path.
     """
 
     def __call__(self, path: Path, opened: OpenedRun | None) -> OpenedRun | None: ...
@@ -170,7 +170,7 @@ class ObjectionRule(Protocol):
 
 
 class Figures(Protocol):
-    """Figures beside a run's metrics, such as a leaderboard's; both methods return nothing for other runs."""
+    """Additional figures of runs, such as a leaderboard's; both methods return nothing for other runs."""
 
     def of_run(self, run: Run) -> Mapping[str, float]:
         """Return the figures of one run, for its summary."""

@@ -111,7 +111,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     for point in {(each.name, each.value): each for each in select(group=GROUP)}.values():
         try:
             plugins.append(InstalledPlugin(_load_plugin(point), distribution_of(point)))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
     plugins.sort(key=lambda each: (each.plugin.name != CORE, each.plugin.name))
     return _Environment(select, tuple(plugins), tuple(sorted(absent, key=lambda each: each.name)))
@@ -222,7 +222,7 @@ def _loaded(candidate: Candidate, extra: str | None) -> object:
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
         if isinstance(error, ModuleNotFoundError) and extra is not None:
             raise MissingExtraError(_described(candidate), extra, candidate.distribution) from error
         raise PluginError(_broken(candidate, error)) from error
@@ -305,7 +305,7 @@ def _all(kind: str) -> list[Any]:
 
 
 def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
-    """Yield all extensions that load; skip those whose package is missing."""
+    """Yield all extensions that load; an extension without its package is skipped."""
     for candidate in candidates:
         with suppress(MissingExtraError):
             yield _loaded(candidate, None if candidate.plugin is None else candidate.plugin.extra)

@@ -1,4 +1,4 @@
-"""Calibrations of judges: files in `judges/` beside the runs, by the judge's hash in `run.json`."""
+"""Calibrations of judges: files in `judges/` beside the runs, named by the judge's hash."""
 
 import re
 from pathlib import Path

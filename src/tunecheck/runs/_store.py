@@ -92,10 +92,10 @@ class Run:
         return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
-        """Return the content of `run.json` as it stands in the file.
+        """Return the content of `run.json`.
 
-        Every command begins here. So links that lead out of the folder and files of a later version are refused
-        before anything is used or replaced. This holds for all files of the run.
+        Every command begins here. So links that lead out of the folder and files of a later version are refused before
+        anything is used or replaced. This holds for all files of the run.
         """
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
@@ -212,7 +212,7 @@ def _by_second(results_dir: Path) -> dict[str, list[Path]]:
 
 
 def _created(folder: Path) -> tuple[int, str]:
-    """Return the creation time of a run, to order runs whose names have the same second."""
+    """Return the creation time of a run, to order runs with the same second in their names."""
     try:
         created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
@@ -265,7 +265,7 @@ def damaged(run: Run, what: str) -> RunError:
 
 
 def stopped_text(decision: EarlyStop | None) -> str:
-    """Return `STOPPED EARLY: worse than base-…, 123 of 1,240 rows`, which stands beside the figures of such a run.
+    """Return `STOPPED EARLY: worse than base-…, 123 of 1,240 rows` for a run that stopped early.
 
     Return an empty text for a run with all its rows.
     """

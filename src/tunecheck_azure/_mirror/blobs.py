@@ -79,7 +79,7 @@ class BlobStore:
             try:
                 self._container.upload_blob(self._prefix + name, content)
             except ResourceExistsError:
-                stored = self.read(name)  # perhaps by an earlier attempt of this very call, whose reply was lost
+                stored = self.read(name)  # the reply to an earlier attempt of this call may have been lost
                 return stored is not None and stored.content == content
         return True
 

@@ -1,7 +1,7 @@
 """A folder that mirrors blobs: files are fetched before they are read, and shipped after they are written.
 
-A journal grows, so it is shipped as numbered parts, `<name>.parts/00000000` and on. Each part is created once: if two
-machines write the same one, the second is told. Every other file is shipped as a whole.
+A journal grows, so it is shipped as numbered parts, `<name>.parts/00000000` and on. Each part is created once: of two
+machines that write the same part, the second gets an error. Every other file is shipped as a whole.
 The folder records what it has shipped. The next process that uses it ships the rest.
 """
 
@@ -87,7 +87,7 @@ class MirrorFolder:
             folder.mkdir(parents=True, exist_ok=True)
 
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
-        """Fetch changed files with wanted names, or all; files that changed here, too, stay as they are.
+        """Fetch changed files with wanted names, or all; keep files that changed here, too.
 
         Objects that are no files of a run are ignored. Return a note for each journal that cannot be fetched.
 

@@ -118,7 +118,7 @@ class _Shipping(threading.Thread):
         self._runs: set[str] = set()
 
     def claim(self, run: str) -> None:
-        """Make this machine the owner of a run that goes on; replace an owner whose mark has not changed.
+        """Make this machine the owner of a run that goes on, in place of an owner that stood still.
 
         Raises:
             RunError: Another machine works on it, or the storage cannot be read.
