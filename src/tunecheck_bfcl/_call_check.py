@@ -108,7 +108,7 @@ def _check_of(ground_truth: object) -> str:
 
 def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
     answer = (response if error is None else error) if result is None else result
-    if isinstance(answer, Reading):  # the leaderboard counts calls of functions that nobody offered
+    if isinstance(answer, Reading):  # the leaderboard counts calls of functions that were not on offer
         return _as_entries(answer) or _as_entries(read_calls(answer.text)) or answer.text
     if answer is not response or not isinstance(response, (list, dict)):
         return answer

@@ -145,7 +145,7 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
 
 
 def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
-    """Write the verdicts beside the result files and show the table; gives the exit code."""
+    """Write the verdicts, show the table and return the exit code."""
     result, scores = outcome.result, outcome.scores
     if scores is None:  # every row is an error, and an error would count as right where no call is wanted
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)

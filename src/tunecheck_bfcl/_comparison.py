@@ -256,7 +256,7 @@ def _reason(kind: JSON, message: JSON) -> str | None:
 
 
 class _ScoreLine(msgspec.Struct):
-    """What is read of a line; the rest, whole conversations, is passed over."""
+    """The fields of a line that are read; whole conversations are skipped."""
 
     id: Any = None
     result: Any = None

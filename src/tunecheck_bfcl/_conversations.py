@@ -75,8 +75,8 @@ class LeaderboardAttempt(Attempt):
 
     Args:
         services: Starts the simulators.
-        truth: What they start from.
-        role: What the names of that side's objects begin with; the row's id stands in them next.
+        truth: The ground truth with the simulators' configuration.
+        role: The first part of the names of that side's objects; the row's id follows.
         named: Whether the model's calls name all of their arguments, as JSON.
     """
 

@@ -83,7 +83,7 @@ class LeaderboardTools(ToolsDialect):
 
 
 class LeaderboardText(TextDialect):
-    """Call text as the leaderboard reads it; unless it is to be `exact`, calls in other forms are written as such."""
+    """Call text as the leaderboard reads it. Unless `exact`, calls in other forms become call text."""
 
     def __init__(self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool) -> None:
         super().__init__(offer, wording, profile)

@@ -24,7 +24,7 @@ FOLDER = "bfcl"
 
 @dataclass(frozen=True)
 class BfclOutcome:
-    """What came of a run: its result, and the leaderboard's scores, None if there is nothing but errors.
+    """The outcome of a run: its result, and the leaderboard's scores, None if all rows are errors.
 
     The result files are below RUN/bfcl/MODEL.
     """

@@ -2,7 +2,7 @@
 
 The error types are those of the leaderboard's result files. The quirks of its `ast_checker.py` are kept on purpose
 (`""` among the answers accepts any empty text or list, dictionaries are compared without types, lists of lists are
-compared raw): published verdicts depend on them. Where its checker crashes, `UnusableAnswerError` is raised.
+compared raw): published verdicts depend on them. If its checker crashes, `UnusableAnswerError` is raised.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Signature:
 
 
 class LeaderboardRules:
-    """What makes a call right; `language` is that of the arguments' values."""
+    """The leaderboard's rules for a call; `language` is that of the arguments' values."""
 
     def __init__(self, language: str, *, dotted: bool) -> None:
         """`dotted` says that a function's name is called with its dots, not with underscores in their place."""
@@ -187,7 +187,7 @@ class _Expected:
 
 
 def normalised(text: str) -> str:
-    """Text as it is compared: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
+    """Return the text for comparisons: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
 

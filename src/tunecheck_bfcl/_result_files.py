@@ -1,4 +1,4 @@
-"""Result files of the leaderboard's layout: which ones there are, whose they are, and their rows, readable or not.
+"""Result files of the leaderboard's layout: their models, categories and rows.
 
 …/<model>/[<group>/]BFCL_v4_<category>_result.json
 """

@@ -1,6 +1,7 @@
 """Rows of one question: is what the model called among the possible answers?
 
-As the leaderboard judges (`compat`), or strictly: with none of its quirks, and rows that nobody could pass not scored.
+The judgement is the leaderboard's (`compat`), or strict: without its quirks, and without rows that no answer could
+pass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -174,7 +175,7 @@ def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitio
         return source_calls(result)
     if mode == "text":
         return decode_step(result, text_mode=True, tools=tools)
-    reading = read_calls(result, tools=tools)  # beside tools, a call may come as text in some model's own format
+    reading = read_calls(result, tools=tools)  # a model with tools may still write a call as text in its own format
     return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
 
 

@@ -1,7 +1,7 @@
 """One call in a model's Java or JavaScript text, read as BFCL's leaderboard reads it: `[A.f(a=new int[]{1}, b="x")]`.
 
-As there, a tree-sitter grammar of the language parses the text, and each argument becomes text again: a literal text
-without its quotes, a call as it is written, `new` and everything else in Java without white space. Nothing is run.
+A tree-sitter grammar of the language parses the text, and each argument becomes text again: a literal text without its
+quotes, a call unchanged, `new` and everything else in Java without white space. Nothing is run.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _NOT_STRUCTURE = re.compile(
 
 
 def source_value(text: str, language: str) -> object:
-    """Return the value that a text stands for in a language ("java" or "javascript"), else the text itself."""
+    """Return the value of a literal in a language ("java" or "javascript"), or the text itself."""
     java = language == "java"
     body = text.strip().removesuffix(";")
     try:

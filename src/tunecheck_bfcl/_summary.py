@@ -1,4 +1,4 @@
-"""What the verdicts of a model come to: accuracies, and the leaderboard's figures of V3 and V4.
+"""Accuracies of a model's verdicts, and the leaderboard's figures of V3 and V4.
 
 A figure is a share from 0 to 1, and None where one of its categories was not scored.
 """
@@ -164,7 +164,7 @@ class ModelScore:
 def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
     """Return the weights of the leaderboard's figures by version and name, for these counts of scored rows.
 
-    A figure of which a category is not there, or has no scored row, is left out.
+    A figure with a category that is missing or has no scored row is left out.
     """
     simple, multi_turn = _mean(_alone(_SIMPLE, totals)), _mean(_alone(_CONVERSATIONS, totals))
     composed = _alone(_COMPOSED, totals)

@@ -151,8 +151,8 @@ def _value(node: ast.expr | None) -> object:
 def decode_text_as_bfcl(text: str) -> Reading:
     """Return the calls that BFCL makes of a prompting model's text, or why it makes none. Never raises.
 
-    On top of `decode_text`, a dict whose values are all dicts is a call of its first key, which is how calls inside
-    calls come about, and an empty dict as an argument makes the whole text unreadable.
+    Unlike `decode_text`, a dict with only dicts as values is a call of its first key: a call inside a call. An empty
+    dict as an argument makes the whole text unreadable.
     """
     try:
         calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]

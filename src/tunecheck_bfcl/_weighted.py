@@ -1,4 +1,4 @@
-"""Figures in which parts of the rows count as they are weighted, not by their size: two runs' differences in them."""
+"""Figures with a weight for each part of the rows, not its size, and two runs' differences in them."""
 
 import math
 from collections.abc import Sequence

@@ -20,8 +20,8 @@ from tunecheck_bfcl._summary import CategoryScore, ModelScore
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the line of a result file for a row (or its id) and its answer.
 
-    BFCL's scripts add the counts up: what was not counted is 0 there. `raw_text` is what a model wrote of a single
-    question whose calls were read from another form than the call text in the result.
+    BFCL's scripts add the counts up: what was not counted is 0 there. `raw_text` is the model's own text, if its calls
+    were read from another form than the call text in the result.
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in BY_STEP:
@@ -76,7 +76,7 @@ _COLUMNS = {
 
 
 class FinishedRow(msgspec.Struct, rename=_COLUMNS):
-    """What result files and scores need of a run's row; the log stays as it was written."""
+    """The columns of a run's row for result files and scores; the log stays raw."""
 
     row_id: str
     category: str = ""
@@ -183,7 +183,7 @@ class RunFiles:
     def scores(self, scorer: Scorer, asked: CallMode | None) -> Scores:
         """Return the scores: each row's verdict by the run; others, and those read in another mode, are judged here.
 
-        `asked` is how the model was asked; if nobody knows, the files tell it.
+        `asked` is how the model was asked; if it is None, the files decide.
         """
         mode = asked or asked_in_mode([*self.files.values()])
         categories: dict[str, CategoryScore] = {}

@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck: BFCL V3: data, simulated services, leaderboard verdicts."""
+"""Register BFCL V3 with Tunecheck: data, simulated services, leaderboard verdicts."""
 
 from tunecheck.plugins import Extension, Plugin
 

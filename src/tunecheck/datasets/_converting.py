@@ -1,4 +1,4 @@
-"""Training files written as data sets: JSON Lines of rows, and beside them the defaults that fit."""
+"""Write training files as data sets: JSON Lines of rows, and a file of fitting defaults."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class UnreadableConversation:
 
 @dataclass
 class ConversionReport:
-    """What a conversion did.
+    """The result of a conversion.
 
-    `calls` counts the function calls in all answers, `call_rows` the rows whose answer is calls. `sidecar_kept` says
-    that another sidecar stood there already and was left as it is.
+    `calls` counts the function calls in all answers, `call_rows` the rows whose answer is calls. `sidecar_kept`:
+    another sidecar existed already and was not changed.
     """
 
     source: Path

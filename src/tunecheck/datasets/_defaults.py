@@ -1,4 +1,4 @@
-"""What a data set declares for itself: column mapping, evaluators, target and group key, in the YAML file beside it."""
+"""Defaults that a data set declares: column mapping, evaluators, target and group key, in a YAML file."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Sidecar(Written, frozen=True, kw_only=True):
-    """The YAML file beside a data file; what is left out or null declares nothing."""
+    """The YAML file of a data file's defaults; missing and null keys declare nothing."""
 
     description: Name | None = None
     column_mapping: dict[str, str] | None = None
@@ -64,7 +64,7 @@ def sidecar_path(data: Path) -> Path:
 
 
 def read_sidecar(data: Path) -> DatasetDefaults:
-    """Return the defaults in the file beside a data file, or empty ones without that file.
+    """Return the defaults in a data file's YAML file, or empty ones without that file.
 
     Raises:
         ConfigurationError: the file cannot be used; the text names it, the line and the key.

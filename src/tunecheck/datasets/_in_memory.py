@@ -19,7 +19,7 @@ _TEXT = {str}
 
 
 class ListSource(Source):
-    """A list of dicts. Values are passed on as they are; one without a JSON form stays an object of its own type."""
+    """A list of dicts. Values are not converted, even without a JSON form."""
 
     name = "rows"
     label = "the list of rows"
@@ -35,7 +35,7 @@ class ListSource(Source):
 
 
 class StreamSource(Source):
-    """Any iterable of dicts, read once, as it is needed."""
+    """Any iterable of dicts, read once and on demand."""
 
     name = "rows"
     label = "the iterable of rows"

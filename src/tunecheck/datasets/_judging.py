@@ -1,4 +1,4 @@
-"""What a row says of how its conversation is judged strictly, beside the ground truth."""
+"""A row's settings for the strict judgement of its conversation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Judging:
 
     `free` are functions that may also be called in turns that ask for no call, as long as the state stays right; with
     `reads_are_free`, all may. `final_state_only`: nothing is judged but the state after the last turn. `alternatives`
-    are ground truths of which any may be followed instead. `ignored` are paths in the state, as verdicts show them,
-    that are not compared.
+    are other ground truths; following any of them passes. `ignored` are paths in the state, as verdicts show them, that
+    are not compared.
     """
 
     free: frozenset[str] = frozenset()

@@ -55,7 +55,7 @@ _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass over a data set found.
+    """The result of one pass over a data set.
 
     `rows` is how many rows will be given (after `limit`), `total` how many there are; both None for an iterable,
     which can be read only once. `sha256` is that of the file's bytes, or of the rows as canonical JSON; None where
@@ -289,7 +289,7 @@ def training_form(source: Source) -> Form | None:
     """Return the form of a training file by its first record, or None for other and unreadable files."""
     try:
         first = [record for _, record in islice(source.records(), 1)]
-    except TunecheckError:  # whoever reads the file is told
+    except TunecheckError:  # reading the file raises the same error
         return None
     if not first or _TRAINING.isdisjoint(first[0]):
         return None

@@ -16,7 +16,7 @@ _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 
 @dataclass(frozen=True, slots=True)
 class RightCall:
-    """A call, and by parameter the values of which any is right; "" among several says that it may be left out.
+    """A call with the right values of each parameter; "" among several marks an optional parameter.
 
     In a `possible` answer an object's entries have lists of values, too.
     """
@@ -43,7 +43,8 @@ class RightCalls:
 def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
     """Return the right calls in a row's ground truth.
 
-    A row whose `check` is `simple`, `multiple` or `parallel` has possible answers: `[{"f": {"unit": ["m", ""]}}]`.
+    If `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers:
+    `[{"f": {"unit": ["m", ""]}}]`.
     """
     if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
         return RightCalls([*_possible_answers(truth)])
@@ -94,7 +95,7 @@ def _plain(value: JSON) -> JSON:
 
 
 def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
-    """Return violations of the function's schema: parameters of which no accepted value is valid."""
+    """Return violations of the function's schema: parameters without a valid accepted value."""
     if right.possible:
         return [*_violations_by_parameter(right, definition)]
     return [*definition.check(right.call.arguments).violations]

@@ -1,4 +1,4 @@
-"""What can be wrong with a row of any kind: its id, the roles of its messages, its tools, its ground-truth calls."""
+"""Check rows of any kind: their ids, the roles of their messages, their tools, their ground-truth calls."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

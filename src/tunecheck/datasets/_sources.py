@@ -28,7 +28,7 @@ MAX_ERROR = 1_000
 
 
 class Digest:
-    """The SHA-256 of a source, fed as it is read; None where some part of it has no stable bytes."""
+    """The SHA-256 of a source, fed during reading; None if some part has no stable bytes."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -46,7 +46,7 @@ class Digest:
 
 
 class Source(ABC):
-    """Where rows come from.
+    """A source of rows.
 
     `name` is short, for a run's name; `label` stands in errors; `unit` is what a record's number counts ("line" or
     "row"); `rereadable` says whether `records` can be called more than once; `note` what users should know of it.

@@ -129,7 +129,7 @@ class ParquetSource(FileSource):
 
 
 def without_nulls(value: JSON) -> JSON:
-    """Return the value without keys whose value is null, at any depth.
+    """Return the value without null entries of objects, at any depth.
 
     A Parquet column of objects gives each of them the keys of all, null where an object had none of that name.
     """
@@ -159,7 +159,7 @@ def _holds_bytes(kind: pyarrow.DataType) -> bool:
 
 
 def to_json(value: object) -> object:
-    """Return the cell as plain JSON; values of unknown types stay as they are.
+    """Return the cell as plain JSON; values of unknown types are not converted.
 
     Missing values (None, NaN, NaT, NA) and the infinities become None; dates and times ISO 8601 text; durations ISO
     8601 seconds (`PT1.5S`); decimals text with all their digits; Arrow's maps (lists of pairs) objects.

@@ -83,7 +83,7 @@ def find_benchmark(name: str) -> type[BenchmarkDialect]:
 
 
 def benchmark_of(values: Mapping[str, object]) -> str | None:
-    """Return the name of the benchmark whose own this row is."""
+    """Return the name of the benchmark that this row belongs to, or None."""
     category, check = values.get("category"), values.get("check")
     if not isinstance(category, str) or check is None:
         return None

@@ -1,4 +1,4 @@
-"""Why a conversation failed, beyond what is wrong with it: faults whose codes are causes, each with its evidence."""
+"""Causes of a failed conversation: faults with evidence, beyond the differences of states and results."""
 
 import re
 from collections import Counter
@@ -159,7 +159,7 @@ class TurnComparison:
 
     @cached_property
     def undone(self) -> list[MadeCall]:
-        """Return the ground truth's calls whose results the model lacks."""
+        """Return the ground truth's calls with a result that the model lacks."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def differs_without(self, name: str) -> bool:
@@ -303,7 +303,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield values that nothing had given, if the ground truth's value was said or found."""
+    """Yield values without a source, if the ground truth's value was said or found."""
     for made in compared.made:
         if any(_same(made.call, each.call) for each in compared.wanted):
             continue

@@ -1,8 +1,8 @@
 """`tunecheck datasets check`: whether a multi-turn data set can be right, found out by replaying its ground truth.
 
-Each entry's calls are made on fresh simulators. What makes an entry unfair or void is a finding: a call that fails, a
-function that is not on offer when it is needed, a configuration that cannot be loaded or holds already what a call is
-to create, a turn whose calls do nothing. `PROBLEMS` has the whole list.
+Each entry's calls are made on fresh simulators. Findings are, among others: a call that fails, a function that is not
+on offer when it is needed, a configuration that cannot be loaded or that already holds a new record, a turn of calls
+without effect. `PROBLEMS` has the whole list.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class EntryCheck:
 def reports_failure(operation: str, value: object) -> bool:
     """Return True if an answer without an error reports a failure: `{"login_status": false}`.
 
-    Not of operations that ask for a state, whose answer may well be no.
+    Operations that ask for a state do not count: their answer may well be no.
     """
     if not isinstance(value, dict) or ASKS.search(operation):
         return False

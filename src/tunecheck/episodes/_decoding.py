@@ -1,7 +1,7 @@
-"""One answer of a model, as it stands in a result file, decoded into the calls that it asks for.
+"""Decode one answer of a model, in the form of a result file, into calls.
 
-Call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`, is read by a scanner, never compiled and never evaluated; and
-so is every format that `tunecheck.calls` knows: a model that was asked for call text may answer as it was trained.
+A scanner reads call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`; nothing is compiled or evaluated. Every
+format that `tunecheck.calls` knows is read as well: a model that was asked for call text may answer as it was trained.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How a model is told of functions and calls them: as OpenAI tools, or in its text.
+"""Dialects: a model gets functions as OpenAI tools or in its prompt, and calls them as data or in its text.
 
 A dialect turns a completion into the step that stands in the result, the step into calls, and the calls' results into
 the messages that the model sees next.
@@ -164,7 +164,7 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    """A model that is told of functions in its prompt, and writes its calls as text, in the form of the profile."""
+    """A model that gets functions in its prompt and writes its calls as text, in the form of the profile."""
 
     def __init__(self, offer: Offer, wording: Wording, profile: Profile | None = None) -> None:
         super().__init__(offer, wording)

@@ -1,9 +1,9 @@
-"""What happened in a conversation: events, what they come to, and the inference log that is written of them.
+"""Episodes: the events of a conversation, its turns and columns, and its inference log.
 
 The log has the fields of BFCL's result files, so that each tool reads the other's: lists of `state_info` (at the
-beginning and after each turn), and between them one object a turn, `{"begin_of_turn_query": […], "step_0": […], …}`,
-whose steps hold items with the roles inference_input, assistant, handler_log and tool. An `event` says in one word what
-a `handler_log` says in a sentence.
+beginning and after each turn), and between them one object a turn, `{"begin_of_turn_query": […], "step_0": […], …}`.
+Its steps hold items with the roles inference_input, assistant, handler_log and tool. The `event` of a `handler_log` is
+a word for its sentence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Said:
 class Answered:
     """An answer of the model.
 
-    `content` is the step in the result. `made` holds the texts of the calls that were made, None if nobody knows them.
+    `content` is the step in the result. `made` holds the texts of the calls that were made, None if they are unknown.
     `completion` is None for an answer that never came, or that was recorded. `request` is the log's entry of the
     request, if it is kept.
     """
@@ -97,7 +97,7 @@ Event: TypeAlias = Said | Answered | Called | StateSeen | TurnEnded
 
 @dataclass(slots=True)
 class EpisodeTurn:
-    """One turn: what was said, the answers, the calls, and the states at its end, if they were looked at."""
+    """One turn: its messages, answers and calls, and the states at its end, if they were recorded."""
 
     said: Sequence[Message] = ()
     answers: list[Answered] = field(default_factory=list)
@@ -111,7 +111,7 @@ class EpisodeTurn:
 
 
 class Episode:
-    """The events of a conversation, as far as they are known, and the turns that they come to."""
+    """The known events of a conversation, and its turns."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.events: list[Event] = []

@@ -71,7 +71,7 @@ class Services(Backends):
         long_context: Returns the constants for rows with long context; by default those of an installed benchmark.
         data: The copy of the benchmark to read the constants from, if not the usual one.
         time_limit_s: Seconds after which a call of a simulator is abandoned.
-        trust: Who names simulators; by default somebody who may load every file.
+        trust: The trust in the rows that name simulators; by default every file may be loaded.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Attempt:
 
     Args:
         services: Starts the simulators.
-        truth: What they start from.
+        truth: The ground truth with the simulators' configuration.
         named: Whether the model's calls name all of their arguments, as JSON.
     """
 
@@ -162,7 +162,7 @@ def _holds_unwritable(value: object) -> bool:
 
 
 class Player:
-    """Simulators whose calls are made one after another, from the state `start`; `state` is what they hold now."""
+    """Simulators that take calls one after another, from the state `start`; `state` is their current state."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -198,8 +198,8 @@ def play(
 ) -> Episode:
     """Make the calls of some turns and return each with its result.
 
-    `compared` are the turns (from 0), by default all, whose calls have their changes, and whose states are kept: to
-    look at all that large simulators hold takes longer than a call.
+    `compared` are the turns (from 0), by default all, with changes of their calls and with states: comparing the states
+    of large simulators takes longer than a call.
     """
     episode = Episode()
     for number, calls in enumerate(turns):

@@ -38,7 +38,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a row says about its conversation.
+    """A row's conversation.
 
     `held_out` are the functions that are added at the beginning of a turn (counted from 0).
     """

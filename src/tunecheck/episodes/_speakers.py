@@ -1,4 +1,4 @@
-"""Who speaks in a conversation: the data set's turns for the user; an endpoint, or a recorded result, for the model."""
+"""Speakers: the data set's turns speak for the user, an endpoint or a recorded result for the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,8 +81,8 @@ class User(Protocol):
     async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
         """Return the messages that begin a turn (counted from 0); None ends the conversation.
 
-        `so_far` is everything that was said, as the model sees it. What costs a call is to be recorded with
-        `context.record`, and asked for with `context.recall` first, so that a run that goes on asks nothing twice.
+        `so_far` holds all messages so far, in the model's form. Record every paid call with `context.record`, and ask
+        `context.recall` first: a resumed run then pays for nothing twice.
         A turn without messages is one in which only functions are added.
         """
         ...
@@ -110,9 +110,9 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndpointModel:
-    """Asks an endpoint. What it answered in an earlier, cut-off attempt is recalled, and not asked for again.
+    """Asks an endpoint. Answers recorded by an earlier, cut-off attempt are recalled.
 
-    `in_text`: calls are asked for in the text, where the conversation finds them itself.
+    `in_text`: the conversation itself reads calls from the text.
     """
 
     endpoint: Endpoint

@@ -75,7 +75,7 @@ class StateCheck:
     The calls of each turn are made on simulators of their own, and the ground truth's on others; after every turn
     their states must be equal, and the model must have had every result that the ground truth's calls give. A call in
     a turn that asks for none fails. So does a conversation that was ended by force. Each result of a call counts for
-    one call of the ground truth. A row whose ground-truth calls all fail is not scored.
+    one call of the ground truth. If all ground-truth calls of a row fail, the row is not scored.
 
     Args:
         services: Starts the simulators; share one among rows.

@@ -53,7 +53,7 @@ class ConversationTarget(EndpointTargetBase):
         mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
             reads calls from the text.
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
-        compat: Names a benchmark (`bfcl`) whose conversations these are, to the letter: one query more than the step
+        compat: A benchmark (`bfcl`) whose rules the conversations follow to the letter: one query more than the step
             limit, answers decoded with its oddities. The call text of its own rows is always decoded so.
         format: the profile of a model family, or its name, by default that of the endpoint's definition: in the mode
             `text`, tools are shown as the family is used to, and calls are read by it, strictly, and
@@ -130,7 +130,7 @@ class ConversationTarget(EndpointTargetBase):
         self._single = EndpointTarget(endpoint)
 
     def entrust(self, trust: Trust) -> None:
-        """Say whose rows it answers, which name simulators."""
+        """Set the trust in the rows that name simulators."""
         self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:

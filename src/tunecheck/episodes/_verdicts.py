@@ -17,8 +17,8 @@ class RowVerdict:
 
     `valid` is None if the entry itself is wrong, so that the row is not scored. `error_type` is the leaderboard's name
     of the error, None if the row is valid; `code` is the code of its fault. `turn` counts from 0, in rows of several
-    turns. `message` says what is wrong, for people. `path` is the place in the simulators' states. `causes` say more of
-    why the row failed. `details` are what is wrong as faults, if that is more than one. `differences` are the places
+    turns. `message` is a text for people. `path` is the place in the simulators' states. `causes` say more of why the
+    row failed. `details` are what is wrong as faults, if that is more than one. `differences` are the places
     in which the states differ after the turn: path, expected value, found value.
     """
 

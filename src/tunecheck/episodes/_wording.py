@@ -1,4 +1,4 @@
-"""What a conversation says that is neither the user's nor the model's: system prompt, and news about functions."""
+"""Texts that neither the user nor the model says: the system prompt, and announcements of functions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class OwnWording(Wording):
 
 
 class FamilyWording(OwnWording):
-    """As a model family is used to it."""
+    """The wording that a model family was trained with."""
 
     def __init__(self, prompt: ToolPrompt) -> None:
         self._prompt = prompt

@@ -1,6 +1,6 @@
 """The simulators of one attempt at a conversation: calls go in, results come out, nothing is raised.
 
-Nothing here is global or shared: each attempt makes a backend of its own, and throws it away.
+Nothing is global or shared: each attempt makes a backend and throws it away.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def failure(message: str) -> Result:
 
 
 def result_text(value: object) -> str:
-    """Text as it is, a dict as JSON (ASCII, key order kept, NaN written as such), all else as Python writes it.
+    """Return text unchanged, a dict as JSON (ASCII, key order kept, NaN allowed), other values as Python writes them.
 
-    These are the forms in which BFCL shows results to a model and compares them. What JSON has no form for makes the
-    whole dict Python text.
+    BFCL shows results to a model, and compares them, in these forms. A dict with a value without a JSON form becomes
+    Python text.
     """
     if isinstance(value, str):
         return value
@@ -111,8 +111,8 @@ class Backend:
     def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> Result:
         """Make a call, those in its arguments first. Never raises: whatever goes wrong is an error result.
 
-        A call whose argument failed fails with the same words. Positional arguments come in `positional`, or under
-        "0", "1", … as `read_calls` gives them.
+        If a call in an argument fails, the call fails with the same words. Positional arguments come in `positional`,
+        or under "0", "1", … as `read_calls` gives them.
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
@@ -161,7 +161,7 @@ class Backend:
 
     def states(self) -> dict[str, dict[str, object]]:
         """Return each simulator's live state by class name; do not change it."""
-        return {  # a thread may still be changing the state of a simulator whose call did not return
+        return {  # after a call that did not return, a thread may still be changing the state
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
         }
@@ -182,9 +182,9 @@ class Backends:
     Args:
         classes: simulators by name that are not plugins; they go before plugins of the same name.
         long_context: Returns the constants for rows that ask for long context; called when the first row asks.
-        workspace: whose `simulators/` folder is looked in too.
+        workspace: A folder with a `simulators/` folder that is searched as well.
         time_limit_s: seconds after which a call of a simulator is abandoned.
-        trust: who names simulators; without it, somebody who may.
+        trust: The trust in the rows that name simulators; by default every file may be loaded.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ def find_simulator(
 ) -> type[Simulator]:
     """Return the simulator class of a plug-in name; `among` are the candidates that `discover` gave.
 
-    `trust` says who names it; without it, somebody who may.
+    `trust` is the trust in the row that names it; by default every file may be loaded.
 
     Raises:
         PluginError: there is none, or what is there is no simulator.

@@ -1,4 +1,4 @@
-"""What a simulator is: a small stateful service whose operations a model calls as tools.
+"""Simulators: small stateful services with operations that a model calls as tools.
 
     class Counter(Simulator):
         def load(self, config, *, long_context=None):
@@ -60,7 +60,7 @@ _Value = TypeVar("_Value")
 
 
 class SimulatorError(Exception):
-    """An operation that cannot be done: its text is what the model is told, as `{"error": text}`."""
+    """An operation that cannot be done: the model gets its text as `{"error": text}`."""
 
 
 def tool(method: _Method) -> _Method:
@@ -77,9 +77,9 @@ class Simulator:
     """Base of all simulators. Subclasses give `load`, `state` and methods marked with `tool`.
 
     An operation gets its arguments as plain JSON values; they are bound to its parameters by name or position, but
-    their types are not checked: a model may pass anything. What it returns is shown to the model: text as it is, a
-    dict as JSON, anything else as Python writes it. It refuses with `SimulatorError`; any other exception is an
-    error result too. Arguments and what it returns may be kept or handed out by others: copy what must not change.
+    their types are not checked: a model may pass anything. The model is shown what it returns: text unchanged, a dict
+    as JSON, other values as Python writes them. It refuses with `SimulatorError`; any other exception is an error
+    result too. Arguments and what it returns may be kept or handed out by others: copy what must not change.
     """
 
     bounded: ClassVar[bool] = False

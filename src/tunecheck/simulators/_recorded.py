@@ -47,7 +47,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recording:
-    """What a service answered: `start` is the state that it begins in, `states` what each holds.
+    """The recorded answers of a service: `start` is its first state, `states` holds the content of each.
 
     Args:
         path: its file, JSON Lines.
@@ -118,7 +118,7 @@ def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
 
 
 class LiveService(Protocol):
-    """The service itself, which is asked what is not recorded."""
+    """The live service, which answers calls that are not recorded."""
 
     recording: Recording
 

@@ -7,8 +7,8 @@
             "get_book": Action("read", "book", "Get a book.", {"isbn": {"type": "string"}}, ["isbn"], key="isbn"),
         }
 
-`tunecheck datasets author --openapi` writes such classes, with their tables in a JSON file (`tables`). What tables
-cannot say is a method marked with `tool`.
+`tunecheck datasets author --openapi` writes such classes, with their tables in a JSON file (`tables`). Write a method
+marked with `tool` for an operation that tables cannot describe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Action:
-    """What an operation does to a resource, and its tool definition: `parameters` are JSON Schemas by name.
+    """An operation on a resource, and its tool definition: `parameters` are JSON Schemas by name.
 
     `create` keeps the arguments as a new record, or each record of the list `each`; `read`, `update` and `delete` are
     about the record that the argument `key` names; `list` answers with records, under the name `answers`; `act` is

@@ -1,4 +1,4 @@
-"""Services whose operations stand in a table, in the class or in a JSON file beside it."""
+"""Services with their operations in a table: in the class or in a JSON file beside it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TableSimulator(Simulator):
 
     @classmethod
     def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
-        """Return the class attributes that a file of tables stands for."""
+        """Return the class attributes that a file of tables describes."""
         return content
 
     @classmethod

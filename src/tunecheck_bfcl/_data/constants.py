@@ -36,7 +36,7 @@ def parse_file(path: Path) -> ast.Module:
         source = path.read_bytes()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in somebody else's texts
+            warnings.simplefilter("ignore")  # invalid escapes in the benchmark's texts
             return ast.parse(source, filename=str(path))
     except SyntaxError as error:
         raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}") from None

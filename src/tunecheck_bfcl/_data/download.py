@@ -1,7 +1,7 @@
 """`tunecheck bfcl get`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
 
-The package is a wheel whose dependencies are left alone. What is kept of it: its data, and the few files whose
-constants and texts are read (`TEXTS`), as plain files in a folder that no interpreter looks into.
+The package is a wheel; its dependencies are not installed. Only its data and a few files with constants and texts
+(`TEXTS`) are kept, as plain files in a folder outside any import path.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _CREDENTIALS = re.compile(r"://[^/\s@]+@")
 
 
 def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
-    """Put the data of BFCL into a folder and give its path; what is there already and whole is left as it is.
+    """Put the data of BFCL into a folder and give its path; a complete copy is kept.
 
     Args:
         to: The folder; by default one in the user's cache, where `bfcl:…` finds it.

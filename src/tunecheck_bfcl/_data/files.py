@@ -1,7 +1,7 @@
-"""Where BFCL's files are: the user's copy, in the cache or in a folder that they name, and what is in it.
+"""The user's copy of BFCL, in the cache or in a folder that they name.
 
-A copy is the package's own layout: a folder `bfcl_eval` with `data/` and, beside it, the few files whose constants and
-texts are read. `tunecheck bfcl get` makes one; an unpacked package or a clone of the repository is one too.
+A copy is the package's own layout: a folder `bfcl_eval` with `data/` and a few files with constants and texts.
+`tunecheck bfcl get` makes one; an unpacked package or a clone of the repository is one too.
 """
 
 import hashlib

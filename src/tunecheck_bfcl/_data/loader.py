@@ -72,7 +72,7 @@ def select_rows(
 
 
 class BfclSource(Source):
-    """The rows of some categories, one after another, read as they are needed.
+    """The rows of some categories, read on demand.
 
     `ids` picks rows, none of them all; `limit` is the most of each category.
     """

@@ -1,7 +1,7 @@
-"""What BFCL says to a model besides its questions: read from the user's copy as texts, never run, never part of ours.
+"""BFCL's prompts and hints, read as texts from the user's copy and never run.
 
 `Wording` is what is added to function documents, `read_prompts` what the prompting mode and later functions need.
-Where a copy lacks the files they stand in (the data alone), function documents get words of our own that mean the same.
+If a copy lacks these files (it holds the data alone), function documents get words of ours with the same meaning.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Wording:
-    """What is put behind descriptions in function documents; the defaults are ours, for a copy without its own.
+    """Additions to descriptions in function documents; the defaults are ours, for a copy without its own.
 
     `python`, `java`, `javascript` go behind a function's; the others behind a parameter's whose declared type is given
     up: `…_type` around the type, `…_any` for any, `items` around the type of a list's items, `entries` before the

@@ -111,7 +111,7 @@ class RowBuilder:
             documents = _documents([record for _, record in records], "the function documents")
             hinted = with_hints(documents, "python", self._wording)
             self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._wording), strict=True)])
-        # Read anew for each row: rows share nothing, so that changing one leaves the others as they are.
+        # Read anew for each row: rows share nothing, so that a changed row does not change others.
         return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
 

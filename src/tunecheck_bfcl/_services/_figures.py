@@ -1,4 +1,4 @@
-"""What the built-in services know and start from: prices, places, rates and default accounts, and configurations.
+"""Figures and defaults of the built-in services: prices, places, rates, accounts and configurations.
 
 The figures in figures.json are tabulated by scripts/tabulate_bfcl_figures.py. Those who read them do not change them:
 what a service keeps of them, or of its configuration, is a copy.
@@ -33,7 +33,7 @@ def figures() -> Mapping[str, Any]:
 
 
 class ConfiguredService(Simulator):
-    """A service whose state is its configuration: `data` holds it, the seed apart.
+    """A service with its configuration as its state: `data` holds all of it but the seed.
 
     `exact` names the keys whose values must have the type of their default; others must if that is a list or an object.
     `padded`: the state says whether answers are padded.

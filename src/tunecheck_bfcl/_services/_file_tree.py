@@ -147,7 +147,7 @@ def shown(node: Node) -> str:
 def pad(directory: Directory, text: str, names: Sequence[str], unpadded: Collection[str]) -> None:
     """Make a tree longer: `text` after each file's own, and empty files of these names in each lowest directory.
 
-    Files whose name is in `unpadded` stay as they are.
+    Files with a name in `unpadded` do not change.
     """
     entries = list(directory.contents.values())
     for entry in entries:

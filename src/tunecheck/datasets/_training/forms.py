@@ -65,7 +65,7 @@ def own_keys(file: FileSource, record: Record) -> Record:
 
 
 class TrainingSource(Source):
-    """A training file as rows, read as they are needed; a row's number is that of its conversation."""
+    """A training file as rows, read on demand; a row's number is that of its conversation."""
 
     def __init__(self, file: FileSource, form: Form) -> None:
         self.name, self.label, self.unit, self.path = file.name, file.label, file.unit, file.path

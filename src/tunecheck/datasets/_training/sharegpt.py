@@ -2,8 +2,8 @@
 
 Beside them may stand `system`, `tools` (often as JSON text), and for preferences `chosen` and `rejected`, one message
 each. A call is a turn of its own (`function_call`, with JSON of one call or several), or stands in the assistant's text
-as a model family writes it. What the functions returned is one turn a call, or one for all of a turn's calls: it is
-shared out where it has a part for each, else the first call gets it and the others an empty text.
+as a model family writes it. Results are one turn for each call, or one turn for all calls: it is shared out if it has a
+part for each call, else the first call gets it and the others get empty text.
 """
 
 from __future__ import annotations

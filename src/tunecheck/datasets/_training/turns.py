@@ -31,7 +31,7 @@ class ConversationError(ValueError):
 
 
 class Turns:
-    """What was said so far, and the rows that came of it.
+    """The messages so far, and the rows made of them.
 
     Args:
         name: what the conversation is called, e.g. `openai-17`.
@@ -106,7 +106,7 @@ class Turns:
         self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
 
     def no_call(self) -> None:
-        """Add a turn that calls nothing and whose text is unknown."""
+        """Add a turn without calls and with unknown text."""
         self._turn += 1
         self._add_row({"tool_uses": []})
 
