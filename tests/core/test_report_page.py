@@ -446,9 +446,10 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
         assert looked.texts("[role=alert] b") == ["the run nobody"]
 
 
-def test_the_page_begins_with_the_run_to_ship(browser: Browser, three_runs: str) -> None:
+def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) -> None:
     with looking_at(browser, three_runs) as looked:
-        assert looked.texts("#changes p b")[0].startswith("Ship ck3: calls 83.3%, the best of 3 runs")
+        assert looked.texts(".decision b")[0].startswith("Undecided: keep ck1 for now, not ck3. calls: too little data")
+        assert "- undecided: 6 rows are too few for a verdict" in looked.texts(".decision p")
         assert looked.texts("table.ranking tbody th")[0] == "ck3"
 
 

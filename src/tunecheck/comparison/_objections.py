@@ -330,8 +330,7 @@ class _Weighed:
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == TOO_LITTLE:
-            why = f"; {self.metric.why}" if self.metric.why else ""
-            yield Objection("few_rows", f"{counted(units, what)} are too few{why}", "undecided")
+            yield Objection("few_rows", f"{counted(units, what)} are too few for a verdict", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
