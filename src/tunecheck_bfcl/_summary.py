@@ -34,7 +34,7 @@ _CODES = {
 
 
 class VerdictLine(msgspec.Struct, frozen=True):
-    """A line of `<category>.verdicts.jsonl`, of the version that `summary.json` beside it says.
+    """A line of `<category>.verdicts.jsonl`; `summary.json` in the same folder has its version.
 
     `valid` is null for a row that is not scored.
     """

@@ -29,7 +29,7 @@ class UnreadableConversation:
 class ConversionReport:
     """The result of a conversion.
 
-    `calls` counts the function calls in all answers, `call_rows` the rows whose answer is calls. `sidecar_kept`:
+    `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `sidecar_kept`:
     another sidecar existed already and was not changed.
     """
 

@@ -42,8 +42,8 @@ class DatasetDefaults:
     """Defaults that a data set brings along; options of the command or call win over each of them.
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; `evaluators` are plugin names;
-    `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order,
-    `cluster` that by which rows are not independent (else the group key's), `primary` the metric that decides;
+    `target` is an endpoint's name or file; `group_key` names a column: rows with equal values are answered in order.
+    `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides;
     `conversation` holds the conversation target's parameters that are given; `columns` what every row has that says
     nothing else.
     """

@@ -62,7 +62,7 @@ class StreamSource(Source):
         """See Source.
 
         Raises:
-            DataError: also when they are asked for a second time.
+            DataError: Also for a second reading.
         """
         if self._given:
             self.refuse("can be read only once; give a list or a file to read it again")
@@ -132,5 +132,5 @@ def _feed(digest: Digest | None, record: Record) -> None:
         return
     try:
         digest.update(canonical(record) + b"\n")
-    except TypeError:  # the row is kept as it is; only the whole has no stable bytes any more
+    except TypeError:  # the row is kept; only the digest has no stable bytes any more
         digest.update(None)

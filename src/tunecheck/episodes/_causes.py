@@ -303,7 +303,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield values without a source, if the ground truth's value was said or found."""
+    """Yield values without a source, if the user or a result gave the ground truth's value."""
     for made in compared.made:
         if any(_same(made.call, each.call) for each in compared.wanted):
             continue

@@ -53,8 +53,8 @@ class ConversationTarget(EndpointTargetBase):
         mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
             reads calls from the text.
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
-        compat: A benchmark (`bfcl`) whose rules the conversations follow to the letter: one query more than the step
-            limit, answers decoded with its oddities. The call text of its own rows is always decoded so.
+        compat: A benchmark (`bfcl`); conversations follow its rules to the letter: one query more than the step limit,
+            answers decoded with its oddities. The call text of its own rows is always decoded so.
         format: the profile of a model family, or its name, by default that of the endpoint's definition: in the mode
             `text`, tools are shown as the family is used to, and calls are read by it, strictly, and
             stand in the result as call text; the log keeps what the model wrote.

@@ -130,8 +130,7 @@ class Recorded(TableSimulator):
     """Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
 
     State: what `state_from` answers, else the `writes` so far, as `{"calls": [...]}`. A call that was not recorded is
-    an error reply; where it might have changed something, the state is `{"not_recorded": <the call>}` from then on,
-    since nobody knows it.
+    an error reply; where it might have changed something, the state is `{"not_recorded": <the call>}` from then on.
     """
 
     recording: ClassVar[Path]

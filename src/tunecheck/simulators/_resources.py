@@ -54,9 +54,9 @@ class Action:
     anything else that is done to a record: it gets the fields `sets`, or the arguments under the action's own name.
 
     `matches`, by parameter, is the field in which a record must have the argument to be meant; `refers`, by parameter,
-    the resource that must have a record of this key. `search` is a parameter whose text some field must hold, `limit`
-    one that says how many to list. `ignores` are parameters that have no effect; other required ones that choose
-    nothing are repeated in the answer.
+    the resource that must have a record of this key. `search` is a parameter with a text that some field must hold,
+    `limit` one with the most records to list. `ignores` are parameters that have no effect; other required ones that
+    choose nothing are repeated in the answer.
     """
 
     does: Literal["create", "read", "update", "delete", "list", "act"]
@@ -86,7 +86,7 @@ class Action:
 
 
 class Resources(TableSimulator):
-    """Configuration: by resource a list of records, or the record of which there is just one.
+    """Configuration: by resource a list of records, or its only record.
 
     State: by resource the records by key, or the one. Arguments are checked against their schemas.
     """

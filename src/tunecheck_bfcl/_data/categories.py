@@ -120,8 +120,8 @@ _VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)
 def shared_part(row_id: str) -> str:
     """Return a label that is equal for dependent rows; independent rows have their id.
 
-    The variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) are of one scenario, live rows whose
-    ids have an equal second number (`live_simple_0-0-0`, `live_simple_1-0-1`) of one function document.
+    Variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) share a scenario. Live rows with an equal
+    second number in their ids (`live_simple_0-0-0`, `live_simple_1-0-1`) share a function document.
     """
     live, variant = _LIVE_ID.fullmatch(row_id), _VARIANT_ID.fullmatch(row_id)
     return live[1] + live[2] if live else f"scenario {variant[1]}" if variant else row_id

@@ -35,9 +35,9 @@ _PLACE = re.compile(r"\{(\w+)\}")
 class Wording:
     """Additions to descriptions in function documents; the defaults are ours, for a copy without its own.
 
-    `python`, `java`, `javascript` go behind a function's; the others behind a parameter's whose declared type is given
-    up: `…_type` around the type, `…_any` for any, `items` around the type of a list's items, `entries` before the
-    schema of an object; `floating` where a float became a number.
+    `python`, `java`, `javascript` go behind a function's; the others go behind the description of a parameter that
+    loses its declared type: `…_type` around the type, `…_any` for any, `items` around the type of a list's items,
+    `entries` before the schema of an object; `floating` where a float became a number.
     """
 
     python: str = " Write calls in Python 3."
@@ -64,7 +64,7 @@ class Wording:
         return cls(**words)
 
 
-# What each text is known by: the words that it must hold, in this order, from its start to its end.
+# The words that each text holds, in this order, from its start to its end.
 _MARKS = {
     "python": r" \w.*\bPython 3\b.*\bsyntax\.",
     "java": r" \w.*\bJava\b.*\bsyntax\.",
