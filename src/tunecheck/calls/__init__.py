@@ -1,8 +1,13 @@
-"""Function calls as data: the shape that all of them have, tool definitions, writing, and typed matching.
+"""Function calls as data: the common shape, tool definitions, writing, and typed matching.
 
-_model (a call, a reading) is used by all; _schemas reads tool definitions; _strict_json and _python_text read values;
-_writing writes calls in wire formats; `tunecheck.calls.matching` compares them. `tunecheck.formats`, one layer up,
-reads calls.
+    _model         a call, a reading
+    _schemas       tool definitions, their schemas, validation
+    _strict_json   exact values of JSON
+    _python_text   calls and literals in Python's syntax
+    _writing       calls in wire formats
+    matching       compare calls
+
+`tunecheck.formats`, one layer up, reads calls.
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,4 +1,4 @@
-"""Values in a model's output, taken over exactly or refused.
+"""Copy or decode values of a model's output exactly, or refuse them.
 
 A model's output is data from outside: it may be endless, nested without end, refer to itself, or hold objects of any
 class. A value beyond these bounds becomes a problem that says so. `tunecheck._json` reads files and
@@ -34,11 +34,11 @@ _SHOWN = 60  # characters of a name that a problem repeats: it stays one readabl
 
 
 class UnreadableError(ValueError):
-    """Something that announces itself as a call and cannot be read; its text is one line: what, and where."""
+    """An announced call that cannot be read. Its text is one line: the problem and its place."""
 
 
 def quoted(name: object) -> str:
-    """A name as a problem shows it: on one line, and not longer than is useful."""
+    """Quote a name for a problem's text: on one line, and shortened."""
     text = repr(name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -69,10 +69,10 @@ def kind_of(value: object) -> str:
 
 
 def exact(value: object) -> JSON:
-    """A copy of the value in plain JSON types, unchanged: nothing is rounded, replaced or left out.
+    """Copy a value to plain JSON types exactly: nothing is rounded, replaced or left out.
 
     Raises:
-        UnreadableError: it holds what JSON has no form for (NaN included), or goes beyond the bounds above.
+        UnreadableError: it contains a value without a JSON form (such as NaN), or exceeds the bounds above.
     """
     return _exact(value, [MAX_VALUES], 0)
 
@@ -122,7 +122,7 @@ _SPACE = re.compile(r"[ \t\r\n]*+")
 
 
 def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
-    """The one JSON value that the text is.
+    """Decode a text that is one JSON value.
 
     Raises:
         UnreadableError: it is not JSON, a key is given twice, a number is out of range, or it is nested too deeply.
@@ -135,7 +135,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
 
 
 def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tuple[JSON, int]:
-    """The JSON value that begins at this position, and the position after it.
+    """Decode the JSON value at this position; return it with the position after it.
 
     Raises:
         UnreadableError: as `decode`.
@@ -158,7 +158,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
 
 
 def skip_space(text: str, position: int) -> int:
-    """The first position from here on that holds no white space (or the text's end)."""
+    """Return the first position from here on without white space, or the text's end."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 

@@ -1,4 +1,4 @@
-"""Writes calls in each wire format, so that reading them gives the same calls again; and as text for people."""
+"""Write calls in each wire format, so that reading gives the same calls again, and as text for people."""
 
 import difflib
 import re
@@ -15,10 +15,10 @@ _PYTHON_NAME = re.compile(NAME)
 
 
 def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
-    """The calls in one of `FORMATS`: text for the text formats, else the list or object that JSON would hold.
+    """Write calls in one of `FORMATS`: as text for text formats, else as a JSON list or object.
 
-    Calls without an id get one (`call_0`, …) where the format asks for it. `function_call` holds one call an object,
-    so that it is a list for any other number of calls.
+    Calls without an id get one (`call_0`, …) if the format needs it. `function_call` is an object for one call, and a
+    list for any other number of calls.
 
     Raises:
         ConfigurationError: there is no such format.
@@ -37,10 +37,10 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
 
 
 def canonical_text(calls: Iterable[FunctionCall]) -> str:
-    """One line a call, `name(key=json, …)`, keys sorted: the same text for equal calls, whatever format they came in.
+    """Write one line for each call, `name(key=json, …)`, with sorted keys: equal calls give equal text.
 
     Raises:
-        TypeError: arguments hold what JSON has no form for; calls that were read never do.
+        TypeError: arguments contain a value without a JSON form; calls that were read never do.
     """
     return "\n".join(_canonical(call) for call in calls)
 

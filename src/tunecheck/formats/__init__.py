@@ -1,8 +1,14 @@
-"""How models write calls and thoughts: wire formats of APIs, and what each model family emits as text.
+"""Read calls and thoughts in the wire formats of APIs and in the texts of model families.
 
-A family is a `Profile`: its marks, and the shape in which calls stand behind them. Those that are known stand as tables
-in `_families`; a file in the workspace's folder `formats`, or an entry point `tunecheck.formats`, adds another. All
-reading of calls goes through `read_calls`.
+A family is a `Profile`: its marks, and the shape of its calls. `families.toml` describes the known ones. A file in the
+workspace's folder `formats`, or an entry point `tunecheck.formats`, adds another.
+
+    _reading      the entry: `read_calls` for any value, the cache of a row
+    _texts        a text as a whole; _marks, _bare and _spellings find calls with and without marks in it
+    _json_shapes  calls and messages of APIs as JSON values
+    _shapes, _tagged, _call_text    the shapes of calls in text
+    _profiles, _families, _prompts  the profile of a family, the known families, tools told in text
+    _collector    the calls and texts found so far
 """
 
 from tunecheck._lazy import attach_stub

@@ -20,7 +20,7 @@ from tunecheck.calls._strict_json import (
 )
 
 NAMESPACE = "functions."
-"""What OpenAI's models and their like put before the names of tools."""
+"""What OpenAI's and similar models put before the names of tools."""
 
 _END_MARKS = (
     *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
@@ -109,11 +109,11 @@ class CallCollector:
         return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
 
     def fresh(self) -> "CallCollector":
-        """An empty one with the same tools."""
+        """Return an empty collector with the same tools."""
         return CallCollector(self._tools, strict=self._strict)
 
     def reading(self) -> Reading:
-        """Everything collected."""
+        """Return the calls and texts collected so far."""
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format, reasoning="\n".join(self.thoughts))
 
     def add_thought(self, thought: str, whole: str) -> None:
@@ -139,7 +139,7 @@ class CallCollector:
             self.texts.append(said)
 
     def add_reading(self, other: Reading) -> None:
-        """The calls and the text of another reading."""
+        """Add the calls and the text of another reading."""
         if other.problem:
             self.format = self.format or other.format
             raise UnreadableError(other.problem)
@@ -149,7 +149,7 @@ class CallCollector:
         self.add_text(other.text)
 
     def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
-        """One call; its arguments are an object or JSON text of one, and none where they are missing or empty."""
+        """Add one call. Its arguments are an object or its JSON text; missing or empty ones are an empty object."""
         self.format = self.format or wire_format
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
@@ -165,7 +165,7 @@ class CallCollector:
             )
 
     def add_tool_use(self, wire_format: str | None, use: object) -> None:
-        """One call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
+        """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
         if not isinstance(use, dict):
             self.format = self.format or wire_format
             raise UnreadableError(f"call {len(self.calls) + 1} is {kind_of(use)}, not an object")

@@ -62,7 +62,7 @@ class Marks:
 
 @functools.cache
 def known_marks() -> Marks:
-    """Those of all families."""
+    """Return the marks of all known families."""
     return Marks(families_with_marks(), all_thoughts())
 
 

@@ -66,12 +66,12 @@ def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
 
 
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:
-    """The function calls in a value of any format, or none; it evaluates nothing, and no value makes it raise.
+    """Return the function calls in a value of any format. Nothing is evaluated, and no value raises.
 
     Args:
         value: a text, a dict or list in one of `FORMATS`, JSON text of one, a message, a list of messages (its
             assistant's calls, in order), a reply of another API, a `FunctionCall` or a list of such, a `Reading`, an
-            object of the OpenAI client; or anything else, which then holds no call.
+            object of the OpenAI client. Any other value contains no call.
         tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` takes. Text without types
             gets them from there, and bare JSON and bare calls count only with the name of a tool.
         format: how the model writes calls in text: "auto" goes by unmistakable marks; the name of a family's profile,
@@ -124,9 +124,9 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
 
 def read_python_calls(text: str) -> Reading:
-    """The calls in a text that is known to hold nothing else, with or without the brackets: `cd(folder='x')`.
+    """Return the calls of a text that contains nothing else, with or without brackets: `cd(folder='x')`.
 
-    For data in which a bare call is not prose, as in BFCL's ground truth. It never raises.
+    Use it for data in which a bare call is not prose, such as BFCL's ground truth. It never raises.
     """
     from tunecheck.calls._python_text import PythonScanner
     from tunecheck.formats._collector import CallCollector, failed
@@ -243,7 +243,7 @@ def cached_tools(value: object) -> ToolDefinitions:
 
 
 def tools_of(*values: object) -> ToolDefinitions:
-    """The first of these values that are definitions; none where there are none that can be read."""
+    """Return the definitions in the first of these values that has readable ones, or empty definitions."""
     for value in values:
         if value is not None:
             with suppress(ValueError):

@@ -55,13 +55,13 @@ _BEGUN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextReader:
-    """Reads texts of one row: by its tools where they are known, by one family's profile where one was chosen."""
+    """Reads the texts of one row, by its tools if they are known, or by one family's profile if one was chosen."""
 
     tools: ToolDefinitions | None = None
     profile: Profile | None = None
 
     def read(self, text: str) -> Reading:
-        """The calls of a text. It never raises."""
+        """Return the calls of a text. Never raises."""
         reading = self._read(text)
         plain = text if reading.calls or not self.tools else _plain(text)
         if plain == text:
@@ -257,7 +257,7 @@ class TextReader:
 
 
 def _plain(text: str) -> str:
-    """The text without Markdown's escapes of `_` and brackets, and without quotes around the name of what is called."""
+    """Remove Markdown's escapes of `_` and brackets, and quotes around the name of a called function."""
     unescaped = _ESCAPED.sub(r"\1", text) if "\\" in text else text
     return _QUOTED_NAME.sub(r"\2", unescaped) if "'(" in text or '"(' in text else unescaped
 
@@ -321,7 +321,7 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
 
 
 def _refuse_cut(text: str, collector: CallCollector) -> None:
-    """Refuses a text in which a call of a tool begins and does not end.
+    """Refuse a text with a call of a tool that begins and does not end.
 
     Raises:
         UnreadableError: there is one.

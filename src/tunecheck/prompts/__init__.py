@@ -1,7 +1,11 @@
-"""Prompts: `.prompty` files in both dialects, rendered to chat messages that no value can take over.
+"""Read `.prompty` files in both dialects and render them to chat messages; no value can open a message.
 
-`_loading` reads a file (`_prompty1`, `_prompty2`), `_template` renders its body.
-Others use `load_prompt`, `shipped_prompt` and `Prompt`.
+_loading        the entry: `load_prompt`, `shipped_prompt`
+_prompt         the result: `Prompt`
+_front_matter   the YAML above the template, and the files that it names
+_prompty1, _prompty2    the two dialects: their keys, and how a rendering is split into messages
+_template, _fragments   the sandboxed template; text of the template and of values are kept apart
+_judge_section, _model_config, _images    settings of a judge, model configurations, images
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,4 +1,4 @@
-"""Typed matching of calls: which were made as expected, which arguments differ, where and how.
+"""Typed matching of calls: find the expected ones, and the arguments that differ, with place and kind.
 
 _match (the entry: `match_calls`, faults) uses _pairing (which calls go together, by _assignment) and _values (policies,
 differences);
