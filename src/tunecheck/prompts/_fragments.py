@@ -60,7 +60,7 @@ class Role(Fragment):
 
 
 def with_roles(value: JSON) -> JSON:
-    """The value with the roles of messages marked as such, wherever in it a list of nothing but messages stands."""
+    """Mark the roles of messages in a value, in every list that contains messages only."""
     if isinstance(value, dict):
         return {key: with_roles(item) for key, item in value.items()}
     if not isinstance(value, list):
@@ -92,7 +92,7 @@ class Inserted(Fragment):
 
 
 def parts_of(text: str) -> Iterable[tuple[bool, str]]:
-    """The parts of a text; plain text is one that came from a value."""
+    """Return the parts of a text. Plain text is one part, from a value."""
     return text.iter_parts() if isinstance(text, Fragment) else ((False, str.__str__(text)),)
 
 
@@ -158,7 +158,7 @@ class Skeleton:
         return "".join(filled)
 
     def divided(self, piece: str) -> Iterator[str | Inserted]:
-        """The piece with its values filled in, divided where something is inserted."""
+        """Yield the piece with its values filled in, divided at insertions."""
         texts: list[str] = []
         for index, part in enumerate(piece.split(self.mark)):
             value = self.values[int(part)] if index % 2 else part

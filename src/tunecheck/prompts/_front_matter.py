@@ -37,7 +37,7 @@ class PromptFolder:
         return self._path is not None and not (self._path / name).exists()
 
     def read(self, name: str, most: int) -> bytes:
-        """The content of a file of at most so many bytes.
+        """Return the content of a file of at most `most` bytes.
 
         Raises:
             ValueError: it is not in the folder, cannot be read or is too large, or the prompt has read too much.
@@ -98,7 +98,7 @@ class Front:
     folder: PromptFolder
 
     def told(self, path: tuple[str | int, ...], problem: str) -> str:
-        """The problem, with file, line and key."""
+        """Return the problem with file, line and key."""
         label = ".".join(map(str, path))
         return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
 
@@ -115,7 +115,7 @@ class Front:
         return value
 
     def mapping(self, *path: str | int) -> dict[str, JSON]:
-        """A mapping, empty where the key is absent."""
+        """Return the mapping at this path; empty if the key is absent."""
         value = self.value(*path)
         if value is None:
             return {}
@@ -124,7 +124,7 @@ class Front:
         return value
 
     def text(self, *path: str | int) -> str | None:
-        """A text (a number counts as one), None where the key is absent."""
+        """Return the text at this path (a number counts as text), or None if the key is absent."""
         value = self.value(*path)
         if value is None or isinstance(value, str):
             return value
@@ -133,7 +133,7 @@ class Front:
         raise self.error(path, f"must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str | int) -> str | None:
-        """A text, None where the key is absent or the text blank."""
+        """Return the text at this path, or None if the key is absent or the text blank."""
         text = self.text(*path)
         return text if text and text.strip() else None
 
@@ -145,7 +145,7 @@ class Front:
         return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
-        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value.
+        """Replace every text that is a `${env:NAME}` by the variable's value.
 
         The redactor masks these values from now on.
         """
@@ -165,7 +165,7 @@ class Front:
 
 
 def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
-    """The front matter, the body, and the line of the file before the body's first.
+    """Return the front matter, the body, and the number of lines above the body.
 
     Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
     here the first one ends it. A file without such lines is all body, and its front matter empty.
@@ -215,7 +215,7 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def decoded(content: bytes) -> str:
-    """A text file's content, its line ends made one sort."""
+    """Decode a text file, with line feeds as line ends."""
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:

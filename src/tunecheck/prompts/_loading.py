@@ -11,7 +11,7 @@ _SHIPPED = Path(__file__).parent / "files"
 
 
 def shipped_prompt(name: str, folder: Path) -> Path:
-    """The file of a prompt that comes with the package: the one in `folder` that replaces it, else the package's own.
+    """Return the file of a shipped prompt: the replacement in `folder`, or else the package's own.
 
     There need not be such a file.
     """
@@ -20,7 +20,7 @@ def shipped_prompt(name: str, folder: Path) -> Path:
 
 
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
-    """The prompt of a `.prompty` file, in either dialect.
+    """Load the prompt of a `.prompty` file, in either dialect.
 
     `text` is its content where it does not stand in a file; errors then call it `source`.
 

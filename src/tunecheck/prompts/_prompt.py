@@ -35,11 +35,11 @@ class PromptFile:
 
     @property
     def stem(self) -> str:
-        """The file's name without its ending: what a prompt is called that has no name."""
+        """The file's name without its suffix, which is the name of a prompt without a name."""
         return Path(self.source).stem
 
     def where(self, line: int) -> str:
-        """The place of a line of the body, as errors name it."""
+        """Return the place of a line of the body for errors."""
         return f"{self.source}, line {self.lines_above + line}"
 
 
@@ -91,7 +91,7 @@ class Prompt:
 
     @property
     def path(self) -> Path | None:
-        """The file, None where the prompt was given as text."""
+        """The file; None if the prompt was given as text."""
         return self._file.path
 
     @property
@@ -100,7 +100,7 @@ class Prompt:
         return self._file.source
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
-        """The chat messages, in OpenAI's form, for these values of the inputs.
+        """Render the chat messages, in OpenAI's form, for these values of the inputs.
 
         A value is text within the message that the template puts it in, whatever stands in it; but a template can make
         messages of a list of messages, `[{"role": "user", "content": "Hi"}, …]`, by writing `{{ item.role }}:` on a
@@ -113,7 +113,8 @@ class Prompt:
         return self._template.render(self._bound(values))
 
     def model_definition(self) -> dict[str, JSON] | None:
-        """The model configuration as an endpoint definition (see `tunecheck.endpoints.load_endpoint`), if there is one.
+        """Return the model configuration as an endpoint definition (see `tunecheck.endpoints.load_endpoint`), or
+        None.
 
         References to the environment stay what they are.
 

@@ -114,7 +114,7 @@ def _resolved(front: Front, *path: str, secrets: Redactor | None = None) -> dict
 
 
 def _sample(front: Front) -> dict[str, JSON]:
-    """The values of `sample:`, which may name a JSON file."""
+    """Return the values of `sample:`, which may name a JSON or YAML file."""
     given = front.value("sample")
     if not isinstance(given, str):
         return _resolved(front, "sample")
@@ -283,7 +283,7 @@ class _RoleLines:
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:
-    """The calls below `tool_calls:`, a list as JSON or Python writes it, None where there is none."""
+    """Return the calls below `tool_calls:`, a list in JSON or Python; None without one."""
     match = _CALLS.match(chunk)
     written = skeleton.filled(match.group(1)).strip() if match is not None else ""
     if not written.startswith("["):
@@ -299,7 +299,7 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
 
 @functools.lru_cache(maxsize=64)
 def _headers(text: str) -> tuple[_Header, ...]:
-    """The headers in a skeleton. Those of a prompt's rows differ only where its template branches."""
+    """Return the headers in a skeleton. The cache helps because rows differ only in the template's branches."""
     return tuple(_find_headers(text))
 
 

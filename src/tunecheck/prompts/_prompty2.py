@@ -69,7 +69,7 @@ class Property:
 
 
 def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str, JSON]:
-    """The keys of a JSON schema for an object with these properties."""
+    """Return the keys of a JSON schema for an object with these properties."""
     required: list[JSON] = [each.name for each in properties if strict or each.required]
     schema: dict[str, JSON] = {
         "properties": {
@@ -91,7 +91,7 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple[Property, ...]:
-    """The properties at this place, a list of them or a mapping by name."""
+    """Read the properties at this place, a list or a mapping by name."""
     given = front.value(*path)
     if given is None:
         return ()
@@ -128,7 +128,7 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
-    """The functions among `tools:`, as a request names them, and notes on the others, which are no part of one.
+    """Return the functions among `tools:` as a request needs them, and notes on the tools that are no functions.
 
     A parameter that is bound to an input is not for the model to give.
     """
@@ -271,7 +271,7 @@ def _with_defaults(value: JSON, name: str) -> JSON:
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:
-    """The template's language, and whether headers lose what stands in brackets, as the package's strict ones do."""
+    """Return the template's language, and whether headers lose their attributes in brackets (strict)."""
     kinds = {"format": "jinja2", "parser": "prompty"}
     for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
         given = front.mapping("template").get(key)
@@ -284,7 +284,7 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
-    """An input; one that is `required: false` and has no default is empty where it is left out, as in the package."""
+    """Return an input. Without a default, an input with `required: false` is empty when omitted, as in the package."""
     optional = item.required is False or (item.kind == "thread" and not item.required)
     default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
     return PromptInput(
@@ -387,7 +387,7 @@ def _attributes(text: str) -> dict[str, str] | None:
 
 
 def _attribute_value(text: str) -> JSON:
-    """The value of an attribute: true, false, a number, or else a text."""
+    """Convert an attribute to true, false or a number, or keep its text."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):
@@ -415,7 +415,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
 
 
 def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
-    """An image and the like belongs to the user's message before it, or is one of its own."""
+    """Add a part to the user's last message, or as a message of its own."""
     if not messages or messages[-1]["role"] != "user":
         messages.append({"role": "user", "content": [part]})
         return

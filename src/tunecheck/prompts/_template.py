@@ -96,7 +96,7 @@ class Template:
         return name in self._optional
 
     def render(self, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-        """The messages for these values.
+        """Render the messages for these values.
 
         Raises:
             PromptRenderError: the template fails on them; names the line.
@@ -181,7 +181,7 @@ class _Rewriter(NodeTransformer):
 
 
 def _with_literals(node: nodes.Node) -> nodes.Node:
-    """The expression, with the texts that stand in it as literals, and may come out of it as such, marked as own."""
+    """Mark the literal texts of an expression as the template's own, if they may be written unchanged."""
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
         return _filtered(node, _own)
     if isinstance(node, nodes.CondExpr):

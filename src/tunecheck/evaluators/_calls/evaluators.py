@@ -147,7 +147,7 @@ def _is_single(value: dict[str, JSON]) -> bool:
 
 
 def _given(value: object) -> object:
-    """The value; None for an empty list or object, and for the NaN that pandas puts where a column has nothing."""
+    """Return the value, or None for an empty list or object and for the NaN of an empty pandas cell."""
     empty = isinstance(value, (list, tuple, dict)) and not value
     return None if empty or (isinstance(value, float) and value != value) else value
 
@@ -182,7 +182,7 @@ class CallEvaluator(Evaluator):
         return self._policy
 
     def in_format(self, profile: Profile) -> Self:
-        """The same evaluator, which reads text by this profile where it was given none."""
+        """Return a copy that reads text by this profile, unless the evaluator has a format."""
         if self._format != AUTO:
             return self
         again = copy.copy(self)
@@ -255,7 +255,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 
 
 def _summed(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
-    """The sum over all rows of each number in the metric's properties; numbers in a mapping go by `name.key`."""
+    """Sum each number of the metric's properties over all rows. Numbers in a mapping are named `name.key`."""
     total: Counter[str] = Counter()
     for row in rows:
         properties = row.get(f"{metric}_properties")
@@ -371,7 +371,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
 
 
 def _faults(pair: Pair) -> set[tuple[str | int, str]]:
-    """The arguments that are not right, each once for every way in which it is wrong."""
+    """Return the wrong arguments, each with every way in which it is wrong."""
     return {(one.place[0], one.kind or one.fault) for one in pair.differences}
 
 

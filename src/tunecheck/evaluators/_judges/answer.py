@@ -58,7 +58,7 @@ class ReplyKeys:
         return tuple(dict.fromkeys(named))
 
     def named(self, values: dict[str, JSON]) -> dict[str, JSON]:
-        """The values under the declared keys, letter case aside; a score under another usual name under its own."""
+        """Return the values under the declared keys, ignoring case. A score under another usual name is renamed."""
         wanted = {key.casefold(): key for key in self.all if key not in values}
         named = {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
         others = (name for name in SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
@@ -91,7 +91,7 @@ def problem_of(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """A reply as an error shows it: one line, its beginning and its end."""
+    """Shorten a reply for an error to one line: its beginning and its end."""
     line = clean(text[: 4 * _SHOWN_HEAD], _SHOWN_HEAD)
     if len(text) <= _SHOWN_HEAD:
         return line
@@ -102,7 +102,7 @@ def shortened(text: str) -> str:
 
 
 def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
-    """The objects that have a score; where none has, the last one."""
+    """Yield the objects with a score, or else the last object."""
     last: dict[str, JSON] | None = None
     scored = False
     for value in _objects(text):
@@ -115,7 +115,7 @@ def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
 
 
 def _scored(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
-    """The objects with a score in a value: itself, or those inside of it, each with what stands around it."""
+    """Yield the objects with a score in a value, each with the keys of the objects around it."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
@@ -147,7 +147,7 @@ def _objects(text: str) -> Iterator[dict[str, JSON]]:
 
 
 def _object_at(text: str, position: int) -> tuple[JSON, int]:
-    """The object at a position, as JSON, or as Python writes it: in apostrophes, with a comma after the last value."""
+    """Read the object at a position, as JSON or as Python writes it (apostrophes, a trailing comma)."""
     try:
         return _decode(text, position)
     except ValueError:
@@ -275,7 +275,7 @@ class AnswerForm:
         return keys or tuple(key for key in (self._output.reason, self._output.score) if key is not None)
 
     def read(self, text: str) -> JudgeAnswer:
-        """The answer in a reply, whatever its form; equal verdicts may stand in it more than once.
+        """Return the answer in a reply of any form. A reply may repeat the same verdict.
 
         Raises:
             JudgementError: there is none, it is not of this form, or it contradicts itself or another one; says what is
@@ -299,7 +299,7 @@ class AnswerForm:
         raise problem or JudgementError(problem_of(said))
 
     def _agreed(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
-        """The last of several answers with one score."""
+        """Return the last of several answers with the same score."""
         shown = list(dict.fromkeys(dumps(answer.said).decode() for answer in answers))
         if len({answer.score for answer in answers}) > 1:
             raise JudgementError(f"it contradicts itself: {self._output.score!r} is {' and '.join(shown[:4])}")
@@ -375,12 +375,12 @@ class AnswerForm:
 
 
 def _word(text: str) -> str:
-    """A text without the marks around it, in lower case."""
+    """Return a text in lower case, without the marks around it."""
     return text.strip(_AROUND_WORDS).rstrip(".!").rstrip(_AROUND_WORDS).casefold()
 
 
 def _number_in(text: str, most: float | None) -> JSON:
-    """The number that a text is: `4`, `4/5` where 5 is the most, `4 (good)`; else the text."""
+    """Return the number in a text (`4`, `4/5` with 5 as the maximum, `4 (good)`), or the text."""
     said = _word(text)
     share = _SHARE.fullmatch(said)
     worded = _WITH_WORDS.fullmatch(said)

@@ -48,7 +48,7 @@ class JudgeClient:
             self.parameters[FORMAT] = form.format
 
     async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
-        """One judgement.
+        """Return one judgement.
 
         Raises:
             JudgementError: neither the reply nor its repair is a judgement; the text has the reply, shortened.
@@ -101,7 +101,7 @@ def _unusable(error: JudgementError, reply: Completion, cause: str) -> Judgement
 
 
 def _said(completion: Completion) -> Iterator[str]:
-    """The text of a reply, and the arguments of functions that it calls: some models give verdicts as calls."""
+    """Yield the text of a reply and the arguments of its function calls: some models give verdicts as calls."""
     if completion.text:
         yield completion.text
     for call in completion.tool_calls:
@@ -135,7 +135,7 @@ class Combined:
 
 
 def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
-    """The judgements of one row, at least one, as one.
+    """Combine the judgements of one row, at least one.
 
     If more than half of them find nothing to judge, the score is None. A tie goes to the worse score.
     """
@@ -160,7 +160,7 @@ def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_bet
 
 
 def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
-    """All tokens that were used; None where a call did not say."""
+    """Return the tokens of all calls; None if a call did not report them."""
     used: dict[str, JSON] = {}
     for name in ("input_tokens", "output_tokens"):
         counts = [getattr(completion.usage, name) for completion in completions]

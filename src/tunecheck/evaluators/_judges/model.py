@@ -54,7 +54,7 @@ _MODEL_KEYS = ("model", "deployment")
 
 
 def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> Endpoint:
-    """The endpoint to ask: the given one, else the prompt's own.
+    """Return the endpoint of a judge: the given one, or else the prompt's own.
 
     A model configuration is read, never changed.
 
@@ -86,7 +86,7 @@ def model_name(endpoint: Endpoint) -> str:
 
 
 def model_name_in(settings: Mapping[str, JSON]) -> str | None:
-    """The model or deployment that settings name."""
+    """Return the model or deployment that the settings name."""
     return next((value for key in _MODEL_KEYS if isinstance(value := settings.get(key), str) and value), None)
 
 
@@ -123,7 +123,7 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
 
 
 def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
-    """The key and the headers that may stand in a definition, and what is sent without being shown anywhere."""
+    """Return the key and headers for the definition, and the secrets that are sent without being shown."""
     from tunecheck.endpoints._http_endpoint import GivenSecrets
 
     hidden = {

@@ -51,7 +51,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
         return {"type": "object", "properties": properties, "required": list(self.required)}
 
     def data(self) -> dict[str, JSON]:
-        """Everything as plain data: for fingerprints and the manifest."""
+        """Return the output as plain data, for fingerprints and the manifest."""
         data = msgspec.structs.asdict(self)
         del data["outputs"], data["required"]
         bounds = list(self.range) if self.range else None

@@ -38,12 +38,12 @@ _SAID = _CALLS | {"content"}
 
 
 def given(value: object) -> object:
-    """The value; None for the NaN that pandas puts where a column has nothing."""
+    """Return the value, or None for the NaN of an empty pandas cell."""
     return None if isinstance(value, float) and value != value else value
 
 
 def shown(value: object, tool_definitions: object = None) -> str:
-    """A response, a question or a context as text.
+    """Write a response, a question or a context as text.
 
     Text is unchanged, calls are written in canonical form, messages as `role: content`, and other data as JSON. The
     tools decide what is a call if the format alone does not.
@@ -78,7 +78,7 @@ def data_mark(values: Mapping[str, object]) -> str:
 
 
 def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
-    """The definitions of the functions that are called, a line each; empty where there are none."""
+    """Return the definitions of the called functions, one a line; empty without any."""
     names = dict.fromkeys(call.name for call in calls)
     tools = [definition for name in names if (definition := definitions.get(name)) is not None]
     lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
@@ -217,7 +217,7 @@ class PromptyEvaluator(Evaluator):
     """Inputs of a prompt that `_prepare` makes of the evaluator's parameters."""
 
     def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | VerdictWithoutModel:  # noqa: ANN401
-        """The prompt's inputs for one row, or the verdict where no model has to be asked.
+        """Return the prompt's inputs for one row, or its verdict if no model is needed.
 
         Subclasses have keyword parameters of their own here, which become the evaluator's.
         """
@@ -228,7 +228,7 @@ class PromptyEvaluator(Evaluator):
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        """The verdict with what a subclass adds of the answer's values."""
+        """Return the verdict with a subclass's additions from the answer's values."""
         return judged
 
     # -- judging
@@ -358,7 +358,7 @@ class PromptyEvaluator(Evaluator):
         declared["signatures"] = [self.__signature__]
 
     def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
-        """The prompt's parameters with those given in the call laid over them; None takes one away."""
+        """Override the prompt's parameters by the given ones; None removes a parameter."""
         return {name: value for name, value in {**parameters, **self._chosen}.items() if value is not None}
 
     def _connect(self) -> None:

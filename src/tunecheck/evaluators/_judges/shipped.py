@@ -160,7 +160,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
     @abc.abstractmethod
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
-        """The verdict where no model has to be asked."""
+        """Return the verdict if no model is needed, else None."""
 
     def _matching(self, comparison: CallComparison) -> str:
         """Return the differences that the comparison found, for the prompt."""
@@ -258,7 +258,7 @@ class DifferenceEvaluator(_CallsJudge):
 
 
 def _listed(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    """The differences of an answer; a replaced prompt may declare no outputs, then only what is one is taken."""
+    """Return the valid differences of an answer. A replaced prompt may declare no outputs, so each item is checked."""
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]

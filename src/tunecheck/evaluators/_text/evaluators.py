@@ -40,7 +40,7 @@ class TextPair(NamedTuple):
 
 
 def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
-    """The texts to compare; None where the ground truth is a call, and calls are not to be rendered as text.
+    """Return the texts to compare; None if the ground truth is a call that is not rendered as text.
 
     Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
     `render_calls`, a call on either side counts as its canonical text.
@@ -85,7 +85,7 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | No
 
 
 def _message_text(parameter: str, value: object, reading: Reading) -> str:
-    """The text of a chat message, or of a list of them."""
+    """Return the text of a chat message, or of a list of messages."""
     items = value if isinstance(value, list) else [value]
     if items and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in items):
         return reading.text
@@ -129,7 +129,7 @@ def _precisions(common: Sequence[int], length: int) -> list[float]:
 
 
 def gleu(reference: Tokens, candidate: Tokens) -> float:
-    """The smaller of n-gram precision and recall over orders 1 to 4, from 0 to 1."""
+    """Return the smaller of n-gram precision and recall over orders 1 to 4, from 0 to 1."""
     longest = max(len(reference), len(candidate))
     total = sum(max(0, longest - order + 1) for order in ORDERS)
     return sum(common_ngrams(reference, candidate)) / total if total else 0.0
@@ -189,7 +189,7 @@ def rouge_tokens(text: str, *, stemmer: bool = False) -> list[str]:
 
 
 def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
-    """The longest common subsequence of words against the words of each text."""
+    """Score the longest common subsequence of words against the words of each text."""
     from rapidfuzz.distance import LCSseq  # loaded when used: 15 ms
 
     common = LCSseq.similarity(reference, candidate)
@@ -233,7 +233,7 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
 
 
 def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """The places, in the reference, of one longest common subsequence: the one that rouge-score finds."""
+    """Yield the places, in the reference, of the longest common subsequence that rouge-score finds."""
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
@@ -260,7 +260,7 @@ def _rouge_score(common: int, reference_total: int, candidate_total: int) -> Rou
 
 
 def token_f1(reference: str, candidate: str) -> float:
-    """The harmonic mean of word precision and recall, from 0 to 1, as in SQuAD's evaluation.
+    """Return the harmonic mean of word precision and recall, from 0 to 1, as in SQuAD's evaluation.
 
     P. Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016. Words
     are compared in lower case, without ASCII punctuation and English articles; 0 where none is common.

@@ -79,7 +79,7 @@ def _take_equal(
 
 
 def _take(word: str, free: Places) -> int:
-    """The word's last free place, which is free no longer."""
+    """Take the word's last free place."""
     places = free[word]
     place = places.pop()
     if not places:
@@ -116,7 +116,7 @@ _STEP_4 = (
 
 
 def stem(word: str) -> str:
-    """The stem of a word, in lower case."""
+    """Return the stem of a word, in lower case."""
     return _remembered_stem(word) if len(word) <= _LONGEST_REMEMBERED else _stem(word)
 
 
@@ -133,7 +133,7 @@ _remembered_stem = lru_cache(maxsize=1 << 15)(_stem)
 
 
 def _shape(word: str) -> str:
-    """The word as `c` (consonants and whatever is not a letter) and `v`; a `y` is a vowel after a consonant."""
+    """Write a word as consonants `c` (and other characters) and vowels `v`; a `y` after a consonant is a vowel."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
@@ -272,7 +272,7 @@ class WordNet:
         self._places = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
-        """All synsets that hold the word or a base form of it, by part of speech."""
+        """Return all synsets of the word and its base forms, by part of speech."""
         form = word.lower()
         return [
             Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
@@ -286,7 +286,7 @@ class WordNet:
         return frozenset(name for synset in self.synsets(word) for name in synset.names).union((word,))
 
     def lemmas(self) -> list[str]:
-        """All lemmas of the table, sorted."""
+        """Return all lemmas of the table, sorted."""
         return [*map(self._lemma, self._places)]
 
     def _lemma(self, place: int) -> str:
@@ -316,7 +316,7 @@ def _read_exceptions(text: str) -> dict[str, dict[str, list[str]]]:
 
 @lru_cache(maxsize=1)
 def wordnet() -> WordNet:
-    """The table that ships with the package, read at the first call."""
+    """Return the shipped table, read at the first call."""
     return WordNet(read_data("wordnet.bin"))
 
 

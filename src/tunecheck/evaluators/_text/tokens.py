@@ -38,7 +38,7 @@ _MAX_REMEMBERED = 48
 
 @lru_cache(maxsize=512)  # the metrics of a row ask for the same texts
 def tokens_of(text: str) -> tuple[str, ...]:
-    """The tokens that Azure AI Evaluation scores: Treebank's for ASCII, NIST's for every other text."""
+    """Return the tokens that Azure AI Evaluation scores: Treebank's for ASCII, NIST's for every other text."""
     return tuple(treebank_tokens(text) if text.isascii() else nist_tokens(text))
 
 
@@ -93,7 +93,7 @@ _BOUNDARY_CANDIDATE = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text in ASCII, without blanks at their ends."""
+    """Return the sentences of a text in ASCII, without blanks at their ends."""
     if not _BOUNDARY_CANDIDATE.search(text):
         return [text.rstrip()]
     sentences: list[str] = _punkt().tokenize(text)
@@ -190,7 +190,7 @@ _CONTRACTED = tuple(
 
 
 def sentence_tokens(sentence: str) -> list[str]:
-    """The tokens of one sentence without blanks at its end, by all rules one after another."""
+    """Return the tokens of one sentence, without blanks at its end, by all rules in order."""
     for pattern, replacement in _OPENING_QUOTES + _PUNCTUATION:
         sentence = pattern.sub(replacement, sentence)
     sentence = f" {sentence} "
@@ -213,7 +213,7 @@ class _Piece(NamedTuple):
 
 
 def treebank_tokens(text: str) -> list[str]:
-    """The tokens of a text in ASCII, as nltk's `word_tokenize` gives them."""
+    """Return the tokens of a text in ASCII, like nltk's `word_tokenize`."""
     tokens = _plain_text_tokens(text)
     if tokens is None:
         return [*chain.from_iterable(map(_sentence_tokens_by_piece, split_sentences(text)))]
