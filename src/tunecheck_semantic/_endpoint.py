@@ -42,7 +42,7 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors, from -1 to 1."""
+    """Return the cosine of the angle between two vectors, from -1 to 1."""
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
@@ -51,7 +51,7 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def packed_vector(vector: Vector) -> str:
-    """A vector of 32-bit numbers as base64, little-endian: a quarter of its length in decimals."""
+    """Encode a vector of 32-bit numbers as base64, little-endian: a quarter of the length of decimals."""
     return base64.b64encode(vector.tobytes()).decode("ascii")
 
 
@@ -64,7 +64,7 @@ def unpacked_vector(text: str) -> Vector:
 
 
 def read_embeddings(reply: JSON, count: int) -> list[Vector]:
-    """The vectors in an embeddings reply, in the order of the texts that were sent."""
+    """Return the vectors in an embeddings reply, in the order of the texts."""
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list):
         has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
@@ -278,7 +278,7 @@ def _fail(asked: Sequence[_PendingText], error: Exception) -> None:
 
 
 def _shared(total: int | None, texts: Sequence[str]) -> list[int | None]:
-    """A batch's tokens, shared among its texts by their characters; whole numbers that add up to the total."""
+    """Divide a batch's tokens among its texts by their characters; whole numbers that add up to the total."""
     if total is None:
         return [None] * len(texts)
     sizes = [len(text) + 1 for text in texts]

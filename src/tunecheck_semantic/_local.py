@@ -72,7 +72,7 @@ class LocalModel:
         ]
 
     def encode(self, text: str, layer: int) -> EncodedText:
-        """The states of a text's tokens after this layer."""
+        """Return the states of a text's tokens after this layer."""
         cleaned = _encodable(text)
         with self._alone(), torch.inference_mode():
             positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none
@@ -88,7 +88,7 @@ class LocalModel:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One text at a time, on one core: tokenizers are not thread-safe, and runs divide rows among processes."""
+        """Run one text at a time, on one core: tokenizers are not thread-safe, and runs divide rows among processes."""
         with self._lock:
             threads = torch.get_num_threads()
             torch.set_num_threads(1)
@@ -115,7 +115,7 @@ _LOADING = threading.Lock()
 
 
 def load_model(folder: Path) -> LocalModel:
-    """The model, loaded once in this process.
+    """Return the model, loaded once in this process.
 
     Raises:
         ConfigurationError: it cannot be loaded.

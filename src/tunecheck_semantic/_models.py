@@ -26,7 +26,7 @@ def check_installed(feature: str) -> None:
 
 
 def find_model(name: str) -> Path:
-    """The folder of a model, by its path or name. Nothing is downloaded.
+    """Return the folder of a model, by its path or name. Nothing is downloaded.
 
     Raises:
         ConfigurationError: there is no such model, or it lacks a file.
@@ -54,7 +54,7 @@ def _places(name: str) -> Iterator[Path]:
 
 
 def _package_folders(module: str) -> Iterator[Path]:
-    """The folders of an installed package that hold a model; the package is not imported."""
+    """Yield the folders of an installed package that contain a model; the package is not imported."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand

@@ -38,6 +38,6 @@ class SemanticEvaluator(TextEvaluator):
 
 
 def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:
-    """The property that names the texts that were cut; empty if both texts fit."""
+    """Return the property that names the truncated texts; empty if both texts fit."""
     cut: list[JSON] = [name for name, is_cut in (("response", response), ("ground_truth", ground_truth)) if is_cut]
     return {"truncated": cut} if cut else {}

@@ -38,10 +38,10 @@ class Reading:
 
 
 def tool_name(name: str) -> str:
-    """A function's name as a tool may have it: `math.gcd` is `math_gcd`."""
+    """Return a function's name as a tool may have it: `math.gcd` becomes `math_gcd`."""
     return name.replace(".", "_")
 
 
 def plain_name(name: str) -> str:
-    """A function's name by which other spellings of it are known: letter case, dots and dashes do not count."""
+    """Return a name by which different spellings are equal: case, dots and dashes do not count."""
     return tool_name(name).replace("-", "_").casefold()

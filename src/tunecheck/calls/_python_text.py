@@ -85,7 +85,7 @@ class PythonScanner:
         return FunctionCall(name[0], arguments)
 
     def value(self) -> JSON:
-        """One literal."""
+        """Read one literal."""
         self._skip()
         first = self.text[self.position : self.position + 1]
         if first in "[({" and first:
@@ -210,7 +210,7 @@ class PythonScanner:
         return self.value()
 
     def _strings(self) -> str:
-        """One text, or several side by side, which Python joins."""
+        """Read one text, or adjacent texts, which Python joins."""
         parts: list[str] = []
         while opening := _QUOTE.match(self.text, self.position):
             parts.append(self._text(opening[1].lower(), opening[2], opening.end()))

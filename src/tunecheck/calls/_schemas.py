@@ -39,7 +39,7 @@ class FunctionDefinition:
 
     @property
     def schema(self) -> Schema:
-        """The schema as something that can be walked with a value."""
+        """The schema of the parameters, for walking with a value."""
         return Schema(self.parameters, self.parameters)
 
     @property
@@ -97,7 +97,7 @@ class ToolDefinitions:
         return name in self._tools
 
     def get(self, name: str) -> FunctionDefinition | None:
-        """The definition of that function, if there is one."""
+        """Return the definition of that function, or None."""
         tool = self._tools.get(name)
         return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
 
@@ -216,7 +216,7 @@ class Schema:
         return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
 
     def default(self, name: str) -> tuple[JSON] | None:
-        """The default of the optional property of that name, in a tuple of one; None where it has none."""
+        """Return the default of an optional property in a tuple of one, or None."""
         for node in self._variants():
             required = node.get("required")
             if isinstance(required, list) and name in required:
@@ -225,7 +225,7 @@ class Schema:
         return place.own_default() if place else None
 
     def own_default(self) -> tuple[JSON] | None:
-        """The default of the value described here, in a tuple of one; None where it has none."""
+        """Return the default of the value described here in a tuple of one, or None."""
         for node in self._variants():
             if "default" in node:
                 return (node["default"],)
@@ -242,7 +242,7 @@ class Schema:
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
-        """This node, what it refers to, and the branches of both; at most some dozens."""
+        """Yield this node, its references, and the branches of both; at most some dozens."""
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
         for node, steps in waiting:
             yield node

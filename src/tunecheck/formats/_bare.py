@@ -179,7 +179,7 @@ def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) 
 
 
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
-    """A text that stands between backticks as a whole."""
+    """Read a text that is completely between backticks."""
     quoted = _QUOTED.fullmatch(body)
     if not quoted or not (reading := read_text(quoted[2])).calls:
         return False

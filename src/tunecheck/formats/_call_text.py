@@ -89,11 +89,11 @@ class CallScanner(PythonScanner):
         return call
 
     def calls_here(self) -> list[FunctionCall]:
-        """A list of calls, or one call."""
+        """Read a list of calls, or one call."""
         return self.calls() if self.sees("[") else [self.call()]
 
     def value(self) -> JSON:
-        """One literal, and nothing more before the next argument."""
+        """Read one literal, with nothing else before the next argument."""
         value = super().value()
         if not self._depth and not _VALUE_END.match(self.text, self.position):  # containers check their own items
             self._fail("not a literal, or a missing bracket or ','")

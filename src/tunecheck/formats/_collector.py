@@ -31,7 +31,7 @@ _FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))+
 
 
 def without_end_marks(text: str) -> str:
-    """The text without the marks with which models end a message, and without white space at its end."""
+    """Remove the marks that end a message, and white space at the end."""
     end = len(text)
     while True:
         while end and text[end - 1].isspace():
@@ -98,12 +98,12 @@ class CallCollector:
         return any(name in text for name in self._tools or ())
 
     def schema(self, name: str) -> Schema | None:
-        """The schema of a tool's parameters, if it is known."""
+        """Return the schema of a tool's parameters, or None."""
         definition = self.definition(name)
         return definition.schema if definition else None
 
     def definition(self, name: str) -> FunctionDefinition | None:
-        """The definition of a tool, by its name or with the namespace before it."""
+        """Return the definition of a tool, by its name with or without the namespace."""
         if not self._tools:
             return None
         return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))

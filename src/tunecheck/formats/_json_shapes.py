@@ -148,7 +148,7 @@ def shape_of(item: _Object) -> CallShape | None:
 
 
 def content_of(message: Mapping[str, Any]) -> object:
-    """The content of a message: a text or a list of parts, which Gemini keeps under `parts`."""
+    """Return the content of a message: a text or a list of parts, which Gemini keeps under `parts`."""
     content = message.get("content")
     return message.get("parts") if content is None else content
 
@@ -186,7 +186,7 @@ _REASONS = ("stop_reason", "stopReason", "finish_reason")
 
 
 def message_of(reply: Mapping[str, Any]) -> object:
-    """The message in Gemini's (`candidates`) or Bedrock's (`output`) reply, as one of the assistant; None without."""
+    """Return the message in Gemini's (`candidates`) or Bedrock's (`output`) reply, or None."""
     candidates, output = reply.get("candidates"), reply.get("output")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     content = first.get("content", {} if "finishReason" in first else None) if isinstance(first, dict) else None
@@ -205,7 +205,7 @@ def reason_of_end(reply: Mapping[str, Any]) -> str | None:
 
 
 def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
-    """The texts in a list of thoughts: texts, or objects with a text or (`nested`) a list of such."""
+    """Return the texts in a list of thoughts: texts, or objects with a text or (`nested`) a list of texts."""
     texts: list[str] = []
     for item in items:
         held = [item.get(key) for key in ("thinking", "text", "summary")] if isinstance(item, dict) else [item]

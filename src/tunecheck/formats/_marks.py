@@ -97,7 +97,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
-    """A thought with its marks, to the text's end where it is not closed; gives where it ends."""
+    """Add a thought with its marks, to the text's end if it is not closed; return where it ends."""
     inside = start + len(thought.opens)
     closings = ((end, close) for close in thought.closes if (end := text.find(close, inside)) >= 0)
     end, close = min(closings, default=(len(text), ""))

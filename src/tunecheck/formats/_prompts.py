@@ -21,7 +21,7 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
     quote: str
 
     def written(self, value: JSON) -> str:
-        """The value with all that it holds."""
+        """Write a value and everything inside."""
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, dict):
@@ -35,7 +35,7 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
     prefix: str
 
     def written(self, value: JSON) -> str:
-        """The value with all that it holds."""
+        """Write a value and everything inside."""
         if not isinstance(value, (dict, list)):
             return _plain(value)
         items = value.items() if isinstance(value, dict) else [("item", item) for item in value]
@@ -110,5 +110,5 @@ def _plain(value: JSON) -> str:
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its places filled: braces around anything else are text, and values are not looked into."""
+    """Fill the places of a template. Other braces are text, and values are not searched for places."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -21,11 +21,11 @@ class JsonCalls:
     keyed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """An object or a list."""
+        """True at an object or a list."""
         return text.startswith(("{", "["), position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One object or one list; of calls in Python's syntax, where they stand in its place."""
+        """Read one object or one list, or calls in Python's syntax in its place."""
         python = PythonCalls()
         if not self.keyed and python.begins(text, position, collector):
             return python.read(text, position, mark, collector)
@@ -42,7 +42,7 @@ class JsonCalls:
 
 
 def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
-    """The object or list after a mark, as JSON or, in apostrophes, as Python writes it.
+    """Read the object or list after a mark, as JSON or, in apostrophes, as Python writes it.
 
     Raises:
         UnreadableError: there is none.
@@ -69,11 +69,11 @@ class NamedCalls:
     last: re.Pattern[str] | None = None
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """By its first mark, where it has one."""
+        """True at the first mark or the head of a call."""
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call."""
+        """Read one call."""
         head = self.head.match(text, position)
         if not head:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
@@ -99,12 +99,12 @@ class PythonCalls:
     alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """A name and a bracket."""
+        """True at a name and a bracket."""
         call = _CALL.match(text, position)
         return call is not None and (not self.known or collector.knows(call["called"]))
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One list or one call."""
+        """Read one list or one call."""
         is_code = self.alone and not self.begins(text, position, collector)
         calls, position = ([], position) if is_code else calls_at(text, position, collector)
         following = skip_space(text, position)
@@ -121,11 +121,11 @@ class PythonTagCalls:
     """Llama's calls after its token: JSON objects, or calls in Python's syntax with nothing after them."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """An object; a further call in Python's syntax would be code."""
+        """True at an object; a further call in Python's syntax would be code."""
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Objects, or all calls."""
+        """Read objects, or all calls."""
         python = PythonCalls(alone=True)
         if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
             return python.read(text, position, mark, collector)
@@ -139,7 +139,7 @@ class AnyOf:
     shapes: tuple[TextShape, ...]
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """One of them does."""
+        """True if one of them begins."""
         return any(shape.begins(text, position, collector) for shape in self.shapes)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -153,11 +153,11 @@ class GlaiveCalls:
     """`{"name": "f", "arguments": '{"a": "it's"}'}`: arguments are JSON text in apostrophes, and hold others."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """An object."""
+        """True at an object."""
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call; the JSON value in the apostrophes says itself where it ends."""
+        """Read one call; the JSON value in the apostrophes ends by itself."""
         opening = _GLAIVE.match(text, position)
         if not opening:
             return JsonCalls().read(text, position, mark, collector)

@@ -27,7 +27,7 @@ HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
 
 
 def take_named(value: object, collector: CallCollector) -> None:
-    """The calls in a value that its surroundings have announced: one object with name and arguments, or a list of such.
+    """Collect the calls of an announced value: one object with name and arguments, or a list of them.
 
     Raises:
         UnreadableError: it is neither.
@@ -77,7 +77,7 @@ def is_definition(parameters: object) -> bool:
 
 
 def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """The calls of tools that the value consists of; none where any part of it is something else."""
+    """Return the calls of tools in the value; empty if any part of it is something else."""
     if isinstance(value, str):
         reading = read_text(value)
         offered = not reading.text and all(collector.knows(call.name) for call in reading.calls)

@@ -48,7 +48,7 @@ class TaggedCalls:
     framed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """By its first mark, where it has one."""
+        """True at the first mark or the head of a call."""
         return (
             bool(self.first and text.startswith(self.first, position))
             or self._head(text, position, collector) is not None
@@ -59,7 +59,7 @@ class TaggedCalls:
         return empty if empty and collector.knows(empty["name"]) else self.head.match(text, position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call."""
+        """Read one call."""
         head = self._head(text, position, collector)
         if not head:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
@@ -108,7 +108,7 @@ def _of_kind(value: str, kind: str, key: str) -> JSON:
 
 @functools.cache
 def _tags(only: str, prefix: str) -> re.Pattern[str]:
-    """Any tag, or the one that closes a text, whatever tags it holds."""
+    """Match any tag, or only the tag that closes a text."""
     return re.compile(re.escape(only) or rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
 
 
@@ -125,11 +125,11 @@ class TreeCalls:
     end: re.Pattern[str] = _SPACE
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """An opening of a call."""
+        """True at the opening of a call."""
         return self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call."""
+        """Read one call."""
         head = self.head.match(text, position)
         if not head:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
@@ -180,11 +180,11 @@ class BracedCalls:
     textual: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """The word `call:`."""
+        """True at the word `call:`."""
         return text.startswith("call:", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """One call."""
+        """Read one call."""
         brace = text.find("{", position)
         if not self.begins(text, position, collector) or brace < 0:
             raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
@@ -211,7 +211,7 @@ class _BracedScanner(PythonScanner):
         self._quote = quote
 
     def value(self) -> JSON:
-        """An object, a list, a text, or a bare value."""
+        """Read an object, a list, a text, or a bare value."""
         self._skip()
         if self.text.startswith(("{", "["), self.position):
             return self._container(self.text[self.position])
@@ -264,7 +264,7 @@ def _typed(text: str, schema: Schema | None) -> JSON:
 
 
 def _untyped(text: str) -> JSON:
-    """The value of JSON or of Python's literals, else the text itself."""
+    """Return the value of JSON or of a Python literal, else the text itself."""
     try:
         return decode(text)
     except UnreadableError:
@@ -272,7 +272,7 @@ def _untyped(text: str) -> JSON:
 
 
 def _literal(text: str) -> JSON:
-    """The value of a list, dict, text or constant as Python writes it, else the text itself."""
+    """Return the value of a Python list, dict, text or constant, else the text itself."""
     if not _LITERAL.match(text):
         return text
     scanner = PythonScanner(text)

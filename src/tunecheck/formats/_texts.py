@@ -158,7 +158,9 @@ class TextReader:
         )
 
     def _take_values(self, body: str, collector: CallCollector) -> int | None:
-        """The calls that a text begins with, one value or several; where they end, or None without any."""
+        """Collect the calls at the beginning of a text, one value or several; return where they end, or None without
+        any.
+        """
         end = self._take_value(body, 0, collector)
         while end is not None and (following := _NEXT_VALUE.match(body, end)):
             further = self._take_value(body, following.end(), collector)
@@ -168,7 +170,7 @@ class TextReader:
         return end
 
     def _take_value(self, body: str, position: int, collector: CallCollector) -> int | None:
-        """The calls in the value at this position, and where it ends; None where it is data or prose."""
+        """Collect the calls in the value at this position; return where it ends, or None if it is data or prose."""
         if not collector.gated:
             return self._take_any_value(body, position, collector)
         held = collector.fresh()
@@ -300,7 +302,7 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """The calls of a family that was chosen and writes them without a mark, or has forgotten it: at once, or fenced."""
+    """Collect the calls of a chosen family that writes no mark, or forgot it: directly or in fences."""
     if profile.marks and profile.sure and not profile.inside:
         return False
     taken, opening, start = 0, 0, 0

@@ -9,7 +9,7 @@ _INFINITE = 1 << 62
 
 
 def assign(costs: Sequence[Sequence[int]]) -> Positions:
-    """The pairs (row, column) of least total cost, as many as the shorter side has, in the order of the rows.
+    """Return the pairs (row, column) of least total cost, as many as the shorter side has, in the order of the rows.
 
     Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of Jonker and Volgenant 1987):
     time in O(short² × long).
@@ -40,7 +40,7 @@ def _augmented(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[
 def _shortest_path(
     costs: Sequence[Sequence[int]], row_of: list[int], row_price: list[int], column_price: list[int]
 ) -> tuple[list[int], int]:
-    """A cheapest way from column 0 to a free column; keeps all reduced costs non-negative by changing the prices."""
+    """Find a cheapest way from column 0 to a free column. Prices change so that no reduced cost becomes negative."""
     columns = len(row_of)
     distance = [_INFINITE] * columns
     came_from = [0] * columns
@@ -70,7 +70,7 @@ def _shortest_path(
 
 
 def align(costs: Sequence[Sequence[int | None]]) -> Positions:
-    """The pairs (row, column), both rising: as many as possible, and of those the least total cost.
+    """Return as many pairs (row, column) as possible, both rising, and among those the least total cost.
 
     None is a pair that cannot be. The recurrence of the longest common subsequence: time in O(rows × columns).
     """

@@ -102,7 +102,7 @@ def _seconds(time: re.Match[str]) -> int | None:
 
 
 def _offset(time: re.Match[str]) -> int | None:
-    """The time zone in seconds from UTC."""
+    """Return the time zone in seconds from UTC, or None."""
     if time[6]:
         return (-1 if time[6] == "-" else 1) * (int(time[7]) * 3600 + int(time[8] or 0) * 60)
     return 0 if time[5] else None

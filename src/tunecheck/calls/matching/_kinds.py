@@ -38,7 +38,7 @@ _WORD = re.compile(r"\w+")
 
 
 def kind_of_wrong(expected: JSON, actual: JSON) -> str:
-    """The kind of a wrong value that is neither an object nor a list in another order: one of `KINDS`."""
+    """Return the kind of a wrong value, one of `KINDS`. Objects and reordered lists are compared elsewhere."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return "other"
     if isinstance(expected, str) and isinstance(actual, str):
@@ -62,7 +62,7 @@ def closeness(expected: str, actual: str) -> float:
 
 
 def plain_words(text: str) -> str:
-    """The text without letter case, white space, and the hyphens and underscores between letters; quotes made plain."""
+    """Return the text without case, white space, hyphens and underscores between letters, and with plain quotes."""
     folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold()
     return "".join(_BETWEEN_LETTERS.sub("", folded).split())
 
@@ -192,7 +192,7 @@ def same_number_in_text(number: float, text: str) -> bool:
 
 
 def _in_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
-    """The number that a text begins with in words, and what follows: `two hundred and five km`; nothing without one.
+    """Yield the number in words at the start of a text, and the rest: `two hundred and five km`. Nothing without one.
 
     `whole`: nothing may follow.
     """
@@ -247,7 +247,7 @@ def _read(text: str) -> Iterator[_Quantity]:
 
 
 def _values(digits: str) -> Iterator[Fraction]:
-    """The readings of digits with marks in them: as a decimal number, and with the marks as thousands separators."""
+    """Yield the readings of digits with marks: as a decimal number, and with the marks as thousands separators."""
     plain = digits.replace(",", ".")
     if re.fullmatch(r"\d*\.?\d+", plain, re.ASCII):
         yield Fraction(plain)

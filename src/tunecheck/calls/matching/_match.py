@@ -128,7 +128,7 @@ def _pair(
 def _validate_calls(
     definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
 ) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
-    """The calls of unknown functions, those that break their schema, how many were checked, and problems of schemas."""
+    """Return the calls of unknown functions, the violations, the number of checked calls, and problems of schemas."""
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
     problems: dict[str, None] = {}
@@ -159,7 +159,7 @@ def _respelled(
     policy: MatchPolicy,
     definitions: ToolDefinitions | None,
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """The calls under the names that the definitions have, else the expected calls, where the policy allows that."""
+    """Return the calls under the names of the definitions, or of the expected calls, if the policy allows that."""
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
     spelling: dict[str, str] = {}
@@ -184,7 +184,7 @@ def _key(name: str, policy: MatchPolicy) -> str:
 
 
 def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCall:
-    """The call with its positional arguments under their names, where its function is defined."""
+    """Return the call with its positional arguments under their names, if its function is defined."""
     definition = definitions.get(call.name)
     return bind_positional(call, definition.parameter_names) if definition else call
 

@@ -115,7 +115,7 @@ class _Pairs:
         return positions + [(wanted[row], made[column]) for row, column in best]
 
     def _solved(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
-        """The best pairs by these costs, the same ones whichever side is called the expected one.
+        """Return the best pairs by these costs, independent of which side is the expected one.
 
         A solver breaks ties by the side that its rows are on. The choice decides which calls are left over, and so
         how many count as misnamed. So the content of the two sides decides which side is the rows.
@@ -209,7 +209,7 @@ def _turned(positions: Positions) -> Positions:
 
 
 def _next_by_name(names: Sequence[str], others: Sequence[str]) -> Positions:
-    """Each name with the next one that is the same, in the order given."""
+    """Pair each name with the next equal one, in the order given."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(others):
         places[name].append(place)

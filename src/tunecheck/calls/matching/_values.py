@@ -69,7 +69,7 @@ class MatchPolicy:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> MatchPolicy:
-        """A policy from keywords.
+        """Make a policy from keywords.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is not of its kind.
@@ -91,7 +91,7 @@ class MatchPolicy:
         return not (self.tolerant or self.alternatives or self.number_text_equals_number)
 
     def options(self) -> dict[str, bool | float]:
-        """All policies by name, as plain data."""
+        """Return all policies by name, as plain data."""
         return asdict(self)
 
 
@@ -161,7 +161,7 @@ class ValueComparison:
     def arguments(
         self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
     ) -> Iterator[Difference]:
-        """The differences of a call's arguments, in the order of the expected ones, then the unexpected."""
+        """Yield the differences of a call's arguments: the expected ones in order, then the unexpected ones."""
         return self._members(expected, actual, _Spot((), schema), any_of=self._policy.alternatives)
 
     def _may_lack(self, name: str, expected: JSON, spot: _Spot) -> bool:
@@ -239,7 +239,9 @@ class ValueComparison:
         return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
     def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """One of several accepted values, as possible answers have them: objects inside hold lists of values again."""
+        """Compare with several accepted values, as in BFCL's possible answers. Objects inside contain lists of values
+        again.
+        """
         accepted = expected if isinstance(expected, list) else [expected]
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
         nearest: list[Difference] = []
@@ -328,7 +330,7 @@ def plainly_same(expected: JSON, actual: JSON) -> bool:
 
 
 def frozen(value: JSON, depth: int = 0) -> Hashable:
-    """A hashable stand-in that is equal for values of the same type and content only: `1`, `1.0` and `True` differ.
+    """Return a hashable value, equal only for the same type and content: `1`, `1.0` and `True` differ.
 
     A value nested deeper than `MAX_DEPTH` equals nothing.
     """
@@ -356,5 +358,5 @@ def _finite(number: float) -> bool:
 
 
 def _decimal(number: float) -> Fraction:
-    """The number as its shortest decimal text has it: 1.1 − 1.0 is within a tolerance of 0.1."""
+    """Return the exact value of the shortest decimal text: 1.1 − 1.0 is within a tolerance of 0.1."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
