@@ -85,7 +85,7 @@ class ImageFiles:
 
 
 def _file_of(link: str) -> tuple[str, str] | None:
-    """Return a file's name and type if the link names one: `data:image/png;path:x`, or a name with an image's suffix."""
+    """Return a file's name and type if the link names one: `data:image/png;path:x`, or an image's suffix."""
     data = _DATA_PATH.match(link)
     if data is not None:
         return data.group(2).strip(), data.group(1).strip() or "image/*"

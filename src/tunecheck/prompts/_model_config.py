@@ -20,7 +20,7 @@ def definition_of(
     entra: bool = False,
     headers: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return the definition of an endpoint of this kind, `AZURE` or `OPENAI`. Without a key it may sign in with Entra."""
+    """Return an endpoint definition of kind `AZURE` or `OPENAI`. Without a key it may sign in with Entra."""
     definition: dict[str, JSON] = {"kind": kind, "url": url, "deployment" if kind == AZURE else "model": model}
     if api_version:
         definition["api_version"] = api_version
