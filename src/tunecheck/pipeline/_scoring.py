@@ -298,7 +298,7 @@ def as_output(result: object, name: str) -> Output | Partial:
     output: Output = {}
     lost: dict[str, str] = {}
     no_numbers = []
-    for key, value in (result if isinstance(result, Mapping) else {name: _number(result)}).items():
+    for key, value in (result if isinstance(result, (dict, Mapping)) else {name: _number(result)}).items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             output[key] = cast("JSON", value)
             continue
