@@ -19,12 +19,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from tests.memory_run_parts import run_benchmark
-
 from tunecheck._records import sealed
 from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import RecordFile, dumps
 from tunecheck_memory import _kinds as kinds
+from tunecheck_memory._evaluation import MemoryPlan, run_memory
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 
 LATE = (
@@ -61,15 +60,15 @@ def run(order: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     os.chdir(order["folder"])
     if order["die"] is not None:
         die_at(*order["die"])
-    run_benchmark(
-        order["config"],
-        load_endpoint(order["endpoint"], name="agent"),
+    plan = MemoryPlan(
+        configuration=order["config"],
+        endpoint=load_endpoint(order["endpoint"], name="agent"),
         isolated=order["isolated"],
         max_prompt_size=order["max_prompt_size"],
         tokenizer=tokenizer,
-        resume="last" if order["resume"] else None,
         clock=order["clock"],
     )
+    run_memory(plan, resume="last" if order["resume"] else None)
 
 
 def forked(order: Mapping[str, Any], tokenizer: Tokenizer) -> int:
