@@ -104,7 +104,7 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     if arguments is not None:
         return _outcome(invocation, command, arguments)
     code = _outcome(invocation, command, sys.argv[1:])
-    # Python waits for threads before it exits; a thread whose call timed out may never end.
+    # Python waits for threads before it exits; a thread may never end after its call timed out.
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True

@@ -168,8 +168,9 @@ def _lines(
             *(_CallLine(None, call, extra) for call in made),
         ]
     faults = judged.faults if judged is not None else ()
-    if len(wanted) == len(made) == 1 and wanted[0].name == made[0].name:  # only one pairing is possible
-        lines = [_CallLine(wanted[0], made[0], _unfaulted(judged))]
+    names = [call.name for call in wanted]
+    if names == [call.name for call in made] and len({*names}) == len(names):  # only one pairing is possible
+        lines = [_CallLine(one, other, _unfaulted(judged)) for one, other in zip(wanted, made, strict=True)]
         _give_faults(lines, faults)
         return lines
     codes = {fault.code for fault in faults}
