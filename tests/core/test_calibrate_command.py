@@ -145,7 +145,7 @@ def test_only_what_a_judge_says_of_pass_and_fail_is_kept(folder: Path, capsys: p
     write_lines(folder / "labels.jsonl", [{"response": "a", "ground_truth": "a", "label": "pass"}])
     said = here(capsys, "judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--save")
     assert (said.code, said.err.splitlines()[-1]) == (
-        2, "error: --save: 'f1_score' asks no model, or cannot be told from another judge",
+        2, "error: --save: 'f1_score' calls no model, or has no fingerprint",
     )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def test_a_deterministic_evaluator_is_calibrated_with_settings_and_mapping(
         (("--labels", "labels.jsonl", "--evaluator", "match", "--label-column", "lable"), "did you mean 'label'"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--label-kind", "x"), "known: pass_fail, score"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--set", "macth.x=1"), "did you mean 'match'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "no answers are asked for"),
+        (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "in the labelled rows"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--out", "no/such/x.json"), "--out no/such/x.json"),
         (("--labels", "labels.jsonl", "--evaluator", "match"), "needs 'ground_truth'"),
         (("--labels", "labels.jsonl", "--evaluator", "strict"), "evaluator 'strict' needs model_config"),

@@ -67,7 +67,7 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_p
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a-", "'a-' stands for 2 runs: a-20240101T000000Z-aaaaaa, a-20240103T000000Z-cccccc; give more of the id$"),
+        ("a-", "'a-' matches 2 runs: a-20240101T000000Z-aaaaaa, a-20240103T000000Z-cccccc; give more of the id$"),
         (
             "with-hyphens-20240102T000000Z-bbbbbx",
             "there is no run .* did you mean 'with-hyphens-20240102T000000Z-bbbbbb'",

@@ -302,7 +302,7 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save: {self._evaluator!r} asks no model, or cannot be told from another judge")
+            raise ConfigurationError(f"--save: {self._evaluator!r} calls no model, or has no fingerprint")
         if not self._found:
             raise ConfigurationError("--save: no row could be compared")
         recorded = recorded_verdicts(self._run.journal, self._evaluator)

@@ -424,5 +424,5 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
     driver = plugins.find(_TARGETS, name)
     target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):
-        raise PluginError(f"the plugin {name!r} of the {_TARGETS} makes no Target of an endpoint")
+        raise PluginError(f"the plug-in's {_TARGETS} entry {name!r} returned no Target for an endpoint")
     return target

@@ -174,14 +174,12 @@ class RunSettings:
         if not self.until_decided:
             named = [name for name in ("no_worse_than", "better_than", "margin", "decide_on") if getattr(self, name)]
             if named:
-                raise ConfigurationError(
-                    f"{named[0]} is for until_decided=True; of complete runs, compare() says the same"
-                )
+                raise ConfigurationError(f"{named[0]} is for until_decided=True; for complete runs, use compare()")
             return
         if (base is None) == (better is None):
             raise ConfigurationError("until_decided needs one run to decide against: no_worse_than, or better_than")
         if (base is None) != (margin is None):
-            raise ConfigurationError("no_worse_than and margin go together: how much worse is still accepted")
+            raise ConfigurationError("no_worse_than and margin go together: margin is the accepted loss")
         if margin is not None and not 0 <= margin < math.inf:
             raise ConfigurationError(f"a margin is 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:

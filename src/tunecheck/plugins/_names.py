@@ -182,8 +182,7 @@ def find(
         raise PluginError(f"there is no plugin {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
-            f"the name {name!r} stands for two plugins of {kind}: {named[0].origin} and {named[1].origin}; "
-            "rename or remove one"
+            f"two {kind} have the name {name!r}: {named[0].origin} and {named[1].origin}; rename or remove one"
         )
     if trust is not None:
         check(named[0], trust)

@@ -38,17 +38,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-def check_versions(run_id: str, begun: dict[str, str]) -> None:
-    """Refuse to work on a run that another version began.
-
-    Raises:
-        ConfigurationError: A version differs; the text names it.
-    """
-    changed = [f"{name} {was}, here {now}" for name, was, now in changed_settings(begun, versions())]
-    if changed:
-        raise ConfigurationError(f"run {run_id} was begun with other versions ({', '.join(changed)}): install those")
-
-
 def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:
     """Return each evaluator's class or function, arguments, fingerprint and declared metrics."""
     return {evaluator.name: _describe(evaluator) for evaluator in evaluators}

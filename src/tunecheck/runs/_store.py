@@ -249,7 +249,7 @@ def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return matching[0]
     if matching:
         listed = ", ".join(known.id for known in matching[:5]) + (", …" if len(matching) > 5 else "")
-        raise ConfigurationError(f"{name!r} stands for {len(matching)} runs: {listed}; give more of the id")
+        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
     hint = did_you_mean(name, [known.id for known in runs])
