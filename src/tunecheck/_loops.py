@@ -234,6 +234,7 @@ class LoopThread:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self.loop.shutdown_asyncgens()
+        await asyncio.sleep(0)  # callbacks of tasks that ended just now still run, and wake their waiting threads
         self._is_over = True
         self.loop.stop()
 

@@ -258,7 +258,7 @@ def test_an_original_that_is_renamed_in_place_of_its_copy_is_found() -> None:
 
 
 def test_a_folder_that_the_user_quotes_and_no_call_names_is_found() -> None:
-    start = {"limit": {"cellar": {"shelf": {}}}}
+    start: dict[str, Any] = {"limit": {"cellar": {"shelf": {}}}}
     row = _row(("Send 'We are late' to the 'cellar'.", ["send_message(text='We are late')"]), initial_config=start)
     assert [(found.kind, "'cellar'" in found.evidence) for found in _found(row)] == [("unused_text", True)]
 

@@ -102,5 +102,7 @@ def test_what_a_run_records_is_read_back_as_it_was() -> None:
 
 
 def test_a_record_of_another_version_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="Object contains unknown field `jury`; known: allow_simulated, "):
+    with pytest.raises(
+        ConfigurationError, match="Object contains unknown field `jury`; known: allow_changed_evaluator, "
+    ):
         recorded_options(Options, "r", {"jury": "gpt"})

@@ -132,7 +132,7 @@ async def test_an_agent_that_answers_with_an_error_has_not_been_told() -> None:
     plan = once_then(answer({"error": {"message": "restarting"}}), {"reply": "hi"})
     with FaultServer(plan) as server:
         agent = MemoryAgentEndpoint(read_definition({"kind": "memory_agent", "url": server.url}))
-        agent._reset.clock = agent._client.clock = EagerClock()
+        agent._client.clock = EagerClock()
         await agent.reset(conversation="c", key="k", sent_at=datetime(2026, 1, 1, tzinfo=UTC))
         await agent.close()
     assert len(server.requests) == 2

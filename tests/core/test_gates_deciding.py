@@ -123,7 +123,7 @@ def test_a_configuration_file_decides_as_well(tunecheck: Tunecheck) -> None:
         (("--until-decided",), "--until-decided needs --no-worse-than RUN or --better-than RUN"),
         (("--better-than", "good", "--no-worse-than", "good", "--margin", "0.1"), "give one of them"),
         (("--better-than", "good", "--margin", "0.1"), "--margin needs --no-worse-than RUN"),
-        (("--all",), "--all is for --resume RUN"),
+        (("--all",), "--all needs --resume RUN"),
         ((*UNTIL_WORSE, "--fail-under", "function_call_match.scored_count>=9"), "is a figure of the whole run"),
     ],
 )

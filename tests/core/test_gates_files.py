@@ -123,7 +123,7 @@ def test_both_files_are_written_when_a_gate_is_not_met(
     page = (tmp_path / "out.md").read_text("utf-8")
     assert page.startswith("### ❌ `small-")
     assert "| ❌ gate NOT met | required `function_call_match >= 0.95` | found 0.8 |" in page
-    assert "| `function_call_match, match`: 2 rows |" in page
+    assert "| 2 | 20.0% | called a function that is not among the tools e.g. `r0` |" in page
 
 
 def test_nothing_that_a_model_says_acts_in_the_markdown(

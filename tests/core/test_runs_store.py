@@ -84,7 +84,7 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
 
 def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
     made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
-    with pytest.raises(ConfigurationError, match=r"'a' stands for 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
+    with pytest.raises(ConfigurationError, match=r"'a' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
         find_run("a", tmp_path)
 
 

@@ -662,7 +662,7 @@ def test_a_module_of_the_current_folder_is_not_taken_for_one_of_ours(
 
 
 TESTED = {
-    "what you type, or pass in Python": test_the_refusal_prints_the_command_to_type,
+    "options that you type, or arguments in Python": test_the_refusal_prints_the_command_to_type,
     "an installed package": test_where_only_built_in_code_runs_nothing_is_told,
     "a file of the workspace's own folders": test_the_first_time_code_of_a_workspace_runs_is_told_of,
     "a file of options in the workspace": test_a_configuration_of_the_workspace_is_as_good_as_typed,
@@ -670,10 +670,10 @@ TESTED = {
     "data in the workspace, and its sidecar": test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code,
     "data elsewhere, and its sidecar": test_a_sidecar_elsewhere_names_installed_evaluators_only,
     "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
-    "a run folder of somebody else": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
+    "another person's run folder": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
     "an OpenAPI file": test_texts_of_an_openapi_file_are_literals,
-    "values that a prompt is filled with": test_values_in_a_prompt_are_text,
-    "what a model answers": test_what_a_model_answers_is_not_run,
-    "what a server replies": test_a_reply_leads_nowhere_else,
+    "values inserted into a prompt": test_values_in_a_prompt_are_text,
+    "a model's answer": test_what_a_model_answers_is_not_run,
+    "a server's reply": test_a_reply_leads_nowhere_else,
 }
 """The rows of the table in docs/security.md, and a test of each."""

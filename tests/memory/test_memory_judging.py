@@ -44,7 +44,9 @@ def request(purpose: str, **values: JSON) -> AskJudge:
 
 
 def ask(judge: Judge, asked: AskJudge, key: str = "k1") -> Any:
-    return json.loads(asyncio.run(judge.ask(asked, key=key)).text)
+    text = asyncio.run(judge.ask(asked, key=key)).text
+    assert text is not None
+    return json.loads(text)
 
 
 def yes(purpose: str, value: object = True) -> str:
