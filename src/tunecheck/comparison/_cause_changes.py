@@ -20,7 +20,7 @@ _NOTHING: frozenset[str] = frozenset()
 def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     """Each cause that a paired row has in either run, those that grew most first; none where a run tells of no causes.
 
-    Of several trials of a row, it has the causes of all of them.
+    A row with several trials has the causes of all trials.
     """
     from tunecheck.statistics._paired import mcnemar
 

@@ -24,7 +24,7 @@ LISTS = ("regressed", "fixed", "flaky", "changed")
 
 @dataclass(slots=True)
 class Changes:
-    """Of one metric the positions of its changed pairs by list, the most changed first; `totals` counts all."""
+    """The positions of a metric's changed pairs by list, most changed first; `totals` counts all."""
 
     reader: VerdictReader
     key: str
@@ -128,7 +128,7 @@ class _Side:
         return self._rows[key].get(item, item)
 
     def _rows_of(self, passes: str | None) -> Mapping[int, int]:
-        """Of each item of several trials the first that failed, else the first."""
+        """Return one row for each item: its first failed trial, else its first trial."""
         of_row = self._table.items.of_row
         if of_row is None:
             return {}

@@ -17,8 +17,8 @@ def choose_metrics(
     """The metrics to compare, and remarks on those that are not.
 
     Tested is each evaluator's main metric, the one that the data declares as its primary first; or those that are
-    named: an evaluator, or `<evaluator>.<key>`. Where it is `gated`, an evaluator's pass rate speaks for it, if both
-    runs have one.
+    named: an evaluator, or `<evaluator>.<key>`. With `gated`, an evaluator's name means its pass rate if both runs have
+    one.
 
     Raises:
         ConfigurationError: the runs have no evaluator in common, or not the named one.
@@ -88,7 +88,7 @@ def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: Run
 
 
 def _key(name: str, base: RunTable, new: RunTable) -> str | None:
-    """A metric's column: by its key, or what stands for it where a pass rate says the same."""
+    """Return a metric's column: the one with its key, or an equivalent pass rate."""
     for alike in (name, name.removesuffix("_score")):
         if alike in base.columns and alike in new.columns:
             return alike

@@ -49,8 +49,8 @@ class Deciding:
         """Read the base, and pair it with the rows that are about to be asked.
 
         Raises:
-            ConfigurationError: the base cannot be read, has none of the metrics, or none of the rows; or a metric whose
-                range nobody declares, by which no part of the rows decides.
+            ConfigurationError: the base cannot be read, has none of the metrics, or none of the rows; or a metric
+            without a declared range, which early stopping needs.
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")

@@ -28,7 +28,7 @@ _FEWEST_OF_THE_RUN = 30
 
 @dataclass(frozen=True, slots=True)
 class Correction(Result):
-    """A judge's pass rate as it is, and corrected for its errors by so many `labels`; None where it is uncalibrated.
+    """A judge's raw pass rate, and the rate corrected for its errors with `labels` labels; None if it is uncalibrated.
 
     `remark` says why a calibration corrects nothing.
     """
@@ -40,7 +40,7 @@ class Correction(Result):
 
 
 def corrections(run: Run) -> dict[str, Correction]:
-    """Of each evaluator that is a judge and passes or fails rows; its labels are those beside the run.
+    """Return the correction of each judge with pass/fail verdicts; its labels come from the run's results folder.
 
     Raises:
         ConfigurationError, DataError: the run, or a calibration, cannot be read.

@@ -30,10 +30,10 @@ _UNTESTED_RESAMPLES = 500
 class ComparisonSettings:
     """How runs are compared, as the arguments of `compare` say.
 
-    `cluster` is a column, `none`, or None for the one that the data declares or that is found.
-    `metrics` is one name, or several; None stands for each evaluator's main one. `rows` is how many rows of a list are
-    kept, None all. `gated`: an evaluator stands for what a gate on it means, its pass rate where it has one. `guards`
-    are metrics, or slices of them, with how much worse they may be.
+    `cluster` is a column, `none`, or None for the one that the data declares or that is found. `metrics` is one name,
+    or several; None stands for each evaluator's main one. `rows` is how many rows of a list are kept, None all.
+    `gated`: an evaluator's name means its pass rate if it has one, as in gates. `guards` are metrics, or slices of
+    them, with how much worse they may be.
     """
 
     metrics: str | Sequence[str] | None = None

@@ -48,7 +48,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     partners = dict(_matches(_keys(base, contents), _keys(new, contents)))
     alone = pair_by == "content" and not contents
     if contents and not partners and base.info.source != new.info.source and base.named and new.named:
-        # Azure AI Evaluation rewrites values (dates, whole numbers beside empty cells): contents cannot be compared.
+        # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells): contents cannot be compared.
         partners = dict(_matches(_keys(base, contents=False), _keys(new, contents=False)))
         alone = bool(partners)
     by_content = 0

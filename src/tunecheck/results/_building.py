@@ -28,7 +28,7 @@ _SOURCE, _TRIAL = f"inputs.{SOURCE_ID}", f"inputs.{TRIAL}"
 class TableBuilder:
     """Reads a run's rows.
 
-    `labels` are columns whose values are kept, and `finds_clusters` keeps those, too, by which rows may be clustered.
+    `labels` are the columns with values to keep. `finds_clusters` also keeps columns that may identify clusters.
     `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
     twice, and a null is Azure AI Evaluation's way to say that an evaluator failed.
     """
@@ -159,7 +159,7 @@ class TableBuilder:
             labels.extend([texts[value] for value in values])
 
     def _text(self, value: JSON) -> str | None:
-        """A value as a label: a text as it is, everything else as JSON."""
+        """Return a value as a label: a text unchanged, everything else as JSON."""
         if value is None:
             return None
         text = value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")

@@ -167,7 +167,7 @@ def _hashed(reason: JSON) -> int:
 
 
 def _is_repeated(key: str, known: set[str]) -> bool:
-    """`m_score` beside `m`, and `m_passed` beside `m_result`, give the same once more."""
+    """True if a column repeats another one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
     if key.endswith("_score"):
         return key.removesuffix("_score") in known
     return key.endswith("_passed") and f"{key.removesuffix('_passed')}_result" in known
@@ -176,9 +176,9 @@ def _is_repeated(key: str, known: set[str]) -> bool:
 def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry) -> None:
     """Drop an evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
-    The main metric is the one that it declares as its primary: as a pass rate if its kind is binary, as a number if
-    it is a score or a count. Where it declares nothing, its pass rate; else the number that is called as it is; else
-    its first.
+    The main metric is the one that it declares as its primary: as a pass rate if its kind is binary, as a number if it
+    is a score or a count. Without a declaration it is the pass rate, else the number with the evaluator's name, else
+    the first number.
     """
     name = evaluator.name
     with_result = [columns[each].metric for each in evaluator.columns if columns[each].has_results]
@@ -202,7 +202,7 @@ def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricCol
 def _link_score_to_verdict(
     verdict: MetricColumn, evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry
 ) -> None:
-    """Record in a score's column which verdicts stand beside it, and whether it only repeats them."""
+    """Link a score column to its pass/fail column and record whether the two differ."""
     name = evaluator.name
     number = columns.get(f"{name}.{verdict.metric}") or columns.get(f"{name}.{verdict.metric}_score")
     if number is None or number is verdict:

@@ -42,7 +42,7 @@ _AZURE = "evaluation_results.json"
 
 @dataclass(frozen=True, slots=True)
 class OpenedRun:
-    """What a name stands for; its rows are yet to be read.
+    """A run that a name identifies; its rows are not read yet.
 
     `dataset` is the name of its data set, if it is known. `derived` evaluators were made by a plug-in from the verdicts
     of others: they are compared, but no gate goes by them.
@@ -71,11 +71,11 @@ class OpenedRun:
 
 
 def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluster: str | None = None) -> list[RunTable]:
-    """Each run's rows as a table, their content being what was asked.
+    """Return each run's rows as a table.
 
-    A column that holds the answers of one of the runs is in no row's content, of none of them: two iterations whose
-    answers are columns of the data have the same rows. `cluster` names the column by which rows are not independent, or
-    `none`; without it, it is the one that the data declares, or one that is found.
+    A row's content excludes columns that hold the answers of any of the runs, so that two iterations with their
+    answers in columns of the data have the same rows. `cluster` names the column that identifies dependent rows, or
+    `none`; by default it is the one that the data declares, or one that is found.
 
     Raises:
         ConfigurationError: there is no such run, it has not finished, or it is another version's.
@@ -149,7 +149,7 @@ def _left_out(builder: TableBuilder) -> tuple[str, ...]:
 
 
 def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
-    """Open the run that a name stands for; errors as of `read_runs`."""
+    """Open the run with this name; raises the errors of `read_runs`."""
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
         declared = run.dataset.defaults
@@ -246,7 +246,7 @@ def _ended(run: Run) -> str:
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
-    """The data's columns that hold answers, in a run that asks nobody: what `response` is mapped to."""
+    """Return the columns of the data that hold answers in a run without a target: those mapped to `response`."""
     answers = {"response"}
     for layer in mapping:
         try:

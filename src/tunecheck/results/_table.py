@@ -124,12 +124,11 @@ class RunTable:
     """One run's rows. `contents` are fingerprints, empty where they are not known.
 
     `named` is whether ids come from the data, not from the rows' order. `clusters` are the items that are not
-    independent, None where all are taken to be. `groups` has the items' values of the columns by which figures are told
-    apart, `slices` those of other columns with few short values. `primary` is the metric that the data says decides.
-    `causes` has why rows failed, by their number; None where the run does not tell. `latencies_ms` are those of its
-    answers, in any order. `column_names` are all columns of the data that were seen, `answers` those that hold answers
-    here or in a run that was read beside it: they are no part of the content. `derived` evaluators are compared, but no
-    gate goes by them.
+    independent, None where all are taken to be. `groups` has the items' values of the `--group-by` columns, `slices`
+    those of other columns with few short values. `primary` is the metric that the data says decides. `causes` has why
+    rows failed, by their number; None where the run does not tell. `latencies_ms` are those of its answers, in any
+    order. `column_names` are all columns of the data, `answers` those with answers in this run or in a run that was
+    read with it; they are no part of the content. `derived` evaluators are compared, but no gate goes by them.
     """
 
     info: RunInfo

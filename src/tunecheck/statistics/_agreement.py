@@ -1,4 +1,4 @@
-"""How far two raters agree on the same rows: a table of their classes, accuracy, and Cohen's kappa."""
+"""Agreement of two raters on the same rows: a table of their classes, accuracy, and Cohen's kappa."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Agreement:
         return wilson(self.agreed, self.total, confidence)
 
     def precision(self, name: str, confidence: float = CONFIDENCE) -> Proportion:
-        """Of the rows to which the second rater gives this class, the share to which the first does as well."""
+        """Return the share of the second rater's rows of this class to which the first rater gives it, too."""
         return wilson(self.counts.get((name, name), 0), self.second[name], confidence)
 
     def recall(self, name: str, confidence: float = CONFIDENCE) -> Proportion:
-        """Of the rows to which the first rater gives this class, the share to which the second does as well."""
+        """Return the share of the first rater's rows of this class to which the second rater gives it, too."""
         return wilson(self.counts.get((name, name), 0), self.first[name], confidence)
 
     def kappa(self, confidence: float = CONFIDENCE) -> Kappa:

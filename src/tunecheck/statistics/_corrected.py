@@ -42,11 +42,11 @@ class LabelCounts(Result):
         return self.pass_pass + self.pass_fail + self.fail_pass + self.fail_fail
 
     def sensitivity(self, confidence: float = CONFIDENCE) -> Proportion:
-        """Of the rows that people pass, the share that the judge passes."""
+        """Return the share of the rows passed by people that the judge passes."""
         return wilson(self.pass_pass, self.pass_pass + self.pass_fail, confidence)
 
     def false_passes(self, confidence: float = CONFIDENCE) -> Proportion:
-        """Of the rows that people fail, the share that the judge passes: 1 less its specificity."""
+        """Return the share of the rows failed by people that the judge passes: 1 less its specificity."""
         return wilson(self.fail_pass, self.fail_pass + self.fail_fail, confidence)
 
     @property
@@ -65,14 +65,14 @@ class LabelCounts(Result):
 
 
 def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
-    """The share of rows that people would pass, of which a judge passed `passed`; other rows show how often it errs.
+    """Estimate the share of rows that people would pass from a judge's verdicts and its error rates on other rows.
 
     (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1: Rogan and Gladen, "Estimating
     prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978), 71-76. The interval
     holds the uncertainty of all three: it is that of `_score_interval`.
 
     Args:
-        passed: rows that the judge passes; as many independent ones as they are worth, so it need not be whole.
+        passed: rows that the judge passes; clustered rows count by their effective number, so it need not be whole.
         rows: rows that the judge judged.
         labelled: rows of the same kind that people have labelled, none of them among `rows`.
         confidence: of the two-sided interval.
@@ -93,16 +93,17 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
 
 
 def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
-    """The share of rows that people would pass, where they have labelled some of those very rows, drawn at random.
+    """Estimate the share of rows that people would pass if they labelled a random sample of these rows.
 
-    The labelled rows' share, moved by λ times what the judge passes more of the others than of them: Angelopoulos,
-    Duchi and Zrnic, "PPI++: Efficient prediction-powered inference" (2023), arXiv 2311.01453, λ as in their section 6.
-    Their interval supposes many labels, and holds a share of 0.05 of 30 labelled rows three times in four: the one here
-    is that of `_score_interval`, which holds it as often as it says (`checks/test_corrected_simulation.py`).
+    The share of the labelled rows plus λ times the judge's pass rate on the other rows less that on the labelled rows:
+    Angelopoulos, Duchi and Zrnic, "PPI++: Efficient prediction-powered inference" (2023), arXiv 2311.01453, λ as in
+    their section 6. Their interval supposes many labels, and holds a share of 0.05 of 30 labelled rows three times in
+    four: the one here is that of `_score_interval`, which holds it as often as it says
+    (`checks/test_corrected_simulation.py`).
 
     Args:
-        passed: rows that the judge passes, among those that nobody labelled; it need not be whole.
-        rows: rows that nobody labelled.
+        passed: rows without a label that the judge passes; it need not be whole.
+        rows: rows without a label.
         labelled: the labelled ones.
         confidence: of the two-sided interval.
     """
@@ -151,11 +152,11 @@ def _by_own_rows(passed: Floats | float, rows: float, counts: Floats) -> tuple[F
 def _score_interval(
     value: float, passed: float, rows: float, counts: Floats, confidence: float, *, shared: bool
 ) -> tuple[float, float]:
-    """All shares that a score test does not reject, from the lowest to the highest of them.
+    """Return the lowest and the highest share that a score test does not reject.
 
     The efficient score of the likelihood of all verdicts and labels, with the judge's two rates at their maximum under
-    each share: Rao's test, whose information is the expected one; Cox and Hinkley, "Theoretical statistics" (1974),
-    9.3. Inverting a test holds where the judge is so weak, or labels are so few, that the estimate itself has no useful
+    each share: Rao's test with the expected information; Cox and Hinkley, "Theoretical statistics" (1974), 9.3.
+    Inverting a test holds where the judge is so weak, or labels are so few, that the estimate itself has no useful
     standard error. With `shared` the labels tell of the share, too: Tenenbein, "A double sampling scheme for estimating
     from binomial data with misclassifications", JASA 65 (1970), 1350-1361.
 
@@ -189,7 +190,7 @@ def limits_under(
     shared: bool,
     draws: int = _DRAWS,
 ) -> Floats:
-    """What the statistic of each share exceeds in as few samples as the confidence says, if that share is the truth.
+    """Return, for each share, the critical value of its statistic if that share is the truth.
 
     Samples are drawn with the judge's rates at their maximum under the share: the parametric bootstrap of Efron and
     Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile is too much
@@ -214,7 +215,7 @@ def limits_under(
 
 
 def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
-    """The largest value of which at most this share is below, half of its equals among them; NaN is no value."""
+    """Return the largest value with at most this share of values below it; half of equal values count, NaN does not."""
     told = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
     below = (numpy.searchsorted(told, told) + numpy.searchsorted(told, told, side="right")) / 2
     return float(told[below <= share * len(told)].max(initial=0.0)) if len(told) else otherwise
@@ -292,8 +293,8 @@ def _pulled(hits: Floats, misses: Floats, pull: Floats) -> Floats:
 def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimate:
     """A difference of two pass rates by the same judge, as people would see it: divided by the judge's `gain`.
 
-    That its errors are as frequent in both runs is supposed, and then a difference of 0 stays 0, so that a test of it
-    holds as it is. The interval is MOVER's of a ratio, from that of the difference and Newcombe's of the gain: Donner
+    This assumes that the judge's errors are equally frequent in both runs. A difference of 0 then stays 0, so a test of
+    it remains valid. The interval is MOVER's of a ratio, from that of the difference and Newcombe's of the gain: Donner
     and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation", Statistical
     Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890, method 10.
     """

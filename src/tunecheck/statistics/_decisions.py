@@ -56,12 +56,12 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
 
 
 def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float = 0.8) -> SmallestDifference:
-    """The smallest true difference that a two-sided test of these rows shows with this power.
+    """Return the smallest true difference that a two-sided test of these rows shows with this power.
 
     Verdicts: from the share of discordant rows, Connor, "Sample size for testing differences in proportions for the
     paired-sample design", Biometrics 43 (1987), 207-211. Scores, and all rows in clusters: (t(1 − alpha/2) + t(power))
-    standard errors of the difference, Student's with n − 1 (clusters: C − 1) degrees of freedom. Verdicts in clusters:
-    as of the number of independent rows that the clustered standard error stands for.
+    standard errors of the difference, Student's with n − 1 (clusters: C − 1) degrees of freedom. Verdicts in clusters
+    count by their effective number of rows.
 
     Args:
         comparison: of two runs.

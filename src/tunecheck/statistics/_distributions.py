@@ -75,7 +75,7 @@ def log_half_binomial(k: int, n: int) -> float:
 
 
 def effective_rows(rows: int, clusters: int, plain: float, clustered: float) -> float:
-    """As many independent rows as these are worth: those whose standard error would be the clustered one.
+    """Return the effective number of rows: independent rows with the same standard error as the clustered ones.
 
     Kish, "Survey Sampling" (1965), 5.4: rows / (clustered / plain)². No more than there are; of rows that are all
     alike (a plain error of 0), as many as there are clusters.

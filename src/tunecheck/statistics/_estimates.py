@@ -26,10 +26,10 @@ _TIE = 1e-12
 
 
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
-    """The means of `resamples` samples of rows with replacement: shape (resamples, columns).
+    """Return the means of `resamples` samples of rows with replacement: shape (resamples, columns).
 
-    `columns` is of shape (rows, columns); all its columns are resampled by the same rows. A sample is held as the
-    number of times that each row is in it: then all means of a chunk are one product of matrices.
+    `columns` is of shape (rows, columns); all its columns are resampled by the same rows. A sample is a count for each
+    row, so that all means of a chunk are one product of matrices.
     """
     rows = len(columns)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
@@ -95,12 +95,11 @@ _VANISHING = 1e-100
 def estimate_proportion(
     outcomes: Numbers, clusters: Labels | None = None, *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """The share of rows that passed, with Wilson's interval.
+    """Estimate the share of rows that passed, with Wilson's interval.
 
-    With clusters the interval is that of as many independent rows as would give the clustered standard error, and
-    reaches t(C − 1) of it: Korn and Graubard, "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data", Survey Methodology 24 (1998), 193-201. Where all rows are alike, as
-    many as there are clusters.
+    With clusters, the interval uses the effective number of rows and the t(C − 1) quantile: Korn and Graubard,
+    "Confidence intervals for proportions with small expected number of positive counts estimated from survey data",
+    Survey Methodology 24 (1998), 193-201. If all rows are equal, the effective number is that of the clusters.
 
     Args:
         outcomes: 1 or true for a row that passed, 0 or false for one that did not.
@@ -154,8 +153,8 @@ def estimate_mean(
 
     Student's, too, where most rows have one score and fewer than 100 have another.
 
-    With clusters Student's t(C − 1) on the clustered standard error. Of rows that all have the same score there is an
-    interval only if `bounds` are given.
+    With clusters Student's t(C − 1) on the clustered standard error. If all rows have the same score, an interval needs
+    `bounds`.
 
     Args:
         values: scores; NaN and infinite ones are refused, by an estimate without figures.
@@ -201,11 +200,11 @@ def means(
 
 
 def _degrees(values: Floats, groups: Clusters | None) -> int:
-    """Degrees of freedom of the spread: one less than there are rows, or clusters.
+    """Return the degrees of freedom of the spread: the number of rows or clusters less one.
 
-    Where most rows share one score (a change of 0, a full mark) the others alone say how large the spread is: if they
-    are fewer than 100, and less than half, one less than their number. There the bootstrap is far too narrow: with ten
-    changed rows of 200 its 95% interval covers 75% to 90% (`benchmarks/comparison_coverage.py`).
+    If most rows share one score (a change of 0, a full mark), only the other rows determine the spread. If they are
+    fewer than 100 and less than half, the degrees are their number less one. There the bootstrap is far too narrow:
+    with ten changed rows of 200 its 95% interval covers 75% to 90% (`benchmarks/comparison_coverage.py`).
     """
     # Equal but for the rounding of a sum is equal.
     _, kind, counts = numpy.unique(
@@ -261,7 +260,7 @@ def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | Non
 
 
 def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -> tuple[float, float] | None:
-    """Where the mean can lie if all of n rows have this score: None if it is not within the bounds.
+    """Return the interval of the mean if all n rows have this score; None if the score is not within the bounds.
 
     At most Wilson's upper limit of 0 in n rows have another score, and none is further away than the bounds.
     """
@@ -278,9 +277,9 @@ Trials = Sequence[tuple[int, int]]
 
 
 def pass_at_k(trials: Trials, k: int) -> float | None:
-    """The chance that at least one of k trials of an item passes, averaged over the items.
+    """Return the chance that at least one of k trials of an item passes, averaged over the items.
 
-    Of c passes in n trials 1 − C(n − c, k) / C(n, k) is the unbiased estimate: Chen and others, "Evaluating large
+    The unbiased estimate from c passes in n trials is 1 − C(n − c, k) / C(n, k): Chen and others, "Evaluating large
     language models trained on code" (2021), arXiv 2107.03374, equation 1. Items with fewer than k trials are left out;
     None where that leaves none.
 
@@ -291,10 +290,10 @@ def pass_at_k(trials: Trials, k: int) -> float | None:
 
 
 def pass_hat_k(trials: Trials, k: int) -> float | None:
-    """The chance that all of k trials of an item pass, averaged over the items: pass^k.
+    """Return the chance that all of k trials of an item pass, averaged over the items: pass^k.
 
-    Of c passes in n trials C(c, k) / C(n, k) is the unbiased estimate: Yao and others, "τ-bench" (2024),
-    arXiv 2406.12045, section 3. Items and errors: as of `pass_at_k`.
+    The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
+    2406.12045, section 3. Items and errors: as of `pass_at_k`.
     """
     return _mean_chance(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k))
 

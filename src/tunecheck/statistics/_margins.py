@@ -33,7 +33,7 @@ def margin_result(difference: Estimate, margin: float, *, higher_is_better: bool
 def rows_to_decide(
     difference: Estimate, margin: float, *, higher_is_better: bool = True, discordant: tuple[int, int] | None = None
 ) -> int | None:
-    """How many rows, in all, would show a difference like this one to be within the margin, or beyond it.
+    """Return the total number of rows that would show a difference of this size to be within the margin, or beyond it.
 
     Verdicts without clusters by Tango's interval of as many more of the `discordant` rows (passed in the base only, in
     the new run only); all others by the interval's width, which shrinks with the root of the rows, and with the rows
@@ -71,14 +71,14 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
 
 
 def chance_to_show(rows: int, change: float, margin: float, confidence: float = CONFIDENCE) -> float:
-    """The chance that an identical model's pass rate is shown to be worse by less than the margin.
+    """Return the chance to show that an identical model's pass rate is worse by less than the margin.
 
     Nam, "Establishing equivalence of two treatments and sample size requirements in matched-pairs design", Biometrics
     53 (1997), 1422-1430: the difference, which varies by the share of rows that change, against Tango's limit.
 
     Args:
         rows: pairs.
-        change: the share of rows whose verdict changes from run to run, as often for the better as for the worse.
+        change: the share of rows with another verdict in the next run, half of them better and half worse.
         margin: larger than 0.
         confidence: of the two-sided interval.
     """

@@ -99,10 +99,10 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
 
 
 def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
-    """The score interval of (c − b) / n, `reach` standard errors wide; the counts need not be whole.
+    """Return the score interval of (c − b) / n, `reach` standard errors wide; the counts need not be whole.
 
     Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
-    Statistics in Medicine 17 (1998), 891-908: the differences whose score statistic is within ± reach, with the
+    Statistics in Medicine 17 (1998), 891-908: all differences with a score statistic within ± reach, with the
     discordant share under each difference at its maximum likelihood.
     """
 
@@ -159,17 +159,17 @@ def paired_scores(
 ) -> PairedScores:
     """Both means, their difference (new − base) with its interval and the sign-flip test.
 
-    The intervals are `estimate_mean`'s; rows are resampled as pairs. With clusters the intervals are Student's
-    t(C − 1) on the clustered standard error, and the test flips the signs of whole clusters. Where no row differs, at
-    most z² / (n + z²) of all rows do (Wilson's limit, which is Tango's for a pass rate), each by no more than the
-    metric's range.
+    The intervals are `estimate_mean`'s; rows are resampled as pairs. With clusters the intervals are Student's t(C − 1)
+    on the clustered standard error, and the test flips the signs of whole clusters. If no row differs, the interval
+    assumes that at most z² / (n + z²) of all rows do (Wilson's limit, which is Tango's for a pass rate), each by no
+    more than the metric's range.
 
     Args:
         base: one score a row; NaN and infinite ones are refused, by a result without figures.
         new: the other run's scores of the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
-        bounds: the lowest and the highest score that the metric can give. Without them rows of which none differs
-            have the interval of scores between 0 and the furthest one there is.
+        bounds: the lowest and the highest score that the metric can give. Without them, and if no row differs, scores
+        range from 0 to the largest one.
         confidence: of the two-sided intervals, between 0 and 1.
         seed: of all random draws; the same seed gives the same figures.
         resamples: of the bootstrap.
@@ -218,7 +218,7 @@ def filled(
 
 
 def _spans(scores: Floats, change: Floats) -> Bounds | None:
-    """How far a score can have moved where none did and the metric's bounds are unknown."""
+    """Return the assumed range of each score if no score changed and the metric's bounds are unknown."""
     if not len(scores) or change.any():
         return None
     low, high = min(0.0, float(scores.min())), max(0.0, float(scores.max()))
@@ -251,8 +251,8 @@ def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
 
     Up to 16 that are not 0 (2¹⁶ assignments of signs) all are counted. Up to 5,000 signs are drawn, and the observed
     sum is one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero"
-    (2010). Of more the sum is normal, as long as no few of them make up most of its variance: (Σx²)² / Σx⁴ of at least
-    1,000, with which a tail is off by under 0.001.
+    (2010). With more values the sum is treated as normal, unless a few of them make up most of its variance: (Σx²)² /
+    Σx⁴ of at least 1,000, with which a tail is off by under 0.001.
     """
     values = values[values != 0]
     if len(values) == 0:
@@ -296,8 +296,8 @@ def flip_counts(sums: Floats) -> Flips:
     """The p-values of whole numbers, such as each cluster's rows fixed less rows broken.
 
     No draws are needed: of m clusters of one size s the sum is s times (2 · Binomial(m, ½) − m), and the sizes'
-    distributions are convolved. Of each size 9 standard deviations to either side are kept: a p-value under 1e-17 is
-    given as that. If each cluster is one row they are McNemar's.
+    distributions are convolved. Each size keeps 9 standard deviations to either side, so a p-value under 1e-17 is
+    reported as 1e-17. If each cluster is one row they are McNemar's.
     """
     sizes, counts = numpy.unique(numpy.abs(sums[sums != 0]).astype(numpy.int64), return_counts=True)
     if len(sizes) == 0:

@@ -43,7 +43,7 @@ def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard errors an interval of this confidence reaches to either side: 1.96 for 0.95.
+    """Return the half-width of an interval of this confidence in standard errors: 1.96 for 0.95.
 
     Raises:
         ValueError: a confidence that is not between 0 and 1.

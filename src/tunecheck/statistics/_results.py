@@ -1,4 +1,4 @@
-"""What the statistics answer with: numbers that are defined, or None and a remark that says why not."""
+"""Results of the statistics: defined numbers, or None with a remark that gives the reason."""
 
 from dataclasses import dataclass
 from pathlib import Path

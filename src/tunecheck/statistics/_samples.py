@@ -44,7 +44,7 @@ class Clusters:
 
 
 def as_floats(values: Numbers) -> Floats:
-    """As an array of floats.
+    """Return an array of floats.
 
     Raises:
         TypeError, ValueError: something is not a number at all.
@@ -53,7 +53,7 @@ def as_floats(values: Numbers) -> Floats:
 
 
 def as_outcomes(values: Numbers) -> Floats:
-    """As an array of 0 and 1.
+    """Return an array of 0 and 1.
 
     Raises:
         ValueError: a verdict that is neither.

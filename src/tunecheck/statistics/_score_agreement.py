@@ -1,4 +1,4 @@
-"""How far two raters' scores agree: quadratic weighted kappa, correlation, mean error, and the threshold that fits."""
+"""Agreement of two raters' scores: quadratic weighted kappa, correlation, mean error, and the best threshold."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ Pairs = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class ScoreAgreement(Result):
-    """How far scores agree: the differences are the second rater's score less the first's."""
+    """Agreement of scores; a difference is the second rater's score less the first's."""
 
     weighted_kappa: Kappa
     correlation: Estimate

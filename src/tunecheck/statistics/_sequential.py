@@ -35,7 +35,7 @@ _LEAST = 2.5  # standard errors by which the share of rows that change may be la
 
 @dataclass(frozen=True, slots=True)
 class EarlyDecision(Result):
-    """What was decided, after how many pairs: all of them where the outcome is `undecided`.
+    """The decision and the number of pairs that it took; `undecided` took all pairs.
 
     `better` and `worse` are of the new scores; `not_worse` is worse by less than the margin, if at all.
     """
@@ -47,15 +47,15 @@ class EarlyDecision(Result):
 def decide_early(
     pairs: Iterable[tuple[float, float]], margin: float | None = None, confidence: float = CONFIDENCE
 ) -> EarlyDecision:
-    """Whether the new scores are better or worse than the base's, from as few pairs as it takes.
+    """Decide from as few pairs as possible whether the new scores are better or worse than the base's.
 
     The pairs must come in random order, and rows that are not independent, such as a conversation's, as one pair of
     their means. No more of them are taken than the decision needs.
 
     Without a margin the chance that scores which do not differ are called better or worse is at most 1 − confidence,
     however often one looks. With a margin the outcome is `not_worse` once the complete run would show it: the chance
-    that it would not is at most 1 − confidence; `worse` is worse by more than the margin. Of pairs without a length
-    (an iterator) nobody knows how many the complete run has: then they are taken for a sample of endlessly many.
+    that it would not is at most 1 − confidence; `worse` is worse by more than the margin. Pairs without a length (an
+    iterator) are treated as a sample of an infinite run.
 
     Args:
         pairs: (base, new), each between 0 and 1, or true and false; higher is better.
@@ -75,7 +75,7 @@ def decide_early(
 
 
 class EarlyTest:
-    """The decision while pairs come in; `total` is how many the complete run has, None where nobody knows.
+    """The decision while pairs arrive; `total` is the number of pairs of the complete run, None if unknown.
 
     `verdicts` says that every score is 0 or 1: then better or worse goes by the signs of those that change, which takes
     fewer pairs than bets do.
@@ -103,7 +103,7 @@ class EarlyTest:
 
     @property
     def pairs(self) -> int:
-        """How many were seen."""
+        """Return the number of pairs so far."""
         return len(self._base)
 
     def see(self, base: float, new: float) -> Outcome:
@@ -153,7 +153,7 @@ class EarlyTest:
         return "worse" if self._down.logarithm >= self._enough else "undecided"
 
     def complete(self) -> Outcome:
-        """What is said when no pair is left: with a margin what the complete run's interval says."""
+        """Return the decision after the last pair; with a margin, the complete run's interval decides."""
         if self._margin is None or not self._base:
             return "undecided"
         base, new = self._base, self._new
@@ -166,11 +166,11 @@ class EarlyTest:
         return "not_worse" if non_inferiority(compared.difference, self._margin).shown else "undecided"
 
     def interval(self) -> Estimate:
-        """The mean difference so far, with an interval that holds at any stopping: a confidence sequence.
+        """Return the mean difference so far, with an interval that is valid at any stopping: a confidence sequence.
 
         Its ends are the differences that bets against them would refute: Waudby-Smith and Ramdas, "Estimating means of
-        bounded random variables by betting", JRSS B 86 (2024), 1-27. Of verdicts that are decided, those that lie as
-        many standard errors away as decided: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
+        bounded random variables by betting", JRSS B 86 (2024), 1-27. For verdicts after a decision, the repeated
+        confidence interval applies: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
         approach", JRSS B 51 (1989), 305-361.
         """
         n = self.pairs
@@ -187,7 +187,7 @@ class EarlyTest:
         return Estimate(float(changes.mean()), low, high, n, self._confidence, ANY_STOPPING)
 
     def p_value(self) -> float:
-        """Of no difference, two-sided and valid at any stopping: what betting against it made of 1, turned over."""
+        """Return the p-value of no difference, two-sided and valid at any stopping: the inverse of the capital."""
         changes = self._changes()
         if self._walk is not None and self._walk.p_value is not None:
             return self._walk.p_value
@@ -209,12 +209,12 @@ def _nodes() -> tuple[Floats, Floats]:
 
 
 class _Capital:
-    """What betting made of 1, when nobody can win on average unless the mean is above what is claimed.
+    """The capital of a gambler who starts with 1 and can win on average only if the mean exceeds the claimed one.
 
-    Each stake λ is a martingale ∏ (1 + λ (x − m) / (1 + m)) for x of at least −1 whose mean is m, and so is their
-    weighted sum: that it ever reaches 1 / α has a chance of at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it
-    is the likelihood ratio of the signs of those that changed, as in Robbins, "Statistical methods related to the law
-    of the iterated logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
+    Each stake λ gives a martingale ∏ (1 + λ (x − m) / (1 + m)) for x ≥ −1 with mean m, and so does their weighted sum.
+    The chance that it ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it is the likelihood
+    ratio of the signs of those that changed, as in Robbins, "Statistical methods related to the law of the iterated
+    logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
     """
 
     def __init__(self) -> None:
@@ -249,11 +249,10 @@ def _capital_of(changes: Floats) -> Callable[[float], float]:
 class _Promise:
     """Whether the complete run will show that the new scores are worse by less than the margin.
 
-    Of a complete run with mean difference θ or less, drawn without replacement, what is left has a mean of at most
-    (N θ − what was seen) / (N − pairs seen): bets against that grow only where the complete run's is larger:
-    Waudby-Smith and Ramdas, "Confidence sequences for sampling without replacement", NeurIPS 33 (2020). The complete
-    run's limit lies below its difference by what the rows that change make of it, of which there may be somewhat more
-    than so far.
+    If the complete run has a mean difference of θ or less, its remaining pairs have a mean of at most (N θ − sum so
+    far) / (N − pairs so far). Bets against that grow only if the complete run's mean is larger: Waudby-Smith and
+    Ramdas, "Confidence sequences for sampling without replacement", NeurIPS 33 (2020). The complete run's lower limit
+    depends on its number of changed rows, which may be somewhat larger than so far.
     """
 
     def __init__(self, margin: float, total: int, confidence: float) -> None:

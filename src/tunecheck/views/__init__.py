@@ -1,6 +1,6 @@
 """Pages of results as data: tables, sentences and figures made once, and the writers that print them.
 
-View(title, parts, notes, checks, facts)     # what is said; parts are paragraphs, tables and charts
+View(title, parts, notes, checks, facts)     # parts are paragraphs, tables and charts
 print_view(view, console)                    # to a terminal; markdown(view), html(view), junit(view, seconds)
 """
 

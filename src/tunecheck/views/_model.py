@@ -1,4 +1,4 @@
-"""What a page of results consists of, whatever it is written to."""
+"""The parts of a page of results, independent of the writer."""
 
 from __future__ import annotations
 
