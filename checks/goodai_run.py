@@ -25,7 +25,7 @@ from tunecheck_memory._kind import Definition, GenerationContext, Kind
 from tunecheck_memory._making import SUFFIX, read_definition
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings, Test
 from tunecheck_memory._tokens import Tokenizer
-from tunecheck_memory._wording import FillerPool, Wording
+from tunecheck_memory._wording import FillerPool, SessionWording
 
 SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
 ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
@@ -275,7 +275,7 @@ class LegacyRun:
 
     def settings(
         self,
-        wording: Wording,
+        wording: SessionWording,
         filler: FillerPool,
         tokenizer: Tokenizer,
         *,

@@ -14,7 +14,7 @@ from checks.goodai_run import LogEvent, log_events
 from tunecheck_memory import Definition, GenerationContext, Kind, Scene, Wait
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._scheduler import Settings, Test, schedule
-from tunecheck_memory._wording import FillerPool, FillerWording, Wording, load_wording
+from tunecheck_memory._wording import FillerPool, FillerWording, SessionWording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -75,7 +75,7 @@ def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bo
     return Test(replace(Definition(made.title, example, said, questions, waits), **more), made)  # type: ignore[arg-type]
 
 
-def wording(**texts: str) -> Wording:
+def wording(**texts: str) -> SessionWording:
     """A wording of few words."""
     plain = msgspec.structs.replace(
         load_wording(),

@@ -11,7 +11,7 @@ from typing import Any
 
 from tunecheck_memory import AskJudge, Definition, Points, Replied, Say, Scene, Step, Wait
 from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._wording import Wording, load_wording
+from tunecheck_memory._wording import SessionWording, load_wording
 
 __all__ = [
     "GUEST_WORDS", "Visit", "dish", "drink", "nothing", "order", "ordered", "reference_replays", "said_yes", "visit"
@@ -68,7 +68,7 @@ def visit(
     answers: Answer | Iterable[str],
     *,
     seed: str = "Restaurant - 0",
-    wording: Wording | None = None,
+    wording: SessionWording | None = None,
 ) -> Visit:
     """A whole visit: the guest gives these replies, in order; the judge these answers, or what `answers` makes."""
     scene = Scene(lambda: 0, random.Random(seed), wording or load_wording())

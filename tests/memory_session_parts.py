@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck_memory import AskJudge, Definition, GenerationContext, Kind, Wait
-from tunecheck_memory._clock import Clock
+from tunecheck_memory._clock import SessionClock
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
@@ -131,12 +131,12 @@ def session_in(
     settings: Settings | None = None,
     *,
     agent: Any = None,
-    clock: Clock | None = None,
+    clock: SessionClock | None = None,
     made_of: dict[str, Any] | None = None,
 ) -> Had:
     """A session whose log is in the folder; it is taken up where it stands."""
     tests = some_tests() if tests is None else tests
-    clock = clock or Clock()
+    clock = clock or SessionClock()
     log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})
     chosen = some_settings(start_us=log.start_us) if settings is None else settings
     state = SessionState(chosen.tokenizer.count)

@@ -26,7 +26,7 @@ from tests.simulator_reference_replay import digest
 
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls
-from tunecheck.simulators import Backend, Result, Simulator
+from tunecheck.simulators import Backend, OperationResult, Simulator
 
 __all__ = ["Case", "differences", "entries", "ground_truth_cases", "long_context", "random_cases", "replay_reference"]
 
@@ -257,7 +257,7 @@ def _compared(simulator: type[Simulator], case: Case, reference: dict[str, Any])
     )
 
 
-def _problem(theirs: dict[str, Any], ours: Result, state: str) -> str:
+def _problem(theirs: dict[str, Any], ours: OperationResult, state: str) -> str:
     if theirs["error"] != ours.error or (not ours.error and theirs["text"] != ours.text):
         told = f"reference: {'ERROR ' * theirs['error']}{theirs['text'][:1500]}"
         return f"{told}\n  ours: {'ERROR ' * ours.error}{ours.text[:1500]}"

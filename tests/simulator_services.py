@@ -22,7 +22,7 @@ from tests.simulator_differential import Case, long_context, random_cases
 from tests.simulator_reference_replay import digest
 
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Result, Simulator
+from tunecheck.simulators import Backend, OperationResult, Simulator
 
 __all__ = [
     "ambiguous_refusals",
@@ -239,7 +239,7 @@ def backend(simulator: type[Simulator], config: dict[str, Any], *, padded: bool 
     return Backend({simulator.__name__: made})
 
 
-def call(started: Backend, name: str, /, **arguments: Any) -> Result:
+def call(started: Backend, name: str, /, **arguments: Any) -> OperationResult:
     """One call by keyword."""
     return started.call(FunctionCall(name, arguments))
 
@@ -327,14 +327,14 @@ def _replayed(cases: Sequence[Case]) -> list[dict[str, Any]]:
         return [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
 
 
-def _called(started: Backend, case: Case) -> Iterator[tuple[Result, str]]:
+def _called(started: Backend, case: Case) -> Iterator[tuple[OperationResult, str]]:
     """Each call's result, and a digest of the state after it."""
     for name, arguments, positional in case["calls"]:
         result = started.call(FunctionCall(name, copy.deepcopy(arguments)), positional)
         yield result, digest(started.states()[case["class"]])
 
 
-def _problem(theirs: dict[str, Any], ours: Result, state: str) -> str:
+def _problem(theirs: dict[str, Any], ours: OperationResult, state: str) -> str:
     if theirs["error"] != ours.error or (not ours.error and theirs["text"] != ours.text):
         told = f"reference: {'ERROR ' * theirs['error']}{theirs['text'][:1000]}"
         return f"{told}\n  ours: {'ERROR ' * ours.error}{ours.text[:1000]}"

@@ -162,7 +162,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(JsonOptions, NamesOptions):
+class LeaderboardScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
     out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
@@ -170,8 +170,8 @@ class ScoreOptions(JsonOptions, NamesOptions):
     workers: int | None = option("How many processes.", "N", least=1)
 
 
-@command(ScoreOptions)
-def score(options: ScoreOptions, invocation: Invocation) -> int:
+@command(LeaderboardScoreOptions)
+def score(options: LeaderboardScoreOptions, invocation: Invocation) -> int:
     """Score result files of BFCL, the leaderboard's or ours.
 
     Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one

@@ -176,7 +176,7 @@ def _category(path: Path) -> str | None:
 
 def _verdict_rows(path: Path) -> Rows:
     rows: Rows = {}
-    named = _Names()
+    named = _RunNames()
     for number, value in _lines(path):
         name, valid = value.id, value.valid
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
@@ -193,7 +193,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
     failed: dict[str, str | None] = {}
-    named = _Names()
+    named = _RunNames()
     for number, value in lines:
         name, error = value.id, value.error
         if not isinstance(name, str):
@@ -219,7 +219,7 @@ def _asked(path: Path, category: str) -> dict[str, JSON]:
     if not results.is_file():
         raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
     answers: dict[str, JSON] = {}
-    named = _Names()
+    named = _RunNames()
     for number, value in _lines(results):
         name = value.id
         if not isinstance(name, str):
@@ -238,7 +238,7 @@ def _result_file(path: Path) -> Path:
     return Path(*parts[:-1], name)
 
 
-class _Names:
+class _RunNames:
     """Tells rows of the same id apart: the second is called `<id> (2)`."""
 
     def __init__(self) -> None:

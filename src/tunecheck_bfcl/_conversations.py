@@ -27,7 +27,7 @@ from tunecheck.episodes import (
     wrong_state,
 )
 from tunecheck.formats import read_python_calls
-from tunecheck.simulators import Result, failure
+from tunecheck.simulators import OperationResult, failure
 from tunecheck_bfcl._decoding import decode_step
 
 _BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
@@ -84,20 +84,20 @@ class LeaderboardAttempt(Attempt):
         super().__init__(services, truth, named=named)
         self._prefix = f"{role}_eval_{truth.id}"
 
-    def make(self, call: FunctionCall) -> Result:
+    def make(self, call: FunctionCall) -> OperationResult:
         """Make a model's call. Never raises."""
         if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
             return super().make(call)
         results = self._make(read_python_calls(self._rewritten(source_text(call, ","))))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
-    def make_truth(self, item: object) -> list[Result]:
+    def make_truth(self, item: object) -> list[OperationResult]:
         """Make the calls of an item of the ground truth. Never raises."""
         if isinstance(item, str) and item.count("(") > 1:
             return self._make(read_python_calls(self._rewritten(item)))
         return super().make_truth(item)
 
-    def _make_read(self, call: FunctionCall) -> Result:
+    def _make_read(self, call: FunctionCall) -> OperationResult:
         owner, _, operation = call.name.rpartition(".")
         known = owner and self._owners.get(operation) == owner
         return self.backend.call(FunctionCall(operation, call.arguments) if known else call)

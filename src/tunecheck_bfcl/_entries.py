@@ -60,8 +60,8 @@ def entry_ids(files: BfclFiles, category: Category) -> set[str]:
         raise DataError(f"{path}: {error}") from None
 
 
-class _Entry(msgspec.Struct):
+class _DataEntry(msgspec.Struct):
     id: str
 
 
-_read_id = msgspec.json.Decoder(_Entry).decode
+_read_id = msgspec.json.Decoder(_DataEntry).decode

@@ -15,7 +15,7 @@ from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
 from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._scoring import Scorer, Scores
+from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
 from tunecheck_bfcl._writing import RunFiles, finished_rows, model_folder
 
 FOLDER = "bfcl"
@@ -83,7 +83,9 @@ def run_bfcl(
     except OSError as error:
         where = result.run_dir / FOLDER
         raise RunError(f"{where}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
-    scores = written.scores(Scorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
+    scores = (
+        written.scores(LeaderboardScorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
+    )
     return BfclOutcome(result, target.name, scores)
 
 

@@ -55,7 +55,7 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class CallSignature:
     """A function's parameters as its document has them: the schema of each, and which ones are required."""
 
     name: str
@@ -63,7 +63,7 @@ class Signature:
     required: Sequence[object]
 
     @classmethod
-    def read(cls, document: object) -> Signature:
+    def read(cls, document: object) -> CallSignature:
         if not isinstance(document, dict):
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
         parameters = document.get("parameters")
@@ -105,7 +105,7 @@ class LeaderboardRules:
             raise UnusableAnswerError("the arguments are not an object")
         return given
 
-    def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> RowVerdict | None:
+    def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
         """Return the failure of a call that is not the expected one, or None."""
         given = self.arguments(call, answer)
         if isinstance(given, RowVerdict):
@@ -125,7 +125,7 @@ class LeaderboardRules:
         return None
 
     def _argument_failure(
-        self, name: str, value: object, answer: ExpectedCall, signature: Signature
+        self, name: str, value: object, answer: ExpectedCall, signature: CallSignature
     ) -> RowVerdict | None:
         if name not in signature.properties or name not in answer.arguments:
             return failed("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")

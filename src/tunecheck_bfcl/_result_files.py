@@ -21,7 +21,7 @@ _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedResult:
     """One row of a result file. `problem` says why it cannot be read; then there is no result.
 
     `episode` is what the record says of how the conversation went.
@@ -39,13 +39,13 @@ class ResultFile:
     model: str
     category: Category
 
-    def rows(self) -> Iterator[Recorded]:
+    def rows(self) -> Iterator[RecordedResult]:
         with told_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
             array = _array(content)
         except ValueError as error:
-            yield Recorded("row-1", problem=f"the file is not JSON: {error}")
+            yield RecordedResult("row-1", problem=f"the file is not JSON: {error}")
             return
         if array is not None:
             for number, value in enumerate(array, 1):
@@ -55,27 +55,27 @@ class ResultFile:
             if line.strip():
                 yield self._line(line, number)
 
-    def _line(self, line: bytes, number: int) -> Recorded:
+    def _line(self, line: bytes, number: int) -> RecordedResult:
         try:
             value = loads(line)
         except ValueError as error:
             named = _ID.search(line)
             name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
-            return Recorded(row_id(name, self.category.name), problem=problem)
+            return RecordedResult(row_id(name, self.category.name), problem=problem)
         return self._record(value, number)
 
-    def _record(self, value: JSON, number: int) -> Recorded:
+    def _record(self, value: JSON, number: int) -> RecordedResult:
         if not isinstance(value, dict):
-            return Recorded(f"row-{number}", problem=f"row {number} is not an object")
+            return RecordedResult(f"row-{number}", problem=f"row {number} is not an object")
         name = value.get("id")
         if not isinstance(name, str) or not name:
-            return Recorded(f"row-{number}", problem=f"row {number} has no id")
+            return RecordedResult(f"row-{number}", problem=f"row {number} has no id")
         name = row_id(name, self.category.name)
         if "result" not in value:
-            return Recorded(name, problem=f"row {number} has no result")
+            return RecordedResult(name, problem=f"row {number} has no result")
         episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
-        return Recorded(name, value["result"], episode=episode)
+        return RecordedResult(name, value["result"], episode=episode)
 
 
 @dataclass(frozen=True, slots=True)

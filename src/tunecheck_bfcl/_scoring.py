@@ -19,7 +19,7 @@ from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._entries import CheckRow, entry_ids, read_entries
-from tunecheck_bfcl._result_files import Recorded, ResultFile, asked_in_mode, find_results
+from tunecheck_bfcl._result_files import RecordedResult, ResultFile, asked_in_mode, find_results
 from tunecheck_bfcl._single_turn import check_single_turn
 from tunecheck_bfcl._summary import CategoryScore, ModelScore, failed
 
@@ -67,7 +67,7 @@ def score_results(
         asked = mode or asked_in_mode(group)
         for file in group:
             by_category.setdefault(file.category.name, []).append((file, asked))
-    scorer = Scorer(find_bfcl(data), compat=compat, names=names)
+    scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
     scored = _scored(scorer, by_category, workers)
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
@@ -77,7 +77,7 @@ def score_results(
 
 
 def _scored(
-    scorer: Scorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
+    scorer: LeaderboardScorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
 ) -> dict[Path, CategoryScore]:
     if workers < 2:
         scores = [scorer.score(CATEGORIES[name], files) for name, files in by_category.items()]
@@ -100,7 +100,7 @@ def _size(files: Iterable[ResultFile]) -> int:
     return sum(file.path.stat().st_size for file in files)
 
 
-class Scorer:
+class LeaderboardScorer:
     """Scores result files against one copy of BFCL."""
 
     def __init__(self, files: BfclFiles, *, compat: bool, names: Names) -> None:
@@ -127,7 +127,7 @@ class Scorer:
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
         return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
 
-    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
+    def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         if record.problem is not None:
             return failed(_UNREADABLE, record.problem)
         if row is None:

@@ -13,7 +13,7 @@ from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step,
 from tunecheck.formats import read_calls, tools_of
 from tunecheck.plugins import JSON, sentence
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
-from tunecheck_bfcl._leaderboard_answers import Call, ExpectedCall, LeaderboardRules, Signature, UnusableAnswerError
+from tunecheck_bfcl._leaderboard_answers import Call, CallSignature, ExpectedCall, LeaderboardRules, UnusableAnswerError
 from tunecheck_bfcl._source_literals import source_calls, source_value
 from tunecheck_bfcl._summary import failed
 from tunecheck_bfcl._text import UndecodableError
@@ -106,7 +106,7 @@ def _failure(
     if len(calls) != expected:
         return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
-    return rules.failure(calls[0], answers[0], Signature.read(document))
+    return rules.failure(calls[0], answers[0], CallSignature.read(document))
 
 
 def _unordered_failure(
@@ -118,7 +118,7 @@ def _unordered_failure(
         return failed("parallel_function_checker_no_order:wrong_count", text)
     free = list(range(len(calls)))
     for answer in answers:
-        signature = Signature.read(documents.get(answer.name))
+        signature = CallSignature.read(documents.get(answer.name))
         failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
         fitting = next((place for place, failure in failures if failure is None), None)
         if fitting is None:
@@ -226,7 +226,7 @@ def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: 
 
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the answer's function can pass."""
-    signature = Signature.read(_whole(documents.get(answer.name)))
+    signature = CallSignature.read(_whole(documents.get(answer.name)))
     for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")

@@ -8,12 +8,12 @@ import numpy
 from tunecheck.statistics import (
     CONFIDENCE,
     FLIPS,
-    Clusters,
     Codes,
     Estimate,
     Floats,
     Labels,
     PairedScores,
+    RowGroups,
     as_clusters,
     filled,
     flip_scores,
@@ -34,7 +34,7 @@ def paired_weighted(
     """Return the weighted sum of the parts' means in both runs, and its difference.
 
     Intervals are Student's on the standard error of stratified samples: Cochran, "Sampling Techniques" (1977), section
-    5.3; with clusters, which may lie across parts, of the sums that each adds to the figure, as `Clusters.mean_error`.
+    5.3; with clusters, which may lie across parts, of the sums that each adds to the figure, as `RowGroups.mean_error`.
     The test is the sign-flip permutation of what rows (or clusters) add to the difference.
 
     Args:
@@ -59,7 +59,7 @@ def paired_weighted(
 
 
 def _estimate(
-    values: Floats, parts: Codes, of_row: Floats, sizes: Codes, groups: Clusters | None, confidence: float
+    values: Floats, parts: Codes, of_row: Floats, sizes: Codes, groups: RowGroups | None, confidence: float
 ) -> Estimate:
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
     spread = of_row * (values - means[parts])

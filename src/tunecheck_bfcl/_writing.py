@@ -13,7 +13,7 @@ from tunecheck.episodes import BY_STEP, REASONING, CallMode, RowVerdict, mode_of
 from tunecheck.plugins import JSON, dumps_line, lines, loads, open_regular, replacing
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._result_files import ResultFile, asked_in_mode
-from tunecheck_bfcl._scoring import Scorer, Scores
+from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 
@@ -180,7 +180,7 @@ class RunFiles:
         self.files[category.name] = ResultFile(path, model_folder(self._model), category)
         return path
 
-    def scores(self, scorer: Scorer, asked: CallMode | None) -> Scores:
+    def scores(self, scorer: LeaderboardScorer, asked: CallMode | None) -> Scores:
         """Return the scores: each row's verdict by the run; others, and those read in another mode, are judged here.
 
         `asked` is how the model was asked; if it is None, the files decide.

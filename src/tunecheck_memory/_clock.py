@@ -18,7 +18,7 @@ EXCHANGE_US = 1_000_000
 """The virtual time of a message and its reply."""
 
 
-class Clock:
+class SessionClock:
     """Virtual time of a conversation: it passes with messages and jumps, and never goes back.
 
     If `tells_agent` is True, the agent is informed of jumps.
@@ -45,7 +45,7 @@ class Clock:
         return self._now_us
 
 
-class RealClock(Clock):
+class RealClock(SessionClock):
     """The time of the machine."""
 
     def __init__(
@@ -72,11 +72,11 @@ class RealClock(Clock):
         return self.now()
 
 
-def make_clock(name: ClockName) -> Clock:
+def make_clock(name: ClockName) -> SessionClock:
     clocks = get_args(ClockName)
     if name not in clocks:
         raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
-    return RealClock() if name == "real" else Clock(tells_agent=name == "mirrored")
+    return RealClock() if name == "real" else SessionClock(tells_agent=name == "mirrored")
 
 
 def as_iso(at_us: int) -> str:

@@ -49,16 +49,16 @@ def event_log_path(run: Path, trial: int) -> Path:
     return run / FOLDER / session_name(trial) / EVENTS
 
 
-class _Record(msgspec.Struct, frozen=True, tag_field="k"): ...
+class _EventRecord(msgspec.Struct, frozen=True, tag_field="k"): ...
 
 
-class _Session(_Record, frozen=True, tag="session"):
+class _Session(_EventRecord, frozen=True, tag="session"):
     start: int
     made_of: dict[str, Any]
     format_version: int = FORMAT_VERSION
 
 
-class _Do(_Record, frozen=True, tag="do", omit_defaults=True):
+class _Do(_EventRecord, frozen=True, tag="do", omit_defaults=True):
     n: int
     key: str
     at: int
@@ -66,13 +66,13 @@ class _Do(_Record, frozen=True, tag="do", omit_defaults=True):
     changed: dict[str, Any] | None = None
 
 
-class _Done(_Record, frozen=True, tag="done", omit_defaults=True):
+class _Done(_EventRecord, frozen=True, tag="done", omit_defaults=True):
     n: int
     outcome: Outcome
     changed: dict[str, Any] | None = None
 
 
-class _Did(_Record, frozen=True, tag="did", omit_defaults=True):
+class _Did(_EventRecord, frozen=True, tag="did", omit_defaults=True):
     n: int
     effect: Effect
     outcome: Outcome

@@ -15,7 +15,7 @@ from tunecheck.plugins import JSON, plain
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_memory._wording import Wording
+    from tunecheck_memory._wording import SessionWording
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Scene:
 
     now_us: Callable[[], int]
     random: random.Random
-    wording: Wording
+    wording: SessionWording
 
 
 class Kind:
@@ -242,7 +242,7 @@ class Kind:
         """Make one test. A kind implements this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions()")
 
-    def check(self, wording: Wording) -> None:
+    def check(self, wording: SessionWording) -> None:
         """Check before the run that the wording has all texts that the tests need. By default, do nothing.
 
         Raises:

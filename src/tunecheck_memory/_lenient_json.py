@@ -37,10 +37,10 @@ def read_lenient(text: str) -> JSON:
     except ValueError:
         pass
     fenced = _FENCE.search(text) if "```" in text else None
-    return _Reader(fenced[1] if fenced else text).read()
+    return _LenientReader(fenced[1] if fenced else text).read()
 
 
-class _Reader:
+class _LenientReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0

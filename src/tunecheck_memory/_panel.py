@@ -105,7 +105,7 @@ def _entries(column: Iterable[JSON]) -> Iterator[LogEntry]:
 
 
 @dataclass
-class _Conversation:
+class _PanelConversation:
     """One conversation: its tests, and their messages."""
 
     tests: list[dict[str, Any]] = field(default_factory=list)
@@ -164,7 +164,7 @@ class TimelineReader:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._conversations: dict[str, _Conversation] = {}
+        self._conversations: dict[str, _PanelConversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
         """Take a test; return its own log."""
@@ -173,7 +173,7 @@ class TimelineReader:
             return None
         name = str(row.get("outputs.session"))[:100]
         if name in self._conversations or len(self._conversations) < _MOST_SESSIONS:
-            self._conversations.setdefault(name, _Conversation()).add(number, row, log)
+            self._conversations.setdefault(name, _PanelConversation()).add(number, row, log)
         shown = [entry.shown for entry in log[:_MOST_ENTRIES]]
         if len(log) > _MOST_ENTRIES:
             shown.append(["", "", [], f"and {len(log) - _MOST_ENTRIES:,} more entries"])

@@ -30,7 +30,7 @@ from tunecheck_memory._effects import (
 )
 from tunecheck_memory._kind import AskJudge, Definition, Kind, Points, Replied, Say, Scene, Step, Steps, Wait
 from tunecheck_memory._tokens import Tokenizer
-from tunecheck_memory._wording import FillerPool, FillerWriter, Wording
+from tunecheck_memory._wording import FillerPool, FillerWriter, SessionWording
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Task:
     `replies` are the agent's replies since the question, and `over` is True once they suffice.
     """
 
-    def __init__(self, test: Test, wording: Wording, now_us: Callable[[], int]) -> None:
+    def __init__(self, test: Test, wording: SessionWording, now_us: Callable[[], int]) -> None:
         self.test = test
         self.begun_at: int | None = None
         self.reply_tokens = 0
@@ -156,7 +156,7 @@ class Settings:
     """
 
     memory_span: int
-    wording: Wording
+    wording: SessionWording
     filler: FillerPool
     tokenizer: Tokenizer
     start_us: int = 0

@@ -20,7 +20,7 @@ from msgspec import structs
 from tunecheck import ConfigurationError, EndpointError, RunError
 from tunecheck.plugins import JSON, CallsMade, CostTracker, whole_number
 from tunecheck_memory._agents import Agent
-from tunecheck_memory._clock import Clock
+from tunecheck_memory._clock import SessionClock
 from tunecheck_memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck_memory._event_log import PROMPT_SIZE, Event, EventLog
 from tunecheck_memory._kind import AskJudge
@@ -61,7 +61,7 @@ class Session:
     schedule: Callable[[], Schedule]
     agent: Agent
     make_judge: Callable[[], Judge]
-    clock: Clock
+    clock: SessionClock
     log: EventLog
     key: Callable[[int], str]
     state: SessionState

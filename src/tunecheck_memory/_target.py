@@ -28,7 +28,7 @@ from tunecheck_memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
     from tunecheck_memory._scheduler import Settings, Test
-    from tunecheck_memory._wording import Wording
+    from tunecheck_memory._wording import SessionWording
 
 
 class MemoryTarget(EndpointTargetBase):
@@ -252,7 +252,7 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
     }
 
 
-def _wording_hash(wording: Wording) -> str:
+def _wording_hash(wording: SessionWording) -> str:
     """Return a hash of all texts and the menu, independent of the files' places."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
     texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}

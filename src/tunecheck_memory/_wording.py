@@ -80,7 +80,7 @@ class JokesWording(Written, frozen=True):
     question: _WithElapsed
 
 
-class Wording(Written, frozen=True):
+class SessionWording(Written, frozen=True):
     """All texts outside definitions; `reset` holds farewells by title."""
 
     introduction: str
@@ -94,7 +94,7 @@ class Wording(Written, frozen=True):
         return self.reset.get(title) or self.reset.get("*")
 
 
-def load_wording(path: Path | str | None = None) -> Wording:
+def load_wording(path: Path | str | None = None) -> SessionWording:
     """Read a wording from a YAML file; missing texts are taken from the shipped one.
 
     Raises:
@@ -104,7 +104,7 @@ def load_wording(path: Path | str | None = None) -> Wording:
     return shipped if path is None else _read(path, msgspec.to_builtins(shipped))
 
 
-def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
+def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
     """Merge the texts of a file over the shipped ones; a menu's path is relative to the file."""
     document = read_yaml(path)
     texts = document.value
@@ -117,7 +117,7 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
                     lines["menu_file"] = str(Path(path).parent / menu)
                 own[section] = {**shipped.get(section, {}), **lines}
         texts = {**shipped, **own}
-    return read_as(texts, Wording, document.where)
+    return read_as(texts, SessionWording, document.where)
 
 
 SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
@@ -163,7 +163,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     return FillerPool(pairs, file.name)
 
 
-class _Line(msgspec.Struct):
+class _WordingLine(msgspec.Struct):
     question: str
     answer: str
 
@@ -186,17 +186,17 @@ def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
         if line.strip():
             where = f"{name}, line {number}"
             try:
-                yield _pair(loads(line), _Line, where)
+                yield _pair(loads(line), _WordingLine, where)
             except ValueError as error:
                 raise DataError(f"{where}: not JSON: {error}") from None
 
 
-def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[str, str]:
-    read: _Line | _Trivia = read_as(entry, form, where, error=DataError)
+def _pair(entry: JSON, form: type[_WordingLine] | type[_Trivia], where: str) -> tuple[str, str]:
+    read: _WordingLine | _Trivia = read_as(entry, form, where, error=DataError)
     return read.question, read.answer
 
 
-class _Entry(NamedTuple):
+class _WordingEntry(NamedTuple):
     """Token counts of a line, and of its answer followed by a comma (`inner`) or by a bracket (`last`)."""
 
     line: str
@@ -213,12 +213,12 @@ class FillerWriter:
     does not require a new count of the whole list.
     """
 
-    def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:
+    def __init__(self, pool: FillerPool, wording: SessionWording, tokenizer: Tokenizer) -> None:
         self._pairs = pool.pairs
         self._wording = wording
         self._count = tokenizer.count
         self._preface = tokenizer.count(wording.filler.preface)
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, _WordingEntry] = {}
 
     def write(self, source: random.Random, tokens: int) -> Filler:
         draws = [source.randrange(len(self._pairs))]
@@ -237,11 +237,11 @@ class FillerWriter:
     def _answers(self, draws: list[int]) -> str:
         return str([self._pairs[place][1] for place in draws])
 
-    def _entry(self, place: int) -> _Entry:
+    def _entry(self, place: int) -> _WordingEntry:
         entry = self._entries.get(place)
         if entry is None:
             question, told = self._pairs[place]
             line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
-            entry = _Entry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
+            entry = _WordingEntry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
             self._entries[place] = entry
         return entry

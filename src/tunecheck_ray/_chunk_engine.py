@@ -22,9 +22,9 @@ from tunecheck.pipeline import (
     CachedResults,
     Engine,
     Journal,
+    JournalReader,
     ModelCall,
     Plan,
-    Recorded,
     ResultRow,
     RowState,
     RunCalls,
@@ -273,7 +273,7 @@ class ChunkRunner:
                 for record in records:
                     journal.take(record)
         names = frozenset(evaluator.name for evaluator in self._plan.evaluators)
-        own = Recorded(path, by_row=True, evaluators=names, answers=True, since=0)
+        own = JournalReader(path, by_row=True, evaluators=names, answers=True, since=0)
         opened.callback(own.close)
         return CachedResults(own)
 

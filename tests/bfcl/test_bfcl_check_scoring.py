@@ -21,7 +21,7 @@ from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl import score_results
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._result_files import ResultFile
-from tunecheck_bfcl._scoring import Scorer
+from tunecheck_bfcl._scoring import LeaderboardScorer
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
@@ -266,8 +266,8 @@ def test_a_log_of_any_shape_says_nothing(log: object, tmp_path: Path) -> None:
 
 
 @cache
-def scorer(compat: bool) -> Scorer:
-    return Scorer(files(), compat=compat, names="auto")
+def scorer(compat: bool) -> LeaderboardScorer:
+    return LeaderboardScorer(files(), compat=compat, names="auto")
 
 
 json_values = st.recursive(

@@ -16,7 +16,7 @@ from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS, Language, named_
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
 from tunecheck_bfcl._data.loader import load_bfcl
-from tunecheck_bfcl._data.prompts import Wording
+from tunecheck_bfcl._data.prompts import PromptWording
 from tunecheck_bfcl._data.rows import to_tools, with_hints
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _rows(names: str, folder: Path) -> list[dict[str, Any]]:
     return [dict(row.values) for row in load_bfcl(f"{names}?data={folder}").rows()]
 
 
-def _tools(*documents: dict[str, Any], words: Wording | None = None) -> list[Any]:
+def _tools(*documents: dict[str, Any], words: PromptWording | None = None) -> list[Any]:
     return to_tools(documents, words)
 
 
@@ -169,8 +169,8 @@ def test_held_out_functions_are_not_on_offer_and_come_in_a_turn_in_which_nobody_
 
 
 def test_only_functions_on_offer_from_the_start_say_which_language_they_are_in(copy: Path) -> None:
-    hint = Wording.read(copy / "bfcl_eval").python
-    assert hint != Wording().python
+    hint = PromptWording.read(copy / "bfcl_eval").python
+    assert hint != PromptWording().python
     for row in _rows("multi_turn_miss_func", copy):
         assert all(each["description"].endswith(hint) for each in row["functions"])
         later = [each for documents in row["held_out"].values() for each in documents]
@@ -211,7 +211,7 @@ def test_function_names_in_tools_are_those_that_published_runs_answer_with(copy:
 
 
 def test_a_float_becomes_a_number_that_says_so() -> None:
-    words = Wording(floating=" (a float)")
+    words = PromptWording(floating=" (a float)")
     (tool,) = _tools(document("f", x={"type": "float", "description": "A size."}), words=words)
     assert tool["function"]["parameters"] == {
         "type": "object",
@@ -253,7 +253,7 @@ def test_a_document_keeps_what_a_tool_has_no_place_for_and_its_source_is_left_as
 )
 def test_odd_parameters_make_a_tool_all_the_same(parameters: JSON) -> None:
     odd: dict[str, JSON] = {"name": "f", "parameters": parameters}
-    (tool,) = _tools(*with_hints([odd], "java", Wording()))
+    (tool,) = _tools(*with_hints([odd], "java", PromptWording()))
     assert tool["function"]["parameters"]["type"] == "object"
 
 
@@ -265,7 +265,7 @@ def test_a_schema_nested_without_end_is_converted_without_end_of_the_stack() -> 
 
 
 def test_java_lists_and_javascript_objects_tell_their_parts_in_words() -> None:
-    words = Wording(*(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"))
+    words = PromptWording(*(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"))
     schemas: dict[str, dict[str, JSON]] = {
         "a": {"type": "ArrayList", "description": "A", "items": {"type": "String"}},
         "b": {"type": "any", "description": "B"},
@@ -293,7 +293,7 @@ def test_a_copy_without_its_own_words_gets_ours(tmp_path: Path) -> None:
     package = make_tree(tmp_path).parent
     (package / HINTS).unlink()
     (package / TOOL_HINTS).unlink()
-    assert Wording.read(package) == Wording()
+    assert PromptWording.read(package) == PromptWording()
     assert _rows("simple_python", tmp_path)[0]["functions"][0]["description"] == "Does f.g. Write calls in Python 3."
 
 

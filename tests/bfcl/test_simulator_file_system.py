@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Result
+from tunecheck.simulators import Backend, OperationResult
 from tunecheck_bfcl._services._file_system import GorillaFileSystem
 from tunecheck_bfcl._services._file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
 
@@ -220,7 +220,7 @@ def test_a_change_that_is_refused_leaves_the_order_of_entries(shell: Shell) -> N
 
 def test_copies_of_copies_end_where_there_is_no_room() -> None:
     shell = Shell({"root": {"w": directory(d=directory(f=file("x" * 1_000)))}})
-    results: list[Result] = []
+    results: list[OperationResult] = []
     for _ in range(40):  # each round doubles what is below d
         results.append(shell.cp(source="d", destination="e"))
         shell.mkdir(dir_name="b")

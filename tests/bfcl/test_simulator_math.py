@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Result
+from tunecheck.simulators import Backend, OperationResult
 from tunecheck_bfcl._services._math_api import MAX_PRECISION, MathAPI
 
 NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-def call(name: str, *positional: Any, **arguments: Any) -> Result:
+def call(name: str, *positional: Any, **arguments: Any) -> OperationResult:
     return Backend({"MathAPI": MathAPI()}).call(FunctionCall(name, arguments), positional)
 
 

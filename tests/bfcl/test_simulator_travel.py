@@ -16,7 +16,7 @@ from tests.simulator_differential import ground_truth_cases, long_context
 from tests.simulator_services import awkward_arguments, backend, call, differences, mismatched_definitions
 
 from tunecheck import DataError
-from tunecheck.simulators import Backend, Result
+from tunecheck.simulators import Backend, OperationResult
 from tunecheck_bfcl._services._travel_api import TravelAPI
 
 YEAR = date.today().year  # noqa: DTZ011
@@ -34,7 +34,7 @@ def state(started: Backend) -> Any:
     return started.states()["TravelAPI"]
 
 
-def book(started: Backend, **changes: Any) -> Result:
+def book(started: Backend, **changes: Any) -> OperationResult:
     return call(started, "book_flight", **{"access_token": "tok", "card_id": "card", **FLIGHT, **changes})
 
 

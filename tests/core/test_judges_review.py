@@ -27,7 +27,7 @@ from tunecheck import (
 )
 from tunecheck.cli import Invocation, Options, make_evaluators
 from tunecheck.cli._evaluate.evaluator_choice import give_prices
-from tunecheck.cli._evaluate.job import Job, completed, prepare
+from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare
 from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
 from tunecheck.endpoints._base import Prices
 from tunecheck.evaluators import data_mark, judge_endpoint, shown
@@ -254,7 +254,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def prepared(options: Options) -> Job:
+def prepared(options: Options) -> PreparedRun:
     trust, invocation = Trust(), Invocation()
     return prepare(completed(options, trust, invocation), trust, invocation)
 

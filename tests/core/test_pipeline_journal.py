@@ -21,7 +21,7 @@ from tests.pipeline_parts import strict_lines
 from tests.platforms import posix_only
 
 from tunecheck import ConfigurationError, RunError
-from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
+from tunecheck.pipeline._journal import CachedResults, Journal, JournalReader
 from tunecheck.plugins import Failure, is_held, lock
 
 HEADER = b'{"k":"journal","format_version":1'
@@ -49,8 +49,8 @@ def write(path: Path, *rows: int, **more: Any) -> None:
 
 def recorded(
     path: Path, *, by_row: bool = True, evaluators: tuple[str, ...] = ("e",), answers: bool = True
-) -> Recorded:
-    return Recorded(path, by_row=by_row, evaluators=frozenset(evaluators), answers=answers)
+) -> JournalReader:
+    return JournalReader(path, by_row=by_row, evaluators=frozenset(evaluators), answers=answers)
 
 
 def answers_in(path: Path, count: int, **options: Any) -> list[int]:

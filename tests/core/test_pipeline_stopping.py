@@ -37,7 +37,7 @@ from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
-from tunecheck.pipeline._worker_queues import Job, Reply, WorkerQueue
+from tunecheck.pipeline._worker_queues import Job, QueueReply, WorkerQueue
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""
@@ -322,7 +322,7 @@ class Broken:
 
     async def close(self) -> None: ...
 
-    async def run(self, batch: Any) -> Reply:
+    async def run(self, batch: Any) -> QueueReply:
         raise RunError("a worker process cannot be replaced")
 
 
@@ -342,10 +342,10 @@ class Counting(Broken):
         self.largest = largest
         self.batches: list[int] = []
 
-    async def run(self, batch: Any) -> Reply:
+    async def run(self, batch: Any) -> QueueReply:
         self.batches.append(len(batch))
         await asyncio.sleep(0)
-        return Reply([[{"n": 1}] for _ in batch])
+        return QueueReply([[{"n": 1}] for _ in batch])
 
 
 def jobs(count: int) -> list[Job]:

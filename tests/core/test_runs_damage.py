@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, run
 
 from tunecheck import EvaluationResult, Row, Run, RunError, score
-from tunecheck.pipeline._journal import Journal, Recorded
+from tunecheck.pipeline._journal import Journal, JournalReader
 
 ROWS = 20
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(ROWS)]
@@ -208,8 +208,8 @@ def write(path: Path, rows: range) -> None:
     journal.close()
 
 
-def read(path: Path) -> Recorded:
-    return Recorded(path, by_row=True, evaluators=frozenset(), answers=True)
+def read(path: Path) -> JournalReader:
+    return JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
 
 
 @given(st.data())

@@ -21,7 +21,7 @@ from tests.report_parts import make_run, small_rows
 
 from tunecheck import ConfigurationError, Run, RunError, find_run
 from tunecheck._records import sealed
-from tunecheck.pipeline._journal import Journal, Recorded
+from tunecheck.pipeline._journal import Journal, JournalReader
 from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.plugins import read_object
 from tunecheck.report import running
@@ -226,7 +226,7 @@ def journal_of_far_rows(path: Path) -> None:
 def test_a_journals_rows_take_memory_by_their_count_and_not_by_their_numbers(tmp_path: Path) -> None:
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
     tracemalloc.start()
-    found = Recorded(path, by_row=True, evaluators=frozenset(), answers=True)
+    found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.answer(39 << 20, "0") == {"response": ""}
@@ -235,10 +235,10 @@ def test_a_journals_rows_take_memory_by_their_count_and_not_by_their_numbers(tmp
 
 def test_a_run_may_say_of_itself_that_it_has_any_number_of_rows(tmp_path: Path) -> None:
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
-    found = Recorded(path, by_row=True, evaluators=frozenset(), answers=True)
+    found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
     tracemalloc.start()
     path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 50))
-    told = Recorded(path, by_row=True, evaluators=frozenset(), answers=True).told_loss(1 << 20)
+    told = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).told_loss(1 << 20)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.told_loss() is None
@@ -257,7 +257,7 @@ def test_a_count_that_no_file_reaches_is_passed_over(foreign: Path, key: str) ->
 def test_a_count_of_synced_records_that_no_file_reaches_counts_for_nothing(tmp_path: Path) -> None:
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
     path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 10**400))
-    assert Recorded(path, by_row=True, evaluators=frozenset(), answers=True).lost == 0
+    assert JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).lost == 0
 
 
 @pytest.mark.parametrize("rate", [10**400, 1e308, -1, "1", True], ids=lambda rate: str(rate)[:6])

@@ -13,7 +13,7 @@ from tests.memory_session_parts import Had, Scripted, have, session_in, some_set
 from tunecheck import ConfigurationError, RunError, StopRunError, ThrottledError
 from tunecheck.plugins import CallsMade, RecordFile
 from tunecheck_memory import Definition, Say, Steps, Wait
-from tunecheck_memory._clock import START_US, Clock, RealClock
+from tunecheck_memory._clock import START_US, RealClock, SessionClock
 from tunecheck_memory._effects import Consult, Jump, Outcome, Register, ResetAgent, Send
 from tunecheck_memory._event_log import EventLog, read_events
 from tunecheck_memory._kinds.instructions import ProspectiveMemory
@@ -242,7 +242,7 @@ async def test_a_stopped_session_finishes_its_exchange_and_begins_no_other(unbro
 
 
 def test_a_mirrored_clock_tells_the_agent_of_time_that_passes(tmp_path: Path) -> None:
-    had = have(tmp_path, clock=Clock(tells_agent=True))
+    had = have(tmp_path, clock=SessionClock(tells_agent=True))
     jumps = [(effect, outcome) for effect, outcome in had.stream if isinstance(effect, Jump)]
     assert [until for _, until in had.agent.advanced] == [outcome.at_us for _, outcome in jumps]
     assert all(start < until for start, until in had.agent.advanced)
@@ -256,8 +256,8 @@ def test_time_that_passes_is_told_again_under_its_key_when_that_was_in_flight(tm
 
     first, second = Lost(), Scripted()
     with pytest.raises(KeyboardInterrupt):
-        have(tmp_path, agent=first, clock=Clock(tells_agent=True))
-    have(tmp_path, agent=second, clock=Clock(tells_agent=True))
+        have(tmp_path, agent=first, clock=SessionClock(tells_agent=True))
+    have(tmp_path, agent=second, clock=SessionClock(tells_agent=True))
     assert second.advanced[0] == first.advanced[0]
 
 

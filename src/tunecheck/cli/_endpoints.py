@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(CommandOptions):
+class EndpointCheckOptions(CommandOptions):
     definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
 
 
-@command(CheckOptions)
-def check(options: CheckOptions, invocation: Invocation) -> int:
+@command(EndpointCheckOptions)
+def check(options: EndpointCheckOptions, invocation: Invocation) -> int:
     """Send one small request with a tool, and say what came back; `endpoints doctor` asks more.
 
     Exit codes: 0 it answered; 1 it did not; 2 the definition is wrong.
@@ -45,7 +45,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorOptions(CheckOptions, JsonOptions):
+class DoctorOptions(EndpointCheckOptions, JsonOptions):
     pass
 
 

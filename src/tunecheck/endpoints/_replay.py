@@ -172,7 +172,7 @@ def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
 # -- the file
 
 
-class _Place(NamedTuple):
+class _AnswerPlace(NamedTuple):
     """The place of a record; `has_id`: the record has an `id`."""
 
     line: int
@@ -194,7 +194,7 @@ class RecordedFile:
     def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
         self.path = path
         self._answer_keys = answer_keys
-        self._places: dict[bytes, _Place] = {}
+        self._places: dict[bytes, _AnswerPlace] = {}
         digest, offset = hashlib.sha256(), 0
         try:
             with path.open("rb") as file:
@@ -239,7 +239,7 @@ class RecordedFile:
             raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
         if not any(key in record for key in self._answer_keys):
             raise DataError(f"{where}: holds no answer: none of {', '.join(self._answer_keys)}")
-        place = _Place(number, offset, "id" in record)
+        place = _AnswerPlace(number, offset, "id" in record)
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)
             by_id = key.startswith(b"id ")

@@ -20,7 +20,7 @@ from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode
 from tunecheck.episodes._playing import Attempt, GroundTruth, Player, Services, play
 from tunecheck.episodes._states import copied, leaves
-from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._backend import Backend, OperationResult
 from tunecheck.simulators._base import ArgumentError
 
 _LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
@@ -55,7 +55,7 @@ class MadeCall:
     """
 
     call: FunctionCall
-    result: Result
+    result: OperationResult
     changed: bool
     acted: bool
     refused: bool = False
@@ -187,7 +187,7 @@ def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
     return call, True
 
 
-def _found_out(call: FunctionCall, result: Result, states: object) -> bool:
+def _found_out(call: FunctionCall, result: OperationResult, states: object) -> bool:
     """Return True if the call has a question's name, or if its answer repeats values of the state."""
     if _ASKS.search(call.name):
         return True

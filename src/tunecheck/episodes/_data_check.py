@@ -62,7 +62,7 @@ class GroundTruthCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class CheckedConversation:
     """An entry. `offered` are the names of its functions, None for all that its simulators have; `held_out` by turn.
 
     `by_name` are those that are held out by their name alone, and so must be operations of a simulator.
@@ -163,7 +163,7 @@ class EntryCheck:
     `start` is the state before the first, `is_unchanged` whether the last leaves the same.
     """
 
-    def __init__(self, entry: Conversation, services: Services) -> None:
+    def __init__(self, entry: CheckedConversation, services: Services) -> None:
         self.entry = entry
         self.played: list[PlayedCall] = []
         self._services = services
@@ -296,7 +296,7 @@ def reports_failure(operation: str, value: object) -> bool:
     )
 
 
-def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
+def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversation:
     """Read the entry of a row; `number` (from 1) names a row without an id.
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
@@ -310,7 +310,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
         refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
     held_out = held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
-    return Conversation(
+    return CheckedConversation(
         name=entry_name(row, number),
         turns=turns,
         ground_truth=_read_truth(truth),

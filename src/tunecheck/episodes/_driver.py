@@ -20,7 +20,7 @@ from tunecheck.episodes._dialects import Dialect
 from tunecheck.episodes._episode import UNKNOWN, Answered, Called, Episode, Said, StateSeen, TurnEnded, input_entry
 from tunecheck.episodes._scenario import Scenario
 from tunecheck.episodes._speakers import Message, Model, User
-from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._backend import Backend, OperationResult
 
 MOST_TURNS = 200
 """Most turns of one conversation: a simulated user might never end it."""
@@ -135,5 +135,5 @@ class Conversation:
             self.episode.add(Called(call, result))
         self._messages.extend(self.dialect.results(message, decoded, [result.text for result in results]))
 
-    def _make(self, calls: Sequence[FunctionCall]) -> list[Result]:
+    def _make(self, calls: Sequence[FunctionCall]) -> list[OperationResult]:
         return [self.backend.call(call) for call in calls]

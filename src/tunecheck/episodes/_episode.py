@@ -18,7 +18,7 @@ from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.episodes._decoding import decode_step
 from tunecheck.episodes._speakers import Message, at
 from tunecheck.episodes._states import Change
-from tunecheck.simulators._backend import Result
+from tunecheck.simulators._backend import OperationResult
 
 _ENDINGS = {
     "answer": ("answer", "The answer is text, without a call: the turn is over."),
@@ -64,7 +64,7 @@ class Called:
     """
 
     call: FunctionCall
-    result: Result
+    result: OperationResult
     changes: Sequence[Change] = ()
     acted: bool = False
 

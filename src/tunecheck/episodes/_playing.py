@@ -19,7 +19,7 @@ from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
 from tunecheck.episodes._scenario import configuration_of, simulators_of
 from tunecheck.episodes._states import changes, copied
 from tunecheck.formats._reading import read_calls, read_python_calls
-from tunecheck.simulators._backend import Backend, Backends, Result, failure
+from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
 from tunecheck.simulators._base import Simulator
 
 MAX_CHANGES = 1_000
@@ -127,7 +127,7 @@ class Attempt:
         self._services = services
         self._named = named
 
-    def make(self, call: FunctionCall) -> Result:
+    def make(self, call: FunctionCall) -> OperationResult:
         """Make a model's call. Never raises."""
         if self._named and "0" in call.arguments:  # else the sign of a positional argument
             return failure(f"{call.name} has no parameter '0'")
@@ -135,16 +135,16 @@ class Attempt:
             return failure("an argument holds NaN or an infinity, which no call can")
         return self.backend.call(call)
 
-    def make_truth(self, item: object) -> list[Result]:
+    def make_truth(self, item: object) -> list[OperationResult]:
         """Make the calls of an item of the ground truth. Never raises: an unreadable item is an error result."""
         return self._make(self._services.read(item))
 
-    def _make(self, reading: Reading) -> list[Result]:
+    def _make(self, reading: Reading) -> list[OperationResult]:
         if not reading.calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
         return [self._make_read(call) for call in reading.calls]
 
-    def _make_read(self, call: FunctionCall) -> Result:
+    def _make_read(self, call: FunctionCall) -> OperationResult:
         return self.backend.call(call)
 
 

@@ -20,7 +20,7 @@ from tunecheck.episodes._episode import UNKNOWN, Episode
 from tunecheck.episodes._playing import Attempt, GroundTruth, Services
 from tunecheck.episodes._states import ABSENT, deviations, path_text
 from tunecheck.episodes._verdicts import RowVerdict, shown, unscored
-from tunecheck.simulators._backend import Result
+from tunecheck.simulators._backend import OperationResult
 
 Turn: TypeAlias = "list[tuple[FunctionCall, ...]]"
 """The calls of each step of a turn; a step without any is empty."""
@@ -224,12 +224,12 @@ def _turn_failure(
     return failed("multi_turn:irrelevance_error", f"called {shown(source_text(made))}; this turn asks for no call")
 
 
-def _key(result: Result) -> str | bytes:
+def _key(result: OperationResult) -> str | bytes:
     text = result.text
     return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def results_of(truth: Attempt, items: Iterable[JSON]) -> list[Result]:
+def results_of(truth: Attempt, items: Iterable[JSON]) -> list[OperationResult]:
     """Make the calls of a turn of the ground truth."""
     return [result for item in items for result in truth.make_truth(item)]
 
@@ -262,7 +262,7 @@ def _text(value: object) -> str:
     return "missing" if value is ABSENT else shown(value, _SHOWN)
 
 
-def missing_result(expected: Sequence[Result], had: Results) -> RowVerdict | None:
+def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerdict | None:
     """Return a failure if the model did not have all results that the ground truth's calls give."""
     missing = Counter(map(_key, expected)) - had
     if not missing:

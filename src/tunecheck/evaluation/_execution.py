@@ -29,7 +29,7 @@ from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
+from tunecheck.pipeline._journal import CachedResults, Journal, JournalReader
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
@@ -260,7 +260,7 @@ def _cores() -> int:
 
 def recorded_results(
     source: Run, now: RunFile, notes: list[str], *, accept_damage: bool, by_row: bool, since: int = sys.maxsize
-) -> Recorded:
+) -> JournalReader:
     """Return the recorded results of a run that still hold for the run that `now` describes.
 
     Raises:
@@ -269,7 +269,7 @@ def recorded_results(
     before = source.manifest()
     holds = reusable(before, now)
     notes += holds.notes
-    recorded = Recorded(
+    recorded = JournalReader(
         source.journal,
         by_row=by_row,
         evaluators=holds.evaluators,
@@ -300,7 +300,7 @@ class _Work:
     def settings(self) -> RunSettings:
         return self.execution.settings
 
-    def finish(self, earlier: Recorded | None, *, resumed: bool) -> EvaluationResult:
+    def finish(self, earlier: JournalReader | None, *, resumed: bool) -> EvaluationResult:
         """Take every row to its result; `earlier` is recorded in the run that this one reuses."""
         self.execution.facts.recall_from(self.manifest)
         path = self.run.journal.absolute()  # evaluators may go to another folder
@@ -341,7 +341,7 @@ class _Work:
             journal.accept(own.lost)
         return CachedResults(own, parent)
 
-    def _parent(self, notes: list[str]) -> Recorded | None:
+    def _parent(self, notes: list[str]) -> JournalReader | None:
         """Return what the run that this one was made from has recorded; if it cannot be read, note that."""
         manifest = self.manifest
         if not manifest.parent:

@@ -12,7 +12,7 @@ from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.pipeline._finished_rows import RowsView
-from tunecheck.pipeline._journal import Recorded
+from tunecheck.pipeline._journal import JournalReader
 from tunecheck.runs._store import Run
 from tunecheck.runs._verify import refuse_changed
 
@@ -100,7 +100,7 @@ class _RecordedAnswers(Target):
         self.simulated = bool(described.get("simulated"))
         self._run_id = run.id
         self._described = described
-        self._answers = Recorded(run.journal, by_row=True, evaluators=frozenset(), answers=True)
+        self._answers = JournalReader(run.journal, by_row=True, evaluators=frozenset(), answers=True)
         self._indices = self._answers.indices(len(rows))
 
     def input_hash(self, row: Row) -> str | None:
@@ -145,12 +145,14 @@ def rows_in_flight(
     Rows are answered in order. So these are the first `concurrency` rows without an answer (if a target answers:
     `asked`), and answered rows on which an evaluator has given no verdict.
     """
-    with closing(Recorded(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)) as known:
+    with closing(
+        JournalReader(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)
+    ) as known:
         indices = {*_indices(known, evaluators, concurrency, asked)}
     return [row.id for row in dataset.rows() if row.index in indices]
 
 
-def _indices(known: Recorded, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
+def _indices(known: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
     answered = {*known.answered()}
     failed = {row for row in range(max(answered, default=0) + concurrency) if known.failure(row, "target")}
     done = answered | failed

@@ -239,7 +239,7 @@ class PaidCall(NamedTuple):
     currency: str | None
 
 
-class Recorded:
+class JournalReader:
     """Reads a journal: finds the recorded work of a row.
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
@@ -463,7 +463,7 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
 Found = TypeVar("Found")
 
 
-class Finding(NamedTuple, Generic[Found]):
+class ReusableResult(NamedTuple, Generic[Found]):
     """A recorded result.
 
     `again`: it is in the parent's journal only and must be recorded again; `paid_elsewhere`: the parent has it;
@@ -479,20 +479,20 @@ class Finding(NamedTuple, Generic[Found]):
 class CachedResults:
     """The results that a run may reuse: its own, if it is resumed, and those of the run that it was made from."""
 
-    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
+    def __init__(self, own: JournalReader | None = None, parent: JournalReader | None = None) -> None:
         self._own = own
         self._parent = parent
 
     def __bool__(self) -> bool:
         return self._own is not None or self._parent is not None
 
-    def answer(self, index: int, input_hash: str | None) -> Finding[dict[str, JSON]] | None:
+    def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a row with these inputs, if there is one."""
         # Look in the parent in any case: the n-th row with equal inputs gets its n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         if self._own is None or (value := self._own.answer(index, input_hash)) is None:
-            return None if elsewhere is None else Finding(elsewhere, True, True, True)
-        return Finding(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
+            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+        return ReusableResult(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return the failure of a stage on a row earlier in this session, if it failed."""
@@ -506,21 +506,21 @@ class CachedResults:
         """Return the parts that this run recorded of an unfinished answer, by name."""
         return self._own.steps(index, input_hash) if self._own else {}
 
-    def verdict(self, name: str, index: int, input_hash: str | None) -> Finding[Output] | None:
+    def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
         """Return the verdict of an evaluator on these inputs, if there is one."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
         elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
         if own is None:
-            return None if elsewhere is None else Finding(elsewhere, True, True, True)
-        return Finding(own, False, elsewhere is not None, elsewhere is not None or not is_new)
+            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+        return ReusableResult(own, False, elsewhere is not None, elsewhere is not None or not is_new)
 
-    def call(self, key: str) -> Finding[dict[str, JSON]] | None:
+    def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to an evaluator's call with this key, if there is one."""
         if self._own is not None and (own := self._own.call(key)) is not None:
-            return Finding(own, False, False, True)
+            return ReusableResult(own, False, False, True)
         elsewhere = self._parent.call(key) if self._parent else None
-        return None if elsewhere is None else Finding(elsewhere, True, True, True)
+        return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
 
     def answered(self) -> Iterator[int]:
         """Yield the rows that this run answered before it was cut off."""

@@ -80,7 +80,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
         if key.endswith(_PROPERTIES)
         for fault in read_faults(value)
     )
-    answer = Answer.read(state.kind, state.row.values, state.target, arguments, faults)
+    answer = GivenAnswer.read(state.kind, state.row.values, state.target, arguments, faults)
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
@@ -95,7 +95,7 @@ def _fails(output: Mapping[str, object]) -> bool:
     return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
 
 
-def _explained(fault: Fault, answer: Answer) -> Sequence[Fault]:
+def _explained(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     """Return the fault, or more precise faults in its place."""
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
@@ -116,7 +116,7 @@ def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
         yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
 
 
-def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
+def _of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
@@ -126,7 +126,7 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
         yield fault if code == fault.code else replace(fault, code=code)
 
 
-def _compared(answer: Answer) -> Iterator[Fault]:
+def _compared(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the differences between the calls and the possible answers, which list the right values of arguments."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
@@ -155,7 +155,7 @@ def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class GivenAnswer:
     """The answer of a row that failed, as its failing evaluators saw it.
 
     `response` is what was answered, `reading` the calls in it; of a conversation it is the last step of the turn that
@@ -179,7 +179,7 @@ class Answer:
         columns: Mapping[str, JSON],
         arguments: Mapping[str, object],
         faults: Sequence[Fault],
-    ) -> Answer:
+    ) -> GivenAnswer:
         """Make it from a row's kind and columns, the target's columns, and failing evaluators' arguments and faults."""
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
@@ -265,7 +265,7 @@ def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Re
     return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
 
 
-def _answer_causes(answer: Answer) -> Iterator[Fault]:
+def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes that the answer itself shows, in any order."""
     yield from _of_ending(answer)
     encoding = [*_of_encoding(answer.response)]
@@ -281,7 +281,7 @@ def _answer_causes(answer: Answer) -> Iterator[Fault]:
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
     """Return the cause of an unusable reply, of a judge say."""
-    answer = Answer.read(None, {}, columns, {}, ())
+    answer = GivenAnswer.read(None, {}, columns, {}, ())
     found = [*_of_ending(answer), *_of_silence(answer)]
     return found[0].code if found else "unreadable"
 
@@ -289,7 +289,7 @@ def reply_cause(columns: Mapping[str, JSON]) -> str:
 # -- how it ended
 
 
-def _of_ending(answer: Answer) -> Iterator[Fault]:
+def _of_ending(answer: GivenAnswer) -> Iterator[Fault]:
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that never got its answer
         yield Fault(code=error_cause(error), message=error)
@@ -304,14 +304,14 @@ def _of_ending(answer: Answer) -> Iterator[Fault]:
         yield Fault(code=code, message=f"{words}, and it repeats itself" if repeats_itself(answer.said) else words)
 
 
-def _tokens(answer: Answer, reason: JSON) -> str:
+def _tokens(answer: GivenAnswer, reason: JSON) -> str:
     usage = answer.columns.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
     said = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
     return f"{said} after {tokens} tokens" if tokens is not None else said
 
 
-def _ends_inside(answer: Answer) -> bool:
+def _ends_inside(answer: GivenAnswer) -> bool:
     """True if a text without a finish reason stops inside a call or a thought."""
     if not answer.is_text or answer.reading.calls:
         return False
@@ -380,7 +380,7 @@ def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "string"
 
 
-def _of_calls(answer: Answer) -> Iterator[Fault]:
+def _of_calls(answer: GivenAnswer) -> Iterator[Fault]:
     of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
     offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
     whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation only steps are looked at
@@ -393,7 +393,7 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
         yield Fault(code="extra_call", call=first.name, actual=first.arguments)
 
 
-def _of_names(answer: Answer) -> Iterator[Fault]:
+def _of_names(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield faults for called names that no tool has: other spellings, or made up."""
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
@@ -422,7 +422,7 @@ def _of_name(name: str, tools: ToolDefinitions) -> Fault:
     return Fault(code="unknown_function", call=name, message=words)
 
 
-def _of_repetition(answer: Answer) -> Iterator[Fault]:
+def _of_repetition(answer: GivenAnswer) -> Iterator[Fault]:
     if len(answer.reading.calls) < _TIMES:
         return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
@@ -437,7 +437,7 @@ def _of_repetition(answer: Answer) -> Iterator[Fault]:
 # -- what its text does
 
 
-def _of_silence(answer: Answer) -> Iterator[Fault]:
+def _of_silence(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes of a text without a call."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")

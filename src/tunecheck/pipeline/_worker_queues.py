@@ -53,7 +53,7 @@ _SHORT_S, _WAITING = 0.001, 0.25
 """A batch of at least so many seconds waits for something if less than this share of its time is CPU time."""
 
 
-class Reply(NamedTuple):
+class QueueReply(NamedTuple):
     """The outcomes of a batch: for each row, one for each evaluator; `waits` if it mostly waited for something.
 
     `took_s` is the CPU time of a batch that computes, whatever else the machine does, else the time by the clock.
@@ -74,7 +74,7 @@ class Executor(Protocol):
     shares_memory: bool
     """True if batches that run at once share an interpreter and can disturb each other."""
 
-    async def run(self, batch: Sequence[Work]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Run one batch; what it raises ends the run."""
         ...
 
@@ -101,7 +101,9 @@ def _queued_s() -> float:
         return 0.0
 
 
-def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None) -> Reply:
+def run_batch(
+    evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None
+) -> QueueReply:
     """Run synchronous evaluators on some rows, here and now."""
     under_way = under_way or _BatchInThread()
     wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
@@ -114,11 +116,11 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _B
                 under_way.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if under_way.left:
-                    return Reply(under_way.outcomes)
+                    return QueueReply(under_way.outcomes)
     # On a busy machine, an evaluator that computes would seem to wait, and get slots that fight with it.
     wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
     waits = wall > _SHORT_S and cpu < _WAITING * wall
-    return Reply(under_way.outcomes, wall if waits else cpu, waits)
+    return QueueReply(under_way.outcomes, wall if waits else cpu, waits)
 
 
 def late(name: str, error: LateError) -> Failure:
@@ -139,7 +141,7 @@ class ThreadExecutor:
         self._threads = Threads(min(_MOST_THREADS, slots), "tunecheck")
         self.slots = slots
 
-    async def run(self, batch: Sequence[Work]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> QueueReply:
         under_way = _BatchInThread()
         try:
             work = partial(copy_context().run, run_batch, self._evaluators, batch, under_way)
@@ -148,7 +150,7 @@ class ThreadExecutor:
             under_way.left = True
             return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
 
-    async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> Reply:
+    async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
         """Return a batch's outcomes if its last call so far took too long: make the calls that are left."""
         if not outcomes:  # no more calls are made
             failures = [late(evaluator.name, error) for evaluator in self._evaluators]
@@ -159,12 +161,12 @@ class ThreadExecutor:
                 ]
                 for work in batch
             ]
-            return Reply(outcomes)
+            return QueueReply(outcomes)
         work, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
         outcomes[-1].append(late(self._evaluators[done - 1].name, error))
         rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
         first, *others = (await self.run(rest)).outcomes
-        return Reply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
+        return QueueReply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
 
     async def close(self) -> None:
         """Let the threads end."""
@@ -187,8 +189,10 @@ class AsyncExecutor:
         self._calls = calls
         self.slots = slots
 
-    async def run(self, batch: Sequence[Work]) -> Reply:
-        return Reply([[None if each is None else await self._call(each) for each in work.arguments] for work in batch])
+    async def run(self, batch: Sequence[Work]) -> QueueReply:
+        return QueueReply(
+            [[None if each is None else await self._call(each) for each in work.arguments] for work in batch]
+        )
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:
         called = partial(call_async, self._evaluator, arguments)
@@ -340,7 +344,7 @@ class WorkerQueue:
 
     # -- beside others, and alone
 
-    async def _run(self, batch: Sequence[Work]) -> Reply:
+    async def _run(self, batch: Sequence[Work]) -> QueueReply:
         if self.one_at_a_time:
             return await self._run_exclusively(batch)
         async with self._turn:
@@ -355,7 +359,7 @@ class WorkerQueue:
                 await self._try_again(work, outcomes)
         return reply
 
-    async def _run_exclusively(self, batch: Sequence[Work]) -> Reply:
+    async def _run_exclusively(self, batch: Sequence[Work]) -> QueueReply:
         async with self._turn:
             while self._running:
                 self._ended.clear()

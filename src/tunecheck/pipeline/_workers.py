@@ -29,7 +29,7 @@ from tunecheck.pipeline._worker_queues import (
     Arguments,
     AsyncExecutor,
     Executor,
-    Reply,
+    QueueReply,
     ThreadExecutor,
     Work,
     late,
@@ -223,7 +223,7 @@ class ProcessExecutor:
         if problem is not None:
             raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
 
-    async def run(self, batch: Sequence[Work]) -> Reply:
+    async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Run one batch; the calls of a worker that ends are made again one by one, so that only the guilty one fails.
 
         A batch with a row that cannot be sent runs here, in a thread.
@@ -242,13 +242,13 @@ class ProcessExecutor:
             # Twice the limit of a call: the batch may wait for another one.
             return await self._ask(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
         except ProcessEndedError:
-            return Reply([await self._one_by_one(work) for work in batch])
+            return QueueReply([await self._one_by_one(work) for work in batch])
 
-    async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> Reply:
+    async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
         """Have a worker run a batch; kill it if it takes too long."""
         killer = asyncio.get_running_loop().call_later(limit_s, worker.kill)
         try:
-            return cast("Reply", await worker.ask(body))
+            return cast("QueueReply", await worker.ask(body))
         finally:
             killer.cancel()
 

@@ -16,7 +16,7 @@ _RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _RowGroup:
     """Some of the rows: those with a value in a column, or all (`column` and `value` are None)."""
 
     column: str | None
@@ -41,16 +41,16 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     }
 
 
-def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_Group]:
-    yield _Group(None, None, range(run.table.info.rows))
+def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
+    yield _RowGroup(None, None, range(run.table.info.rows))
     for column, coded in {"row_kind": index.coded["kinds"], **index.groups}.items():
         pairs = zip(coded.values, coded.rows_by_value(), strict=True)
-        found = [_Group(column, value, rows) for value, rows in pairs]
+        found = [_RowGroup(column, value, rows) for value, rows in pairs]
         yield from sorted(found, key=lambda group: -len(group.rows))[:_MOST_GROUPS]
 
 
 def _lines(
-    table: RunTable, evaluator: Evaluated, groups: Sequence[_Group], judge: Correction | None
+    table: RunTable, evaluator: Evaluated, groups: Sequence[_RowGroup], judge: Correction | None
 ) -> Iterator[dict[str, JSON]]:
     """Yield the pass rate if rows pass or fail, the mean of each graded metric, and how many have no verdict.
 
@@ -78,7 +78,7 @@ def _lines(
             yield {"label": label, "kind": "count", "cells": counts}
 
 
-def _cells(table: RunTable, column: str, groups: Sequence[_Group], *, is_rate: bool = False) -> list[JSON]:
+def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
     """Return each group's figure; None for a group without one."""
     cells: list[JSON] = []
     for group in groups:

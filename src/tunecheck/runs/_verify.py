@@ -12,7 +12,7 @@ from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import RunFile
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
-from tunecheck.pipeline._journal import Recorded
+from tunecheck.pipeline._journal import JournalReader
 from tunecheck.runs._store import Run, damaged
 
 _LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
@@ -68,8 +68,8 @@ def _damaged_logs(run: Run) -> Iterator[str]:
             yield f"{path.relative_to(run.folder).as_posix()}: {damage}"
 
 
-def _read_journal(run: Run, manifest: RunFile) -> Recorded:
-    return Recorded(
+def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
+    return JournalReader(
         run.journal,
         by_row=True,
         evaluators=frozenset(manifest.evaluators),
@@ -78,7 +78,7 @@ def _read_journal(run: Run, manifest: RunFile) -> Recorded:
     )
 
 
-def _damaged_results(run: Run, manifest: RunFile, recorded: Recorded) -> Iterator[str]:
+def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> Iterator[str]:
     """Yield what is wrong with a finished run's files: changes since it wrote them, and contradictions."""
     changed = [_changed(path, manifest) for path in (run.results, run.table, run.metrics_file)]
     yield from (each for each in changed if each is not None)

@@ -3,7 +3,7 @@
 from ._backend import (
     Backend as Backend,
     Backends as Backends,
-    Result as Result,
+    OperationResult as OperationResult,
     failure as failure,
     find_simulator as find_simulator,
     holds_calls as holds_calls,

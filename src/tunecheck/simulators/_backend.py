@@ -28,7 +28,7 @@ from tunecheck.simulators._base import ArgumentError, Operation, Simulator, Simu
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class OperationResult:
     """One call's result.
 
     `text` is what the model sees; `error` says whether the call failed; `value` is what the operation returned
@@ -40,15 +40,17 @@ class Result:
     value: object = None
 
 
-def success(value: object) -> Result:
+def success(value: object) -> OperationResult:
     """Return the result of an operation; a dict with an `error` that is neither None nor False is a failure."""
-    return Result(result_text(value), isinstance(value, dict) and value.get("error") not in (None, False), value)
+    return OperationResult(
+        result_text(value), isinstance(value, dict) and value.get("error") not in (None, False), value
+    )
 
 
-def failure(message: str) -> Result:
+def failure(message: str) -> OperationResult:
     """Return the result of a failed call."""
     value = {"error": message}
-    return Result(result_text(value), True, value)
+    return OperationResult(result_text(value), True, value)
 
 
 def result_text(value: object) -> str:
@@ -108,7 +110,7 @@ class Backend:
             simulator.load(_part(config, name), long_context=long_context)
         return backend
 
-    def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> Result:
+    def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> OperationResult:
         """Make a call, those in its arguments first. Never raises: whatever goes wrong is an error result.
 
         If a call in an argument fails, the call fails with the same words. Positional arguments come in `positional`,
@@ -286,7 +288,7 @@ class _OverdueError(Exception):
 
 
 class _ArgumentFailedError(Exception):
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: OperationResult) -> None:
         super().__init__(result.text)
         self.result = result
 

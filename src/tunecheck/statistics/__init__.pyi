@@ -5,9 +5,9 @@ from ._paired import FLIPS as FLIPS, filled as filled, flip_scores as flip_score
 from ._proportions import CONFIDENCE as CONFIDENCE
 from ._results import Estimate as Estimate, PairedScores as PairedScores, Result as Result
 from ._samples import (
-    Clusters as Clusters,
     Codes as Codes,
     Floats as Floats,
     Labels as Labels,
+    RowGroups as RowGroups,
     as_clusters as as_clusters,
 )

@@ -10,10 +10,10 @@ from tunecheck.statistics._distributions import effective_rows, t_quantile
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile, wilson
 from tunecheck.statistics._results import Estimate
 from tunecheck.statistics._samples import (
-    Clusters,
     Floats,
     Labels,
     Numbers,
+    RowGroups,
     as_clusters,
     as_floats,
     as_outcomes,
@@ -113,7 +113,7 @@ def estimate_proportion(
     return share(values, as_clusters(clusters, len(values)), confidence)
 
 
-def share(values: Floats, groups: Clusters | None, confidence: float) -> Estimate:
+def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
     """The same for an array of 0 and 1."""
     hits, n = int(values.sum()), len(values)
     plain = wilson(hits, n, confidence)
@@ -125,7 +125,7 @@ def share(values: Floats, groups: Clusters | None, confidence: float) -> Estimat
     return _clustered_share(plain.value, values, groups, confidence)
 
 
-def _clustered_share(value: float, values: Floats, groups: Clusters, confidence: float) -> Estimate:
+def _clustered_share(value: float, values: Floats, groups: RowGroups, confidence: float) -> Estimate:
     n, method = len(values), "Wilson, effective rows"
     error = groups.mean_error(values)
     if error is None:
@@ -174,7 +174,7 @@ def estimate_mean(
 def means(
     columns: Sequence[Floats],
     bounds: Sequence[Bounds | None],
-    groups: Clusters | None,
+    groups: RowGroups | None,
     confidence: float,
     seed: int,
     resamples: int,
@@ -199,7 +199,7 @@ def means(
     ]
 
 
-def _degrees(values: Floats, groups: Clusters | None) -> int:
+def _degrees(values: Floats, groups: RowGroups | None) -> int:
     """Return the degrees of freedom of the spread: the number of rows or clusters less one.
 
     If most rows share one score (a change of 0, a full mark), only the other rows determine the spread. If they are
@@ -229,7 +229,11 @@ def _constant(values: Floats) -> bool:
 
 
 def _mean(
-    values: Floats, limits: Bounds | None, groups: Clusters | None, confidence: float, interval_or_degrees: Bounds | int
+    values: Floats,
+    limits: Bounds | None,
+    groups: RowGroups | None,
+    confidence: float,
+    interval_or_degrees: Bounds | int,
 ) -> Estimate:
     n, count = len(values), None if groups is None else groups.count
     if _constant(values):

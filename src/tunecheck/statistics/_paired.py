@@ -17,10 +17,10 @@ from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, B
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
 from tunecheck.statistics._samples import (
-    Clusters,
     Floats,
     Labels,
     Numbers,
+    RowGroups,
     as_clusters,
     as_floats,
     as_outcomes,
@@ -67,7 +67,7 @@ def paired_binary(
     )
 
 
-def _p_values(change: Floats, b: int, c: int, groups: Clusters | None) -> dict[str, float | None]:
+def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[str, float | None]:
     exact = mid = None
     if groups is None and len(change):
         exact, mid = mcnemar(b, c)
@@ -127,7 +127,7 @@ def _where(score: Callable[[float], float], level: float) -> float:
     return low if level > 0 else high
 
 
-def _difference(change: Floats, b: int, c: int, groups: Clusters | None, confidence: float) -> Estimate:
+def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confidence: float) -> Estimate:
     n, count = len(change), None if groups is None else groups.count
     if n == 0:
         return Estimate(None, None, None, 0, confidence, "Tango", remark="there are no rows")
@@ -196,7 +196,7 @@ def paired_scores(
 
 def filled(
     change: Floats,
-    groups: Clusters | None,
+    groups: RowGroups | None,
     estimates: tuple[Estimate, Estimate, Estimate],
     flipped: "Flips | None",
     of_what: str,

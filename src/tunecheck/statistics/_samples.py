@@ -22,7 +22,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class RowGroups:
     """Rows that came in groups: `codes` has a group's number from 0 for every row."""
 
     codes: Codes
@@ -76,7 +76,7 @@ def as_codes(labels: Iterable[Hashable]) -> Codes:
     return numpy.asarray(codes, dtype=numpy.int64)
 
 
-def as_clusters(labels: Labels | None, rows: int) -> Clusters | None:
+def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
     """Rows with an equal label are one group; one labelled None belongs to none and is a group by itself.
 
     None where no group has two rows: those rows are independent.
@@ -90,7 +90,7 @@ def as_clusters(labels: Labels | None, rows: int) -> Clusters | None:
         raise ValueError(f"{len(labels)} clusters were given for {rows} rows")
     known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
     numbers, codes = numpy.unique(known, return_inverse=True)
-    return None if len(numbers) == rows else Clusters(codes.reshape(-1), len(numbers))
+    return None if len(numbers) == rows else RowGroups(codes.reshape(-1), len(numbers))
 
 
 def differences(base: Floats, new: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """BFCL's prompts and hints, read as texts from the user's copy and never run.
 
-`Wording` is what is added to function documents, `read_prompts` what the prompting mode and later functions need.
+`PromptWording` is what is added to function documents, `read_prompts` what the prompting mode and later functions need.
 If a copy lacks these files (it holds the data alone), function documents get words of ours with the same meaning.
 """
 
@@ -32,7 +32,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
-class Wording:
+class PromptWording:
     """Additions to descriptions in function documents; the defaults are ours, for a copy without its own.
 
     `python`, `java`, `javascript` go behind a function's; the others go behind the description of a parameter that
@@ -54,7 +54,7 @@ class Wording:
     floating: str = " A float."
 
     @classmethod
-    def read(cls, package: Path) -> Wording:
+    def read(cls, package: Path) -> PromptWording:
         """Read the words of a copy of BFCL; ours stand in for missing ones."""
         words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):

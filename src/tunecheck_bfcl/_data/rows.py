@@ -9,7 +9,7 @@ from tunecheck.datasets import JsonLinesSource, Record, as_list, as_object, as_t
 from tunecheck.plugins import JSON, dumps, loads
 from tunecheck_bfcl._data.categories import Category, Language
 from tunecheck_bfcl._data.files import BfclFiles
-from tunecheck_bfcl._data.prompts import Wording
+from tunecheck_bfcl._data.prompts import PromptWording
 
 Document = dict[str, JSON]
 
@@ -46,7 +46,7 @@ class RowBuilder:
 
     def __init__(self, files: BfclFiles) -> None:
         self._files = files
-        self._wording = Wording.read(files.package)
+        self._wording = PromptWording.read(files.package)
         self._functions: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
@@ -143,12 +143,12 @@ def _documents(value: JSON, what: str) -> list[Document]:
     return documents
 
 
-def with_hints(documents: Sequence[Document], language: Language, wording: Wording) -> list[Document]:
+def with_hints(documents: Sequence[Document], language: Language, wording: PromptWording) -> list[Document]:
     """Return the documents for a model: with the language named, and Java and JavaScript values as text."""
     return [_with_hint(document, language, wording) for document in documents]
 
 
-def _with_hint(document: Document, language: Language, wording: Wording) -> Document:
+def _with_hint(document: Document, language: Language, wording: PromptWording) -> Document:
     hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
     hinted = document | {"description": _description(document) + hint}
     parameters = document.get("parameters")
@@ -161,7 +161,7 @@ def _with_hint(document: Document, language: Language, wording: Wording) -> Docu
     return hinted | {"parameters": parameters | {"properties": as_text}}
 
 
-def _as_text(schema: JSON, language: Language, wording: Wording) -> JSON:
+def _as_text(schema: JSON, language: Language, wording: PromptWording) -> JSON:
     """Return a text parameter for values written in the language; its description names the hidden types."""
     if not isinstance(schema, dict):
         return schema
@@ -181,7 +181,7 @@ def _as_text(schema: JSON, language: Language, wording: Wording) -> JSON:
     return kept | {"type": "string", "description": _description(schema) + said}
 
 
-def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> list[JSON]:
+def to_tools(documents: Sequence[Document], wording: PromptWording | None = None) -> list[JSON]:
     """OpenAI tools `{"type": "function", "function": {…}}` for documents, in the same order.
 
     Types become those of JSON Schema at every depth; a float, a `number` with `format: float` and a word about it. All
@@ -190,14 +190,16 @@ def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> l
     tools: list[JSON] = []
     for document in documents:
         parameters = document.get("parameters")
-        schema = _schema(parameters, wording or Wording(), 0) if isinstance(parameters, dict) else {"properties": {}}
+        schema = (
+            _schema(parameters, wording or PromptWording(), 0) if isinstance(parameters, dict) else {"properties": {}}
+        )
         assert isinstance(schema, dict)
         function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
         tools.append({"type": "function", "function": document | function})
     return tools
 
 
-def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
+def _schema(schema: JSON, wording: PromptWording, depth: int) -> JSON:
     """Return a schema with the types of its parts converted; the caller converts its own type."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
@@ -216,7 +218,7 @@ def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
     return converted
 
 
-def _typed(schema: JSON, wording: Wording, depth: int) -> JSON:
+def _typed(schema: JSON, wording: PromptWording, depth: int) -> JSON:
     if not isinstance(schema, dict):
         return schema
     declared = schema.get("type")

@@ -10,7 +10,7 @@ from tunecheck_bfcl._services._figures import ConfiguredService
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 
 
-class Changes(TypedDict, total=False):
+class TicketChanges(TypedDict, total=False):
     """The fields of a ticket that may be edited."""
 
     title: str
@@ -96,7 +96,7 @@ class TicketAPI(ConfiguredService):
         return {"status": f"Ticket {ticket_id} has been resolved successfully."}
 
     @tool
-    def edit_ticket(self, ticket_id: int, updates: Changes) -> dict[str, str]:
+    def edit_ticket(self, ticket_id: int, updates: TicketChanges) -> dict[str, str]:
         """Change fields of a ticket; fields that are left out or null stay as they are.
 
         Args:
@@ -106,7 +106,7 @@ class TicketAPI(ConfiguredService):
         ticket = self._ticket(ticket_id)
         if not isinstance(updates, dict):
             raise SimulatorError("updates must be an object of new values by field")
-        unknown = [str(field) for field in updates if field not in Changes.__annotations__]
+        unknown = [str(field) for field in updates if field not in TicketChanges.__annotations__]
         if unknown:
             raise SimulatorError(f"these fields cannot be edited: {', '.join(sorted(unknown))}")
         ticket.update({field: value for field, value in updates.items() if value is not None})

@@ -125,7 +125,7 @@ _MOST_OTHERS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
+class _JokePassage:
     """A quoted text, a line of a list, or a sentence; `apart` is True for the first two."""
 
     text: str
@@ -135,7 +135,7 @@ class _Passage:
     new: bool
 
 
-def _passages(reply: str) -> Iterator[_Passage]:
+def _passages(reply: str) -> Iterator[_JokePassage]:
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
@@ -145,13 +145,13 @@ def _passages(reply: str) -> Iterator[_Passage]:
         yield _passage(f"{first} {second}", "", apart=False)
 
 
-def _passage(text: str, before: str, *, apart: bool) -> _Passage:
+def _passage(text: str, before: str, *, apart: bool) -> _JokePassage:
     lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
     settled = bool(_SETTLED.search(lead if apart else text))
-    return _Passage(text, apart, settled, bool(_DENIED.search(lead)), bool(_NEW_ONE.search(before)))
+    return _JokePassage(text, apart, settled, bool(_DENIED.search(lead)), bool(_NEW_ONE.search(before)))
 
 
-def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
+def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
     """True if a passage is another joke: one that the user told, or a separate text."""
     if _like(joke, passage.text) or passage.new or passage.denied:
         return False

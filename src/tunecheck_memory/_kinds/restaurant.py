@@ -18,7 +18,7 @@ from tunecheck_memory._lenient_json import read_lenient
 from tunecheck_memory._wording import fill
 
 if TYPE_CHECKING:
-    from tunecheck_memory._wording import Wording
+    from tunecheck_memory._wording import SessionWording
 
 Wanted = Literal["drinks", "dishes"]
 
@@ -133,7 +133,7 @@ class Restaurant(Kind):
         """Refuse to score: a visit counts its points while it runs."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
-    def check(self, wording: Wording) -> None:
+    def check(self, wording: SessionWording) -> None:
         menu = wording.restaurant.menu  # reads the menu
         assert menu.dishes
 

@@ -191,7 +191,7 @@ _MOST_UNITS = 400
 _MOST_MOVES = 60
 
 
-class Place(NamedTuple):
+class RoutePlace(NamedTuple):
     """A known place in a text; `number` is its index in the list of places."""
 
     number: int
@@ -210,8 +210,10 @@ class Places:
         shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
-    def find(self, text: str) -> list[Place]:
-        return [Place(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)]
+    def find(self, text: str) -> list[RoutePlace]:
+        return [
+            RoutePlace(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)
+        ]
 
     def _number(self, text: str) -> int:
         words = text.lower().split()
@@ -381,7 +383,7 @@ def _from_facts(
     return [(loose[0].move, goal)] if loose and goal is not None else []
 
 
-def _destination(text: str, named: Iterable[Place]) -> int | None:
+def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
     """Return the first of these places that is not an origin ("leave the Park")."""
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)

@@ -33,7 +33,7 @@ class _Scenery(msgspec.Struct, frozen=True):
     tastes: tuple[str, ...]
 
 
-class Question(NamedTuple):
+class StoryQuestion(NamedTuple):
     """A question, and the container that answers it; `false_belief` is True if it concerns a false belief."""
 
     text: str
@@ -43,7 +43,7 @@ class Question(NamedTuple):
 
 class Story(NamedTuple):
     lines: tuple[str, ...]
-    question: Question
+    question: StoryQuestion
 
 
 @dataclass
@@ -140,25 +140,25 @@ class _Turns:
             self.world.put(self.random.choice(sorted(self.world.present)), self.places.pop())
 
 
-def _choose(random: Random, world: _World, question_type: str) -> Question:
+def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
-        now = Question(f"Where is the {world.thing} really now?", world.place)
-        return random.choice([now, Question(f"Where was the {world.thing} at the beginning?", world.first_place)])
+        now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
+        return random.choice([now, StoryQuestion(f"Where was the {world.thing} at the beginning?", world.first_place)])
     questions = list(_about_beliefs(world))
     wrong = [question for question in questions if question.false_belief]
     right = [question for question in questions if not question.false_belief]
     return random.choice(wrong if wrong and (not right or random.random() < _FALSE_BELIEFS) else right)
 
 
-def _about_beliefs(world: _World) -> Iterator[Question]:
+def _about_beliefs(world: _World) -> Iterator[StoryQuestion]:
     for people, place in world.beliefs.items():
         if len(people) == 1:
             text, truth = f"Where would {people[0]} look for the {world.thing}?", world.place
         else:
             text = f"Where does {people[0]} think that {people[1]} would look for the {world.thing}?"
             truth = world.beliefs[people[1:]]
-        yield Question(text, place, false_belief=place != truth)
+        yield StoryQuestion(text, place, false_belief=place != truth)
 
 
 _OPENING = (

@@ -24,7 +24,7 @@ _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls":
 
 
 @dataclass(slots=True)
-class Estimate:
+class RunEstimate:
     """Expected calls of the endpoint, and the most calls of each judge: some rows may not need one.
 
     An answer counts as long as its ground truth, within its limit. Tokens are a quarter of the characters. `unaskable`
@@ -68,7 +68,7 @@ def _price(spending: Spending) -> str:
     return "" if spent["cost"] is None else f"{spent['cost']:,.2f} {spent['currency']}"
 
 
-def estimate(execution: Execution) -> Estimate:
+def estimate(execution: Execution) -> RunEstimate:
     """Check a run and add up its calls.
 
     Raises:
@@ -80,7 +80,7 @@ def estimate(execution: Execution) -> Estimate:
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
-    estimated = Estimate(judges={judge.name: Spending() for judge in judges})
+    estimated = RunEstimate(judges={judge.name: Spending() for judge in judges})
     for row in execution.dataset.rows():
         estimated.rows += 1
         expected = ground_truth(row.values, {})
@@ -92,7 +92,7 @@ def estimate(execution: Execution) -> Estimate:
     return estimated
 
 
-def _add_question(estimated: Estimate, target: Target, row: Row, expected: int | None) -> None:
+def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: int | None) -> None:
     from tunecheck.endpoints._base import ChatRequest, Endpoint
     from tunecheck.endpoints._target import EndpointTarget
     from tunecheck.episodes._target import ConversationTarget

@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Job:
+class PreparedRun:
     """A prepared run. `source` is None if the recorded answers of the run `recorded` are judged."""
 
     options: Options
@@ -186,7 +186,7 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
 
-def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
+def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     if options.until_decided or {options.no_worse_than, options.better_than, options.margin, options.undecided} != {
@@ -211,7 +211,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     return _with_base(job, options, gates)
 
 
-def _with_base(job: Job, options: Options, gates: tuple[Gate, ...]) -> Job:
+def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
     """Return the job with the run that its gate compares it with."""
     from tunecheck.cli._gates.baseline import check_each_row_tells, read_base
 
@@ -233,7 +233,7 @@ def _with_base(job: Job, options: Options, gates: tuple[Gate, ...]) -> Job:
     return replace(job, base=base, options=replace(job.options, **lasting))
 
 
-def _about_to_run(job: Job) -> AboutToRun | Run:
+def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
     from tunecheck.results import AboutToRun
 
     if job.source is None:
@@ -254,7 +254,7 @@ def refuse_simulated(options: Options) -> None:
         )
 
 
-def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -> Job:
+def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     from tunecheck.datasets._reading import open_dataset
 
     assert options.dataset is not None
@@ -280,16 +280,16 @@ def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Executio
     return _job_on(options, dataset, (), trust).execution()
 
 
-def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> Job:
+def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
-    return Job(options, source, None, evaluators, config, gates, source.simulated, trust)
+    return PreparedRun(options, source, None, evaluators, config, gates, source.simulated, trust)
 
 
-def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> Job:
+def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
         raise ConfigurationError("score judges recorded answers: leave --endpoint and --response-column out")
@@ -299,7 +299,7 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> J
     options = replace(options, run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
     evaluators = _evaluators(options, names, trust, trust)
-    return Job(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
+    return PreparedRun(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
 
 
 def _prices(options: Options) -> Prices:

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, print_path, stop_writing, write_output
-from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
+from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
@@ -74,7 +74,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(summary.gates, options.undecided)]
 
 
-def _in_flight(job: Job) -> list[str]:
+def _in_flight(job: PreparedRun) -> list[str]:
     """Return a note on the rows that were in progress when the process of the run died: one may have ended it."""
     options, source = job.options, job.source
     if options.resume is None or source is None:
@@ -95,18 +95,18 @@ def _in_flight(job: Job) -> list[str]:
     return [f"note: the process of this run died with {counted(len(found), 'row')} in flight: {names}{more}"]
 
 
-def _checked_additions(job: Job) -> list[AfterRun]:
+def _checked_additions(job: PreparedRun) -> list[AfterRun]:
     options = job.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
     return [kind.before_run(options, **simulated) for kind in added]
 
 
-def _show_estimate(job: Job) -> None:
-    from tunecheck.cli._evaluate.dry_run import Estimate, estimate
+def _show_estimate(job: PreparedRun) -> None:
+    from tunecheck.cli._evaluate.dry_run import RunEstimate, estimate
 
     recorded = job.recorded
-    estimated = estimate(job.execution()) if recorded is None else Estimate(rows=len(recorded.rows()))
+    estimated = estimate(job.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
     if job.options.json:
         power: list[JSON] = [] if job.base is None else [each.as_json() for each in job.base.power]
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
@@ -116,12 +116,12 @@ def _show_estimate(job: Job) -> None:
     print(*estimated.lines(at_most=at_most), *_powers(job), sep="\n")
 
 
-def _powers(job: Job) -> list[str]:
+def _powers(job: PreparedRun) -> list[str]:
     """Return the power of the gate against a run with these rows, for people."""
     return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
 
 
-def _summary(job: Job, result: EvaluationResult) -> RunPage:
+def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     from tunecheck.runs._store import Run
 
     run = Run(result.run_dir)
@@ -172,7 +172,7 @@ def _reused(options: Options, counts: Mapping[str, int]) -> str:
 
 
 def _outcomes(
-    job: Job,
+    job: PreparedRun,
     result: EvaluationResult,
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
