@@ -198,7 +198,7 @@ _AZURE = "azure.ai.evaluation."
 def _awaited(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
     """Return the asynchronous form that Azure AI Evaluation's framework runs of its evaluators.
 
-    Called directly, they make an event loop each time. Somebody's own `__call__` in a subclass is what counts, though.
+    Called directly, they make an event loop each time. A subclass with its own `__call__` runs that method.
     """
     made, called = (getattr(type(function), name, None) for name in ("_to_async", "__call__"))
     if not all(str(getattr(each, "__module__", "")).startswith(_AZURE) for each in (made, called)):

@@ -63,7 +63,7 @@ def pass_rates(base: RunTable, names: Collection[str]) -> list[str]:
 def powers(
     base: RunTable, items: Sequence[int], rates: Collection[str], margin: float, repeat: int
 ) -> tuple[Power, ...]:
-    """The power on each pass rate; other metrics have none, as nobody knows how much their values vary.
+    """The power on each pass rate; other metrics have none because the variance of their values is unknown.
 
     `items` are the base's that pair with rows that are about to be judged, `repeat` times each.
     """
