@@ -14,11 +14,9 @@ from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 from tests.report_parts import data_of
 
-from tunecheck import compare, select, write_report
+from tunecheck import Run, assert_no_regression, compare, select, write_report
 from tunecheck._files import JudgeCalibration, LabelledVerdict
-from tunecheck._pytest_plugin import assert_no_regression
 from tunecheck.runs._calibrations import save_calibration
-from tunecheck.runs._store import Run
 
 CODES = {"ship": 0, "keep": 3, "undecided": 4, "invalid": 2}
 JUDGE = "0123456789abcdef"

@@ -11,8 +11,7 @@ import pytest
 from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
-from tunecheck import ConfigurationError, compare, select
-from tunecheck.comparison._comparison import Decision
+from tunecheck import ConfigurationError, Decision, compare, select
 from tunecheck.comparison._view import selection_view
 from tunecheck.statistics._best import multiple_comparisons_with_the_best
 from tunecheck.views import Words

@@ -31,9 +31,7 @@ from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare
 from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
 from tunecheck.endpoints._base import Prices
 from tunecheck.evaluators import data_mark, judge_endpoint, shown
-from tunecheck.pipeline import Budget
-from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls
 from tunecheck.plugins import Trust
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 

@@ -21,7 +21,7 @@ from tests.pipeline_parts import strict_lines
 from tests.platforms import posix_only
 
 from tunecheck import ConfigurationError, RunError
-from tunecheck.pipeline._journal import CachedResults, Journal, JournalReader
+from tunecheck.pipeline import CachedResults, Journal, JournalReader
 from tunecheck.plugins import Failure, is_held, lock
 
 HEADER = b'{"k":"journal","format_version":1'

@@ -30,13 +30,20 @@ from tunecheck import (
     StopRunError,
     Target,
 )
-from tunecheck.pipeline import Budget, Work, bind_evaluator
-from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._engine import AnswerQueue, Engine
-from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._plan import Plan
-from tunecheck.pipeline._results import ResultsWriter, RowState
+from tunecheck.pipeline import (
+    Aggregator,
+    Budget,
+    CachedResults,
+    Engine,
+    Journal,
+    Plan,
+    RowState,
+    RunCalls,
+    Work,
+    bind_evaluator,
+)
+from tunecheck.pipeline._engine import AnswerQueue
+from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.pipeline._worker_queues import Job, QueueReply, WorkerQueue
 
 TOO_LONG = 30

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, run
 
 from tunecheck import EvaluationResult, Row, Run, RunError, score
-from tunecheck.pipeline._journal import Journal, JournalReader
+from tunecheck.pipeline import Journal, JournalReader
 
 ROWS = 20
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(ROWS)]

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import length, run
 
 from tunecheck import ConfigurationError, DataError, Run, find_run
-from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline import Journal
 from tunecheck.plugins import RunFile, replacing, write_file
 from tunecheck.runs import list_runs
 from tunecheck.runs._store import create_run

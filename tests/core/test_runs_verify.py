@@ -15,7 +15,7 @@ from tests.pipeline_parts import Answering, rows_of, run
 
 from tunecheck import Run, compare, score
 from tunecheck.cli import main
-from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline import Journal
 from tunecheck.runs._verify import changed_since, verify
 
 

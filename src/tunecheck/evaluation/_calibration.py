@@ -19,7 +19,7 @@ from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.evaluation._settings import RunArguments
 from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
-from tunecheck.pipeline._journal import recorded_verdicts
+from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.plugins import find
 from tunecheck.runs._calibrations import save_calibration
 from tunecheck.runs._store import Run

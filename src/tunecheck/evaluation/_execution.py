@@ -29,7 +29,8 @@ from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._journal import CachedResults, Journal, JournalReader
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally

@@ -12,7 +12,7 @@ from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.pipeline._finished_rows import RowsView
-from tunecheck.pipeline._journal import JournalReader
+from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.runs._store import Run
 from tunecheck.runs._verify import refuse_changed
 

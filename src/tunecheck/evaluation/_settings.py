@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Question
     from tunecheck.evaluation._execution import Execution
     from tunecheck.evaluation._loop import RunsPlan
-    from tunecheck.pipeline._journal import CachedResults, Journal
+    from tunecheck.pipeline._journal import Journal
+    from tunecheck.pipeline._journal_reader import CachedResults
     from tunecheck.pipeline._plan import Plan
 
 RunLike: TypeAlias = "str | PathLike[str]"

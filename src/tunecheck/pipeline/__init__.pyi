@@ -24,7 +24,8 @@ from ._finished_rows import (
     evidence_of as evidence_of,
     read_failures as read_failures,
 )
-from ._journal import CachedResults as CachedResults, Journal as Journal, JournalReader as JournalReader
+from ._journal import Journal as Journal
+from ._journal_reader import CachedResults as CachedResults, JournalReader as JournalReader
 from ._mapping import (
     ColumnMissingError as ColumnMissingError,
     Mapped as Mapped,

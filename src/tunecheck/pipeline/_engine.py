@@ -21,7 +21,8 @@ from tunecheck.formats._reading import RowCache, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
+from tunecheck.pipeline._journal import Journal, JournaledParts
+from tunecheck.pipeline._journal_reader import CachedResults
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import RowState, check_columns, result_row

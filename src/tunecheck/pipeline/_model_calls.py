@@ -35,7 +35,8 @@ from tunecheck.pipeline._costs import (
     cost_of,
     expected_usage,
 )
-from tunecheck.pipeline._journal import CachedResults, Journal
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._journal_reader import CachedResults
 
 
 class SharedCalls(Protocol):

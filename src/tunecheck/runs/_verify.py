@@ -12,7 +12,7 @@ from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import RunFile
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
-from tunecheck.pipeline._journal import JournalReader
+from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.runs._store import Run, damaged
 
 _LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder

@@ -1,0 +1,426 @@
+"""Reading a journal: what a run has finished, and the results of an earlier run that can be reused."""
+
+import re
+import sys
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from tunecheck._disk import open_regular
+from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._files import Count, Failure, RowVerdicts, check_first_record
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import counted
+from tunecheck._records import Damage, WholeRecords
+from tunecheck.pipeline._scoring import Output
+
+_CHUNKS_KEPT = 64
+_MOST_NAMES = 5
+
+_OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
+_VERDICTS = b'{"k":"verdicts"'
+_NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
+
+_FARTHEST_AHEAD = 1 << 20
+_ROOM_A_PLACE = 4
+
+
+class _Place(NamedTuple):
+    offset: int
+    row: int
+
+
+class _ByRow:
+    """Places found by the row's index: 8 bytes a row."""
+
+    def __init__(self) -> None:
+        self._offsets = array("Q")
+        self._far: dict[int, int] = {}
+        self._added = 0
+
+    def add(self, _: str | None, place: _Place) -> None:
+        self._added += 1
+        if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
+            # Many rows before it failed, or the index is made up: memory grows with the records, not with the index.
+            self._far[place.row] = place.offset + 1
+            return
+        if place.row >= len(self._offsets):
+            self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
+        self._offsets[place.row] = place.offset + 1
+
+    def rows(self) -> Iterator[int]:
+        """Yield the rows that have a place."""
+        yield from (row for row, offset in enumerate(self._offsets) if offset)
+        yield from self._far
+
+    def find(self, _: str | None, index: int) -> _Place | None:
+        offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
+        return _Place(offset - 1, index) if offset else None
+
+
+class _ByContent:
+    """Places found by the hash of the inputs.
+
+    If several places have equal inputs, a row gets the one recorded for it; else the n-th call gets the
+    n-th place, then the last.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place | dict[int, _Place]] = {}
+
+    def add(self, input_hash: str | None, place: _Place) -> None:
+        if input_hash is None:
+            return
+        key = hash(input_hash)
+        known = self._places.get(key)
+        if isinstance(known, dict):
+            known[place.row] = place
+        else:
+            self._places[key] = place if known is None else {known.row: known, place.row: place}
+
+    def find(self, input_hash: str | None, index: int) -> _Place | None:
+        if input_hash is None:
+            return None
+        known = self._places.get(hash(input_hash))
+        if not isinstance(known, dict):
+            return known
+        row = index if index in known else next(iter(known))
+        return known.pop(row) if len(known) > 1 else known[row]
+
+
+class _Record(msgspec.Struct):
+    """The keys of a record that the index needs."""
+
+    k: str
+    i: Count | None = None
+    h: str | None = None
+    stage: str | None = None
+    lost: int = 0
+    settled: list[int] = []
+    rows: list[tuple[Count, dict[str, tuple[str | None, msgspec.Raw]]]] = []
+
+
+class _SlowRecord(_Record):
+    """The same, from plain data."""
+
+    rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
+
+
+class PaidCall(NamedTuple):
+    """A model's answer to an evaluator's call, and its cost if known."""
+
+    evaluator: str
+    columns: dict[str, JSON]
+    cost: float | None
+    currency: str | None
+
+
+class JournalReader:
+    """Reads a journal: finds the recorded work of a row.
+
+    Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
+    on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
+    the hash must be equal. Failed work is tried again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        by_row: bool,
+        evaluators: frozenset[str],
+        answers: bool,
+        at_least: int = 0,
+        since: int = sys.maxsize,
+    ) -> None:
+        """Read the journal once; use the answers if `answers` is true, and the verdicts of `evaluators`.
+
+        `at_least` is how many records it is known to have had. Records from the offset `since` on were made in this
+        session: they do not count as reused, and rows that failed then are not tried again.
+
+        Raises:
+            ConfigurationError: there is none, or a later version of Tunecheck wrote it.
+        """
+        check_first_record(path)
+        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+            self._file = open_regular(path)
+        make = _ByRow if by_row else _ByContent
+        self._answers: _ByRow | _ByContent = make()
+        self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
+        self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
+        self._steps: dict[int, list[int]] = {}
+        self._calls: dict[str, int] = {}
+        self._calls_by_row: dict[int, list[int]] = {}
+        self._paid = array("Q")
+        self._since = since
+        self._failures: dict[str, _ByRow] = {}
+        self._failed: set[int] = set()
+        self._settled: Sequence[int] = ()
+        self._asked = answers
+        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+            self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
+
+    def _index(self, answers: bool, records: WholeRecords) -> Damage:
+        decode = msgspec.json.Decoder(_Record).decode
+        for offset, line in records:
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                record = _read_leniently(line)
+            if record.k == "call" and record.h is not None:
+                self._calls[record.h] = offset
+                self._paid.append(offset)
+                if record.i is not None:
+                    self._calls_by_row.setdefault(record.i, []).append(offset)
+            elif record.i is not None:
+                self._index_row(record, record.i, offset, answers)
+            elif record.k == "accepted":
+                records.accept(record.lost)
+            self._settled = record.settled or self._settled
+            for index, verdicts in record.rows:
+                for name, (input_hash, _) in verdicts.items():
+                    if name in self._verdicts and input_hash is not None:
+                        self._verdicts[name].add(input_hash, _Place(offset, index))
+        return records.damage
+
+    def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
+        if record.k == "answer" and answers:
+            self._answers.add(record.h, _Place(offset, index))
+            self._steps.pop(index, None)  # the answer holds them all
+        elif record.k == "step" and answers:
+            self._steps.setdefault(index, []).append(offset)
+        elif record.k == "error" and record.stage is not None:
+            if record.stage == "target":
+                self._failed.add(index)
+            if offset >= self._since:
+                self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
+
+    def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
+        """Return the recorded answer to a row with these inputs, if there is one."""
+        place = self._answers.find(input_hash, index)
+        if place is None:
+            return None
+        record = self._read(place.offset)
+        columns = record.get("out")
+        return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
+
+    def failure(self, index: int, stage: str) -> Failure | None:
+        """Return the failure of a stage (`target`, or an evaluator's name) on a row in this session, if it failed."""
+        place = self._failures[stage].find(None, index) if stage in self._failures else None
+        if place is None:
+            return None
+        record = self._read(place.offset)
+        return msgspec.convert({key: record.get(key) for key in ("type", "message", "request_id", "cause")}, Failure)
+
+    def calls_of(self, index: int) -> Iterator[bytes]:
+        """Yield the recorded calls that evaluators made for a row, as JSON."""
+        yield from (dumps(self._read(offset)) for offset in self._calls_by_row.get(index, ()))
+
+    def is_new(self, index: int, evaluator: str | None = None) -> bool:
+        """True if this session recorded the row's answer, or an evaluator's verdict on it."""
+        places = self._answers if evaluator is None else self._verdicts.get(evaluator)
+        place = places.find(None, index) if isinstance(places, _ByRow) else None
+        return place is not None and place.offset >= self._since
+
+    def indices(self, rows: int) -> Sequence[int]:
+        """Return the index in the data of each row of a finished run; not all rows have one if it stopped early."""
+        return self._settled if len(self._settled) == rows else range(rows)
+
+    def answered(self) -> Iterator[int]:
+        """Yield the indices of the rows that have an answer."""
+        return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
+
+    def answer_hash(self, index: int) -> str | None:
+        """Return the hash of the inputs of a row's recorded answer."""
+        place = self._answers.find(None, index)
+        return cast("str | None", self._read(place.offset).get("h")) if place is not None else None
+
+    def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
+        """Return the recorded parts of a row's unfinished answer, by name."""
+        records = [self._read(offset) for offset in self._steps.get(index, ())]
+        return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
+
+    def call(self, key: str) -> dict[str, JSON] | None:
+        """Return the recorded answer to an evaluator's call, if there is one."""
+        offset = self._calls.get(key)
+        columns = self._read(offset).get("out") if offset is not None else None
+        return columns if isinstance(columns, dict) else None
+
+    def paid_calls(self) -> Iterator[PaidCall]:
+        """Yield the calls that this run paid for; equal calls of several workers are all yielded."""
+        for offset in self._paid:
+            record = self._read(offset)
+            evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
+            if isinstance(evaluator, str) and isinstance(columns, dict):
+                known = float(cost) if isinstance(cost, (int, float)) else None
+                yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
+
+    def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
+        """Return the recorded verdict of an evaluator on these inputs, if there is one."""
+        places = self._verdicts.get(name)
+        place = places.find(input_hash, index) if places and input_hash is not None else None
+        if place is None:
+            return None
+        recorded_hash, output = self._chunk(place.offset).get(place.row, {}).get(name, (None, {}))
+        return output if recorded_hash == input_hash else None
+
+    def _chunk(self, offset: int) -> dict[int, RowVerdicts]:
+        chunk = self._chunks.get(offset)
+        if chunk is None:
+            rows = cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", []))
+            chunk = self._chunks[offset] = dict(rows)
+            if len(self._chunks) > _CHUNKS_KEPT:
+                self._chunks.popitem(last=False)
+        return chunk
+
+    @property
+    def lost(self) -> int:
+        """The number of damaged or missing records, unless the user has accepted their loss."""
+        return self._damage.lost
+
+    def told_loss(self, rows: int = 0) -> str | None:
+        """Return a sentence on damaged or missing records and the calls that they repeat, or None if all are whole.
+
+        `rows` says how many the run had when it was finished.
+        """
+        damage = self._damage
+        if not damage.lost:
+            return None
+        lost = {
+            int(found[1]): found[2].decode("utf-8", "replace")
+            for piece in damage.pieces
+            if (found := _OF_ROW.search(piece))
+        }
+        lost = {row: f"number {row + 1}" for row in islice(self._unanswered(rows), _MOST_NAMES + 1)} | lost
+        if not self._asked and not self._calls:
+            return f"{damage}, no call among them"
+        calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
+        more = " and others" if len(lost) > _MOST_NAMES else ""
+        names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
+        return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
+
+    def _unanswered(self, rows: int) -> Iterator[int]:
+        """Yield the rows without an answer that must have had one: they have verdicts, or the run was finished."""
+        if not self._asked or not isinstance(self._answers, _ByRow):
+            return
+        known, settled = {*self.answered()} | self._failed, self.indices(rows)
+        judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
+        yield from (row for row in settled if row not in known)
+        yield from sorted(judged - known - {*settled})
+
+    def _read(self, offset: int) -> dict[str, JSON]:
+        self._file.seek(offset)
+        try:
+            return cast("dict[str, JSON]", loads(self._file.readline()))
+        except ValueError:  # damaged inside a value, which the index did not look at: work not done
+            return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
+    """Return one evaluator's recorded verdicts with the hash of their inputs, by row index.
+
+    Raises:
+        ConfigurationError: there is no journal, or it cannot be read.
+    """
+    found: dict[int, tuple[str, Output]] = {}
+    with told_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
+        for _, line in WholeRecords(path, file):
+            for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
+                inputs, output = verdicts.get(evaluator, (None, None))
+                if inputs is not None and isinstance(output, dict):
+                    found[index] = inputs, output
+    return found
+
+
+Found = TypeVar("Found")
+
+
+class ReusableResult(NamedTuple, Generic[Found]):
+    """A recorded result.
+
+    `again`: it is in the parent's journal only and must be recorded again; `paid_elsewhere`: the parent has it;
+    `reused`: it was not made in this session.
+    """
+
+    value: Found
+    again: bool
+    paid_elsewhere: bool
+    reused: bool
+
+
+class CachedResults:
+    """The results that a run may reuse: its own, if it is resumed, and those of the run that it was made from."""
+
+    def __init__(self, own: JournalReader | None = None, parent: JournalReader | None = None) -> None:
+        self._own = own
+        self._parent = parent
+
+    def __bool__(self) -> bool:
+        return self._own is not None or self._parent is not None
+
+    def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
+        """Return the answer to a row with these inputs, if there is one."""
+        # Look in the parent in any case: the n-th row with equal inputs gets its n-th answer.
+        elsewhere = self._parent.answer(index, input_hash) if self._parent else None
+        if self._own is None or (value := self._own.answer(index, input_hash)) is None:
+            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+        return ReusableResult(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
+
+    def failure(self, index: int, stage: str) -> Failure | None:
+        """Return the failure of a stage on a row earlier in this session, if it failed."""
+        return self._own.failure(index, stage) if self._own else None
+
+    def calls_of(self, index: int) -> Iterator[bytes]:
+        """Yield the calls that this run's evaluators have made for a row, as records."""
+        return self._own.calls_of(index) if self._own else iter(())
+
+    def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
+        """Return the parts that this run recorded of an unfinished answer, by name."""
+        return self._own.steps(index, input_hash) if self._own else {}
+
+    def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
+        """Return the verdict of an evaluator on these inputs, if there is one."""
+        own = self._own.verdict(name, index, input_hash) if self._own else None
+        is_new = own is not None and self._own is not None and self._own.is_new(index, name)
+        elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
+        if own is None:
+            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+        return ReusableResult(own, False, elsewhere is not None, elsewhere is not None or not is_new)
+
+    def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
+        """Return the answer to an evaluator's call with this key, if there is one."""
+        if self._own is not None and (own := self._own.call(key)) is not None:
+            return ReusableResult(own, False, False, True)
+        elsewhere = self._parent.call(key) if self._parent else None
+        return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+
+    def answered(self) -> Iterator[int]:
+        """Yield the rows that this run answered before it was cut off."""
+        return self._own.answered() if self._own else iter(())
+
+    def paid_calls(self) -> Iterator[PaidCall]:
+        """Yield the calls that this run paid for before it was cut off."""
+        return self._own.paid_calls() if self._own else iter(())
+
+    def close(self) -> None:
+        """Close the files."""
+        for recorded in (self._own, self._parent):
+            if recorded is not None:
+                recorded.close()
+
+
+def _read_leniently(line: bytes) -> _Record:
+    """Read a record that the fast reader refuses (a lone surrogate, say); a damaged record counts as work not done."""
+    try:
+        return msgspec.convert(loads(line), _SlowRecord)
+    except (ValueError, msgspec.ValidationError):
+        return _Record("damaged")
