@@ -41,7 +41,7 @@ def test_trls_trainers_read_what_is_exported(
         command = ["datasets", "author", "trade", "--simulator", "TradingBot", "--simulator", "TicketAPI"]
         assert main([*command, "--tasks", "12"]) == 0
         data = "trade.jsonl"
-    assert main(["evaluate", "--dataset", data, "--limit", "60"]) == 0
+    assert main(["evaluate", "--dataset", data, "--limit", "150"]) == 0
     export = ["datasets", "export", "last", "--no-test-set", "--allow-simulated"]
     for form in ("sft", "dpo"):
         assert main([*export, "--to", form, "--out", f"{form}.jsonl"]) == 0

@@ -218,8 +218,9 @@ class _ServerProcess:
     def send(self, message: Message, time_limit_s: float) -> Message | None:
         text = _IN_FOLDER.sub(lambda _: _escaped(self.folder), dumps(message).decode())
         pipe = cast("IO[bytes]", self._process.stdin)
-        pipe.write(text.encode() + b"\n")
-        pipe.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which the empty line below says
+            pipe.write(text.encode() + b"\n")
+            pipe.flush()
         while "id" in message:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
