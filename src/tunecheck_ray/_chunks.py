@@ -46,7 +46,7 @@ class Portion:
     notes: list[str] = field(default_factory=list)
     remarks: dict[str, dict[str, int]] = field(default_factory=dict)
     facts: dict[str, JSON] = field(default_factory=dict)
-    """Facts about the APIs of the endpoints; only in the last portion of a chunk."""
+    """Properties of the endpoints' APIs that the chunk found; only its last portion has them."""
 
     def __bool__(self) -> bool:
         return bool(self.records or self.begun or self.finished or self.notes or self.remarks or self.facts)

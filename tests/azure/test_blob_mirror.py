@@ -86,7 +86,8 @@ def test_only_what_changed_is_shipped_and_fetched(tmp_path: Path, address: str) 
     assert there.push() == []
 
 
-def test_two_machines_that_go_on_with_one_run_are_told(tmp_path: Path, address: str) -> None:
+def gone_on_at_both_places(tmp_path: Path, address: str) -> MirrorFolder:
+    """Two machines go on with one run, and the other one pushes first."""
     here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
     append(here, '{"row": 1}\n')
     here.push()
@@ -94,18 +95,17 @@ def test_two_machines_that_go_on_with_one_run_are_told(tmp_path: Path, address: 
     append(there, '{"row": 2, "by": "there"}\n')
     there.push()
     append(here, '{"row": 2, "by": "here"}\n')
+    return here
+
+
+def test_two_machines_that_go_on_with_one_run_are_told(tmp_path: Path, address: str) -> None:
+    here = gone_on_at_both_places(tmp_path, address)
     with pytest.raises(GoneOnElsewhereError, match="another machine has gone on"):
         here.push()
 
 
 def test_what_only_one_of_them_has_is_kept_beside_what_counts(tmp_path: Path, address: str) -> None:
-    here, there = machine(tmp_path, "here", address), machine(tmp_path, "there", address)
-    append(here, '{"row": 1}\n')
-    here.push()
-    there.pull()
-    append(there, '{"row": 2, "by": "there"}\n')
-    there.push()
-    append(here, '{"row": 2, "by": "here"}\n')
+    here = gone_on_at_both_places(tmp_path, address)
     here.pull()
     assert read(here, "journal.jsonl") == '{"row": 1}\n{"row": 2, "by": "there"}\n'
     assert '"by": "here"' in (here.folder / ".unshipped" / RUN / "journal.jsonl-0").read_text("utf-8")

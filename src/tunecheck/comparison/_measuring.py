@@ -245,7 +245,7 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
-    """Return how many rows would show a difference like this one to be within the margin, or beyond it."""
+    """Return the number of rows that would show a difference of this size to be within or beyond the margin."""
     from tunecheck.statistics._margins import rows_to_decide
 
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)

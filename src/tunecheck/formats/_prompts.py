@@ -21,7 +21,7 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
     quote: str
 
     def written(self, value: JSON) -> str:
-        """Write a value and everything inside."""
+        """Write a value and its nested values."""
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, dict):
@@ -35,7 +35,7 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
     prefix: str
 
     def written(self, value: JSON) -> str:
-        """Write a value and everything inside."""
+        """Write a value and its nested values."""
         if not isinstance(value, (dict, list)):
             return _plain(value)
         items = value.items() if isinstance(value, dict) else [("item", item) for item in value]

@@ -83,7 +83,7 @@ class McpSession:
             client: JSON = {"name": "tunecheck", "version": __version__}
             self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
             self._transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, time_limit_s)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too, must not leave the server running
             self.close()
             raise
 
@@ -224,6 +224,7 @@ class _ServerProcess:
         while "id" in message:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
+                self._lines.put(line)  # the next message finds the end, too
                 raise ValueError("it ended; try the command by itself to see why")
             answer = _object(line.decode("utf-8", "replace").replace(_escaped(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:

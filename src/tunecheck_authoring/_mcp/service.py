@@ -295,6 +295,6 @@ def _closed_on_error(begun: _LiveSession) -> Iterator[None]:
     """Close the session if an error occurs."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, must not leave the server running
         begun.session.close()
         raise

@@ -16,7 +16,7 @@ _MONTH = re.compile(
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _SAYS_WHEN = re.compile(rf"\d|noon|midnight|{'|'.join(_MONTHS)}")
-"""Every date and time matches this pattern. Most texts do not, and need no further look."""
+"""Matches every date and time. A text without a match needs no further check."""
 _LETTERS_BESIDE_DIGITS = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
 _NOISE = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"

@@ -65,7 +65,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     try:
         _show(job.options, summary, result, additions)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has gone; the exit code still depends on the gates
+    except BrokenPipeError:  # the pipe's reader has ended; the exit code still depends on the gates
         stop_writing()
     for failure in (each.failure for each in additions if each.failure is not None):
         raise failure
