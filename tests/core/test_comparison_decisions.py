@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -262,3 +265,16 @@ def test_a_score_is_decided_in_its_own_unit(tmp_path: Path) -> None:
     found = compare(*runs).decision
     assert (found.decision, found.metric) == ("ship", "bleu")
     assert found.difference[1] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("command", [("compare", "--gate"), ("select",)])
+def test_the_exit_code_holds_when_the_reader_of_the_output_has_gone(tmp_path: Path, command: tuple[str, ...]) -> None:
+    runs = [run.name for run in collapsed_slice(tmp_path)]
+    words = [sys.executable, "-m", "tunecheck", command[0], *runs, *command[1:], "--results-dir", str(tmp_path)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (3, "")

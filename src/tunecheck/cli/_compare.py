@@ -37,7 +37,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
     from tunecheck._json import dumps_line
-    from tunecheck.cli._console import print_json
+    from tunecheck.cli._console import print_json, until_pipe_closes
     from tunecheck.comparison._compare import compare as compare_runs
     from tunecheck.comparison._view import comparison_view
     from tunecheck.views import console, junit, markdown, print_view
@@ -60,8 +60,9 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
         write_output(options.markdown, markdown(comparison_view(comparison, shown)))
     if options.junit is not None:
         write_output(options.junit, junit(comparison_view(comparison, shown), 0.0))
-    if options.json:
-        print_json(comparison.to_json())
-    else:
-        print_view(comparison_view(comparison, shown), console(sys.stdout))
+    with until_pipe_closes():
+        if options.json:
+            print_json(comparison.to_json())
+        else:
+            print_view(comparison_view(comparison, shown), console(sys.stdout))
     return EXIT_CODES[comparison.decision.decision] if options.gate else DONE

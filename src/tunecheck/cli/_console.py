@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,16 @@ def stop_writing() -> None:
     """Discard further output: the reader has gone, and writing to it would print an error at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def until_pipe_closes() -> Iterator[None]:
+    """Print the output of a command that has an exit code of its own: a closed pipe ends only the output."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        stop_writing()
 
 
 def print_path(path: str | os.PathLike[str]) -> None:

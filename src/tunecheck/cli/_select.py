@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-from tunecheck.cli._console import print_json
+from tunecheck.cli._console import print_json, until_pipe_closes
 from tunecheck.cli._options import SHOWING, Invocation, argument, command, option
 from tunecheck.cli._shared_options import EXIT_CODES, STATISTICS, DecisionOptions, JsonOptions, ResultsOptions
 
@@ -31,8 +31,9 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     selection = select_run(
         *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
     )
-    if options.json:
-        print_json(selection.to_json())
-    else:
-        print_view(selection_view(selection, options.rows), console(sys.stdout))
+    with until_pipe_closes():
+        if options.json:
+            print_json(selection.to_json())
+        else:
+            print_view(selection_view(selection, options.rows), console(sys.stdout))
     return EXIT_CODES[selection.decision.decision]

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import print_json, print_path, stop_writing, write_output
+from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
 from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view
@@ -62,11 +62,8 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
         write_output(options.markdown, markdown(run_view(summary, intervals_of(result.run_dir))))
     additions = [finish(Run(result.run_dir)) for finish in after]
-    try:
+    with until_pipe_closes():
         _show(job.options, summary, result, additions)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the pipe's reader has ended; the exit code still depends on the gates
-        stop_writing()
     for failure in (each.failure for each in additions if each.failure is not None):
         raise failure
     if every_row_failed(result, "row"):
