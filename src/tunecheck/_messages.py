@@ -1,9 +1,11 @@
 """Parts of messages: harmless text, counts, similar names."""
 
 import os
+import re
 import signal
 import unicodedata
 from collections.abc import Iterable
+from typing import TextIO
 
 _MOST_LISTED = 12
 _SURE, _LIKELY = 0.75, 0.58
@@ -12,6 +14,58 @@ _LETTERS_BEFORE = 10
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Controls (escape sequences begin with one), marks that turn the writing direction, halves of characters."""
+
+
+_IGNORED = (
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Characters that a search by .NET's rules of language passes over, as CI agents search: a command may hold them."""
+_BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+_LOG_COMMAND = re.compile(
+    rf"#[{_IGNORED}]*#[\w{_IGNORED}]*(?=\[)|(?:\A|(?<=[\r\n]))[{_BLANK}{_IGNORED}]*:[{_IGNORED}]*(?=:)"
+)
+_IN_JSON = re.compile(rf"#(?=[{_IGNORED}]*#[\w{_IGNORED}]*\[)|:(?=[{_IGNORED}]*:)")
+
+_LINE_KEPT = 200
+
+
+def without_log_commands(text: str) -> str:
+    """Return the text with a space inside each command that a CI system would take from its log.
+
+    Azure Pipelines (`##vso[`, `##[`) and TeamCity (`##teamcity[`) obey them anywhere in a line, GitHub Actions obeys
+    `##[` and, at the start of a line, `::`.
+    """
+    return _LOG_COMMAND.sub(lambda found: f"{found[0]} ", text)
+
+
+def json_without_log_commands(text: str) -> str:
+    """Return JSON text of the same value: `#` and `:` are escaped where a log command could begin."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class LogStream:
+    """An output stream that writes no log command, whether it comes in one piece or in several."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Write a text; log commands lose their effect."""
+        whole = without_log_commands(self._line + text)
+        self._stream.write(whole[len(self._line) :])
+        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :][-_LINE_KEPT:]
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 def clean(text: object, most: int = 400) -> str:

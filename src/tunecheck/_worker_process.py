@@ -16,9 +16,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Self, TextIO, cast
 
-from tunecheck._messages import how_it_ended
+from tunecheck._messages import LogStream, how_it_ended
 
 _HEADER = struct.Struct(">QQ")
 
@@ -140,6 +140,7 @@ class Pipes:
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
+        sys.stdout, sys.stderr = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:

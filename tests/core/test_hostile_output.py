@@ -1,16 +1,18 @@
-"""What a model says, in the files and on the terminal that people look at: no control characters in any of them."""
+"""Texts from data and models, in the files and on the terminal: no control characters, no commands of CI systems."""
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli_parts import here, write_lines
+from tests.cli_parts import here, inside, process, write_lines
 from tests.pipeline_parts import only_run, run
 
 from tunecheck import write_report
+from tunecheck.plugins import discover
 
 HOSTILE = "".join(map(chr, [*range(1, 9), *range(11, 32), *range(127, 160)])) + "\x1b]0;pwned\x07\x1b[2J"
 
@@ -48,3 +50,101 @@ def test_nor_do_summaries_and_what_the_terminal_shows(
     assert said.code == 3, said.err
     assert not controls(said.out + said.err)
     assert not controls((tmp_path / f"out.{form}").read_text())
+
+
+# -- commands that CI systems take from logs
+
+LOG_COMMANDS = "\n::error::x\r ::set-output name=a::b ##vso[task.complete result=Succeeded;]ok ##[error]x ##teamcity[a]"
+LOG_NAME = "::a ##vso[task.complete result=Succeeded;] ##[error]"
+
+
+def obeyed(text: str) -> list[str]:
+    """The lines that Azure Pipelines, GitHub Actions or TeamCity would obey."""
+    lines = text.replace("\r", "\n").split("\n")
+    marks = ("##vso[", "##[", "##teamcity[")
+    return [line for line in lines if line.strip().startswith("::") or any(mark in line for mark in marks)]
+
+
+@pytest.fixture(scope="module")
+def commanding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which every text that can be chosen holds log commands, with a run of two models each."""
+    folder = tmp_path_factory.mktemp("ci")
+    (folder / "evaluators").mkdir()
+    (folder / "evaluators" / "own.py").write_text(
+        "def own(response):\n"
+        "    print(response)\n"
+        "    if response.endswith('0'): raise ValueError(response)\n"
+        "    good = response.endswith('good')\n"
+        "    result = 'pass' if good else 'fail'\n"
+        "    return {'own': 0.5, 'own_passed': good, 'own_result': result, 'own_reason': response}\n"
+    )
+    columns = {"tools": 1, f"{LOG_NAME}.jsonl": LOG_NAME}
+    answers = ({"id": f"{LOG_NAME}{n}", "a": f"{LOG_COMMANDS}good", "b": f"{LOG_COMMANDS}{n}"} for n in range(12))
+    write_lines(folder / f"{LOG_NAME}.jsonl", [answer | columns for answer in answers])
+    for place in ("a", "b"):
+        asked = ["--dataset", f"{LOG_NAME}.jsonl", "--response-column", place, "--evaluators", "own", "--name", place]
+        files = ["--markdown", f"{place}.markdown", "--junit", f"{place}.junit", "--fail-under", "own>=0.9"]
+        done = process(folder, "evaluate", *asked, *files)
+        assert "vso" in done.out
+        assert "vso" in done.err
+        assert not obeyed(done.out + done.err)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate --dataset FILE --response-column b --evaluators own --group-by FILE --results-dir c",
+        "evaluate --dataset FILE --response-column FILE --evaluators own --dry-run",
+        "evaluate --dataset FILE --response-column a --evaluators own --group-by FILE --json --results-dir d",
+        "score b --evaluators FILE",
+        "score b --evaluators own --name scored",
+        "compare a b --rows 9",
+        "compare a b --json",
+        "compare a b --markdown c.markdown --cluster FILE",
+        "select a b --rows 9 --metric FILE",
+        "report FILE",
+        "runs --results-dir FILE",
+        "verify FILE",
+        "datasets check FILE",
+        "datasets check FILE --json",
+    ],
+)
+def test_no_command_writes_what_a_ci_system_takes_for_a_command(commanding: Path, words: str) -> None:
+    said = inside(commanding, *(f"{LOG_NAME}.jsonl" if word == "FILE" else word for word in words.split()))
+    assert "vso" in said.out + said.err
+    assert not obeyed(said.out + said.err)
+    if "--json" in words:
+        assert LOG_NAME in json.dumps(said.json(), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("name", ["a.markdown", "a.junit"])
+def test_nor_do_the_files_that_a_pipeline_shows(commanding: Path, name: str) -> None:
+    text = (commanding / name).read_text()
+    assert "vso" in text
+    assert not obeyed(text)
+
+
+@pytest.mark.parametrize("words", sorted(each.name for each in discover("commands")))
+def test_nor_does_the_error_of_any_command(tmp_path: Path, words: str) -> None:
+    said = inside(tmp_path, *words.split(), f"--{LOG_NAME}", f"{LOG_COMMANDS}.jsonl")
+    assert said.code == 2
+    assert "vso" in said.err
+    assert not obeyed(said.out + said.err)
+
+
+@pytest.mark.parametrize("pieces", [["#", "#", "vso", "[x]"], ["a\n", " ", ":", ":x"], ["#\u200b#\u00advso\ufeff[x]"]])
+def test_nor_does_a_command_that_is_written_in_pieces_or_with_letters_that_agents_pass_over(
+    tmp_path: Path, pieces: list[str]
+) -> None:
+    (tmp_path / "evaluators").mkdir()
+    (tmp_path / "evaluators" / "own.py").write_text(
+        f"def own(response):\n    for piece in {pieces!r}: print(piece, end='')\n    return 1.0\n"
+    )
+    write_lines(tmp_path / "data.jsonl", [{"response": "x"}])
+    asked = ["--dataset", "data.jsonl", "--response-column", "response", "--evaluators", "own"]
+    for workers in ("0", "1"):
+        said = process(tmp_path, "evaluate", *asked, "--workers", workers)
+        shown = (said.out + said.err).translate(dict.fromkeys(map(ord, "\u200b\u00ad\ufeff")))
+        assert "vso" in shown or ": :x" in shown
+        assert not obeyed(shown)

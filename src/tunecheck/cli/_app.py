@@ -10,12 +10,12 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
 from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, told
-from tunecheck._messages import clean, command_line, did_you_mean
+from tunecheck._messages import LogStream, clean, command_line, did_you_mean
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
@@ -122,6 +122,12 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
         # A character that a terminal's encoding lacks must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        return _exit_code(invocation, command, arguments)
+
+
+def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
     try:
         with _ended_like_interrupted():
             code = _invoke(command, invocation, arguments or ["--help"])

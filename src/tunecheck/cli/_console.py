@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._json import JSON, dumps_line
-from tunecheck._messages import printable
+from tunecheck._messages import json_without_log_commands, printable
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
@@ -50,7 +50,7 @@ def print_path(path: str | os.PathLike[str]) -> None:
 
 
 def print_json(value: JSON) -> None:
-    sys.stdout.write(dumps_line(value).decode("utf-8"))
+    sys.stdout.write(json_without_log_commands(dumps_line(value).decode("utf-8")))
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:

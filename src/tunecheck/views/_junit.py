@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from tunecheck._messages import without_log_commands
 from tunecheck.views._model import View, text_of
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
@@ -43,5 +44,5 @@ def junit(view: View, seconds: float) -> bytes:
 
 
 def _text(value: str) -> str:
-    text = _NO_XML.sub("", value.replace("\r\n", "\n").replace("\r", "\n"))
+    text = without_log_commands(_NO_XML.sub("", value.replace("\r\n", "\n").replace("\r", "\n")))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tunecheck._messages import clean
+from tunecheck._messages import clean, without_log_commands
 from tunecheck.views._model import Chart, Sentence, Style, Table, Text, View, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
@@ -27,7 +27,7 @@ def markdown(view: View) -> str:
     """The title, the parts and the notes."""
     notes = ["\n".join(f"- {code(note, 400)}" for note in view.notes)] if view.notes else []
     parts = ["\n".join(_part(part)) for part in view.parts if not isinstance(part, Chart)]
-    return "\n\n".join([f"### {_written(view.title)}", *parts, *notes]) + "\n"
+    return without_log_commands("\n\n".join([f"### {_written(view.title)}", *parts, *notes]) + "\n")
 
 
 def _written(sentence: Sentence) -> str:
