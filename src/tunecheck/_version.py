@@ -1,6 +1,6 @@
 """The version of this package; the distribution's metadata is made from it."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0.dev0"
 
 
 def is_shipped(module: str) -> bool:

@@ -1,4 +1,4 @@
-"""docs/gates.md: what it shows is what there is."""
+"""Run the commands of docs/gates.md and of the example pipelines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.cli_parts import here, replay, rows, workspace
 
 from tunecheck.cli import Options
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "gates.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "gates.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -21,7 +22,8 @@ def blocks(language: str) -> list[str]:
 
 def commands() -> list[str]:
     """The evaluations of the pipelines, as the shell gets them."""
-    github, azure = (yaml.safe_load(block) for block in blocks("yaml"))
+    names = ("github-actions.yml", "azure-pipelines.yml")
+    github, azure = (yaml.safe_load((DOCS / "examples" / name).read_text("utf-8")) for name in names)
     steps = [step.get("run", "") for step in github["jobs"]["evaluate"]["steps"]]
     steps += [step.get("script", "") for step in azure["steps"]]
     return [step for step in [*steps, *blocks("sh")] if step.startswith("tunecheck ")]
