@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 import click
 
 from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, told
+from tunecheck._json import rare_collections
 from tunecheck._messages import LogStream, clean, command_line, did_you_mean
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
@@ -129,7 +130,7 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
 
 def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
     try:
-        with _ended_like_interrupted():
+        with _ended_like_interrupted(), rare_collections():
             code = _invoke(command, invocation, arguments or ["--help"])
             sys.stdout.flush()
         return code if arguments else WRONG_USE

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
+from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
@@ -81,6 +82,7 @@ class Execution:
         """The endpoints that the run asks, and what it has learned about their APIs."""
         return EndpointFacts.of(self.target, self.evaluators)
 
+    @rare_collections()
     def run(self) -> EvaluationResult:
         """Check everything, run, and write the files.
 
